@@ -1,0 +1,24 @@
+import { connect } from "node:net";
+import { fileURLToPath } from "node:url";
+import type { Part } from "./supervisor.ts";
+
+/** The MQTT broker, in a process of its own. */
+export function brokerPart(host: string, tcpPort: number, wsPort: number): Part {
+  return {
+    name: "broker",
+    command: process.execPath,
+    args: [fileURLToPath(new URL("broker-server.ts", import.meta.url)), host, String(tcpPort), String(wsPort)],
+    ready: async () => (await accepts(host, tcpPort)) && (await accepts(host, wsPort)),
+  };
+}
+
+function accepts(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: host === "0.0.0.0" ? "127.0.0.1" : host, port });
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+}

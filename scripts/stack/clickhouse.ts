@@ -1,0 +1,45 @@
+import { mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Refused } from "./console.ts";
+import type { Part } from "./supervisor.ts";
+
+/**
+ * ClickHouse's own HTTP server. From npm it comes as a library (libchdb), which a process of its own runs; where there is none
+ * for the platform, an executable serves as well.
+ */
+export function clickhousePart(dataDir: string, port: number, executable: string | undefined): Part {
+  const folder = join(dataDir, "clickhouse");
+  mkdirSync(folder, { recursive: true });
+  const args = [
+    `--path=${folder}`,
+    `--http_port=${port}`,
+    "--listen_host=127.0.0.1",
+    // `clickhouse local` ends with its last query, so that one never does.
+    "--query=SYSTEM START LISTEN HTTP; SELECT sleepEachRow(1) FROM system.numbers SETTINGS max_block_size = 1, max_threads = 1 FORMAT Null",
+  ];
+  const program =
+    executable === undefined
+      ? { command: process.execPath, args: [here("clickhouse-server.ts"), library(), ...args] }
+      : { command: executable, args: ["local", ...args] };
+  return {
+    name: "clickhouse",
+    ...program,
+    ready: async () => (await fetch(`http://127.0.0.1:${port}/ping`)).ok,
+  };
+}
+
+const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
+
+function library(): string {
+  const require = createRequire(import.meta.url);
+  try {
+    return join(dirname(require.resolve(`@chdb/lib-linux-${process.arch}-gnu`)), "libchdb.so");
+  } catch {
+    throw new Refused(
+      `There is no ClickHouse for ${process.platform}-${process.arch} among the installed packages. Set CLICKHOUSE_BIN to ` +
+        'a clickhouse executable, or CLICKHOUSE_URL to a server that runs (README, "Platforms").',
+    );
+  }
+}

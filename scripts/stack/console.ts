@@ -1,0 +1,22 @@
+/** What a person sees. Colour only where somebody looks. */
+
+const coloured = process.stdout.isTTY === true && process.env.NO_COLOR === undefined;
+const paint = (code: number, text: string): string => (coloured ? `\u001b[${code}m${text}\u001b[0m` : text);
+
+export const bold = (text: string): string => paint(1, text);
+export const dim = (text: string): string => paint(2, text);
+export const red = (text: string): string => paint(31, text);
+
+export function say(text: string): void {
+  console.log(text);
+}
+
+/** A line of one of the parts, under its name. */
+export function sayFrom(part: string, line: string): void {
+  console.log(`${dim(`${part.padEnd(10)} │`)} ${line}`);
+}
+
+/** A refusal that a person can act on: printed as it is, without a stack. */
+export class Refused extends Error {
+  override name = "Refused";
+}

@@ -1,0 +1,77 @@
+import { resolve } from "node:path";
+import { Refused } from "./console.ts";
+
+/** The settings of the local stack, from the environment. README, "Settings", lists them. */
+export interface Settings {
+  host: string;
+  port: WantedPort;
+  mqttPort: WantedPort;
+  mqttWsPort: WantedPort;
+  dataDir: string;
+  adminUsername: string;
+  adminPassword: string | undefined;
+  /** Servers that run already, instead of ones that the stack starts. */
+  libsqlUrl: string | undefined;
+  clickhouseUrl: string | undefined;
+  mqttUrl: string | undefined;
+  /** A ClickHouse executable to run instead of the library from npm. */
+  clickhouseBin: string | undefined;
+  /** Handed to the Worker as they are. */
+  workerSettings: Record<string, string>;
+}
+
+export interface WantedPort {
+  name: string;
+  number: number;
+  /** Set by the user, who then wants this one and no other. */
+  explicit: boolean;
+}
+
+const WORKER_SETTINGS = [
+  "LIBSQL_AUTH_TOKEN",
+  "CLICKHOUSE_USER",
+  "CLICKHOUSE_PASSWORD",
+  "CLICKHOUSE_DATABASE",
+  "JWT_ISSUER",
+  "TOKEN_LIFETIME_SECONDS",
+  "CORS_ORIGINS",
+  "SETUP_TOKEN",
+  "ENROLMENT_TOKEN",
+];
+
+export function readSettings(env: NodeJS.ProcessEnv): Settings {
+  const text = (name: string): string | undefined => (env[name] === "" ? undefined : env[name]);
+  const port = (name: string, fallback: number): WantedPort => {
+    const given = text(name);
+    const number = given === undefined ? fallback : Number(given);
+    if (!Number.isInteger(number) || number < 1 || number > 65_535) {
+      throw new Refused(`${name} must be a port number from 1 to 65535, not "${given}".`);
+    }
+    return { name, number, explicit: given !== undefined };
+  };
+  const adminPassword = text("ADMIN_PASSWORD");
+  if (adminPassword !== undefined && (adminPassword.length < 8 || adminPassword.length > 128)) {
+    throw new Refused("ADMIN_PASSWORD must have 8 to 128 characters.");
+  }
+  const adminUsername = (text("ADMIN_USERNAME") ?? "admin@example.com").trim().toLowerCase();
+  if (!/^\S+@\S+\.\S+$/.test(adminUsername)) throw new Refused("ADMIN_USERNAME must be an e-mail address.");
+  return {
+    host: text("HOST") ?? "127.0.0.1",
+    port: port("PORT", 8787),
+    mqttPort: port("MQTT_PORT", 1883),
+    mqttWsPort: port("MQTT_WS_PORT", 8083),
+    dataDir: resolve(text("DATA_DIR") ?? ".data"),
+    adminUsername,
+    adminPassword,
+    libsqlUrl: text("LIBSQL_URL"),
+    clickhouseUrl: text("CLICKHOUSE_URL"),
+    mqttUrl: text("MQTT_URL"),
+    clickhouseBin: text("CLICKHOUSE_BIN"),
+    workerSettings: Object.fromEntries(
+      WORKER_SETTINGS.flatMap((name) => {
+        const value = text(name);
+        return value === undefined ? [] : [[name, value]];
+      }),
+    ),
+  };
+}

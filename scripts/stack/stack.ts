@@ -1,0 +1,238 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { BadConfiguration, type Config, parseEnv } from "../../src/env.ts";
+import { describeError } from "../../src/log.ts";
+import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts";
+import { brokerPart } from "./broker.ts";
+import { clickhousePart } from "./clickhouse.ts";
+import { bold, Refused, red, say } from "./console.ts";
+import { openDataFolder } from "./data-folder.ts";
+import { migrateAccounts, migrateTelemetry } from "./migrations.ts";
+import { anyFreePort, claimPort } from "./ports.ts";
+import { loadSecrets } from "./secrets.ts";
+import { readSettings, type Settings } from "./settings.ts";
+import { sqldPart } from "./sqld.ts";
+import { type Part, Supervisor } from "./supervisor.ts";
+
+/** The whole product on one machine: the stores, the broker and, in one of two forms, the Worker. */
+
+export interface WorkerOptions {
+  host: string;
+  port: number;
+  dataDir: string;
+  /** The Worker's settings and secrets. */
+  env: Record<string, string>;
+}
+
+export interface StackForm {
+  help: string;
+  workerPart(options: WorkerOptions): Part | Promise<Part>;
+}
+
+const READY_TIMEOUT_MS = 30_000;
+
+export async function runStack(form: StackForm): Promise<void> {
+  try {
+    const { reset, help } = readArguments();
+    if (help) say(form.help);
+    else await run(form, reset);
+  } catch (error) {
+    if (!(error instanceof Refused || error instanceof BadConfiguration)) throw error;
+    say(red(error.message));
+    process.exitCode = 1;
+  }
+}
+
+function readArguments(): { reset: boolean; help: boolean } {
+  try {
+    const options = {
+      reset: { type: "boolean", default: false },
+      help: { type: "boolean", short: "h", default: false },
+    } as const;
+    return parseArgs({ options }).values;
+  } catch (error) {
+    throw new Refused(`${error instanceof Error ? error.message : error} Try --help.`);
+  }
+}
+
+async function run(form: StackForm, reset: boolean): Promise<void> {
+  const startedMs = Date.now();
+  const settings = readSettings(process.env);
+  const folder = openDataFolder(settings.dataDir, reset);
+  let urls: Record<string, string> = {};
+  const supervisor = new Supervisor(() => folder.record(supervisor.pids, urls));
+  const stopRequested = untilStopped();
+
+  try {
+    const addresses = await chooseAddresses(settings);
+    urls = {
+      service: addresses.serviceUrl,
+      libsql: addresses.libsqlUrl,
+      clickhouse: addresses.clickhouseUrl,
+      mqtt: addresses.mqttUrl,
+    };
+    const env = await workerEnvironment(settings, addresses);
+    const config = parseEnv(env);
+    const running = start(form, settings, addresses, env, config, supervisor);
+    const administrator = await Promise.race([running, supervisor.fatal, stopRequested]);
+    if (administrator !== STOPPED) {
+      announce(addresses, administrator, Date.now() - startedMs);
+      await Promise.race([supervisor.fatal, stopRequested]);
+    }
+    say("Stopping.");
+  } finally {
+    await supervisor.stop();
+    folder.release();
+  }
+  say("Stopped.");
+  // A start that was cut short may still be waiting for parts that are gone by now.
+  process.exit();
+}
+
+const STOPPED = Symbol("stopped");
+
+function untilStopped(): Promise<typeof STOPPED> {
+  return new Promise((resolve) => {
+    // Not `once`: npm passes the terminal's Ctrl-C on a second time, and that must not end us before the parts have ended.
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => resolve(STOPPED));
+  });
+}
+
+interface Addresses {
+  port: number;
+  serviceUrl: string;
+  libsqlUrl: string;
+  clickhouseUrl: string;
+  mqttUrl: string;
+  /** Where a store or the broker is ours to start: its port. */
+  sqldPort: number | undefined;
+  clickhousePort: number | undefined;
+  mqtt: { tcpPort: number; wsPort: number } | undefined;
+}
+
+async function chooseAddresses(settings: Settings): Promise<Addresses> {
+  const { host } = settings;
+  const port = await claimPort(settings.port, host);
+  let mqtt: Addresses["mqtt"];
+  if (settings.mqttUrl === undefined) {
+    const tcpPort = await claimPort(settings.mqttPort, host, new Set([port]));
+    mqtt = { tcpPort, wsPort: await claimPort(settings.mqttWsPort, host, new Set([port, tcpPort])) };
+  }
+  const sqldPort = settings.libsqlUrl === undefined ? await anyFreePort() : undefined;
+  const clickhousePort = settings.clickhouseUrl === undefined ? await anyFreePort() : undefined;
+  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host;
+  return {
+    port,
+    serviceUrl: `http://${reachable}:${port}`,
+    libsqlUrl: settings.libsqlUrl ?? `http://127.0.0.1:${sqldPort}`,
+    clickhouseUrl: settings.clickhouseUrl ?? `http://127.0.0.1:${clickhousePort}`,
+    mqttUrl: settings.mqttUrl ?? `ws://${reachable}:${mqtt?.wsPort}`,
+    sqldPort,
+    clickhousePort,
+    mqtt,
+  };
+}
+
+async function workerEnvironment(settings: Settings, addresses: Addresses): Promise<Record<string, string>> {
+  const { JWT_KEYS, ...secrets } = await loadSecrets(settings.dataDir);
+  return {
+    ...settings.workerSettings,
+    LIBSQL_URL: addresses.libsqlUrl,
+    CLICKHOUSE_URL: addresses.clickhouseUrl,
+    MQTT_URL: addresses.mqttUrl,
+    ...secrets,
+    JWT_KEYS: JSON.stringify(JWT_KEYS),
+  };
+}
+
+/** Starts everything side by side: only migrations have something to wait for. */
+async function start(
+  form: StackForm,
+  settings: Settings,
+  addresses: Addresses,
+  env: Record<string, string>,
+  config: Config,
+  supervisor: Supervisor,
+): Promise<FirstAdministrator> {
+  const { dataDir, host } = settings;
+  const { sqldPort, clickhousePort, mqtt, port } = addresses;
+  const step = async <T>(name: string, work: Promise<T>): Promise<T> => {
+    const startedMs = Date.now();
+    const result = await work;
+    say(`  ${name} ready after ${((Date.now() - startedMs) / 1000).toFixed(1)} s`);
+    return result;
+  };
+
+  say("Starting …");
+  const accounts = async () => {
+    if (sqldPort !== undefined) await supervisor.start(sqldPart(dataDir, sqldPort));
+    await persistently("The accounts database cannot be prepared", () => migrateAccounts(config));
+    const database = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
+    return await ensureAdministrator(database, settings.adminUsername, settings.adminPassword);
+  };
+  const telemetry = async () => {
+    if (clickhousePort !== undefined)
+      await supervisor.start(clickhousePart(dataDir, clickhousePort, settings.clickhouseBin));
+    await persistently("ClickHouse cannot be prepared", () => migrateTelemetry(config));
+  };
+  const broker = async () => {
+    if (mqtt !== undefined) await supervisor.start(brokerPart(host, mqtt.tcpPort, mqtt.wsPort));
+  };
+  const worker = async () => await supervisor.start(await form.workerPart({ host, port, dataDir, env }));
+
+  const [administrator] = await Promise.all([
+    step("accounts (libSQL)", accounts()),
+    step("telemetry (ClickHouse)", telemetry()),
+    step("broker (MQTT)", broker()),
+    step("worker", worker()),
+  ]);
+  await untilReady(addresses.serviceUrl);
+  return administrator;
+}
+
+const ATTEMPTS = 5;
+
+/** Tries again what may be run twice: a server that runs elsewhere may be a moment late, one of ours may just be revived. */
+async function persistently(complaint: string, work: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof Refused) throw error;
+      if (attempt === ATTEMPTS) throw new Refused(`${complaint}: ${describeError(error)}`);
+      await sleep(1_000 * attempt);
+    }
+  }
+}
+
+async function untilReady(serviceUrl: string): Promise<void> {
+  let answer = "no answer";
+  for (const deadlineMs = Date.now() + READY_TIMEOUT_MS; Date.now() < deadlineMs; await sleep(200)) {
+    try {
+      const response = await fetch(`${serviceUrl}/readyz`);
+      if (response.ok) return;
+      answer = await response.text();
+    } catch {
+      // Not listening yet.
+    }
+  }
+  throw new Refused(`The service did not become ready: ${answer}`);
+}
+
+function announce(addresses: Addresses, administrator: FirstAdministrator, tookMs: number): void {
+  const { serviceUrl, mqtt, mqttUrl } = addresses;
+  const password =
+    administrator.password === undefined ? "" : `   password ${bold(administrator.password)} (shown only this once)`;
+  const rows = [
+    ["Service", bold(serviceUrl)],
+    ["API docs", `${serviceUrl}/docs`],
+    ["Administrator", `${administrator.username}${password}`],
+    [
+      "MQTT broker",
+      mqtt === undefined ? mqttUrl : `mqtt://${new URL(serviceUrl).hostname}:${mqtt.tcpPort}   ${mqttUrl}`,
+    ],
+  ];
+  say(`\nReady after ${(tookMs / 1000).toFixed(1)} s.\n`);
+  for (const [name = "", value] of rows) say(`  ${name.padEnd(15)} ${value}`);
+  say("\nCtrl-C stops everything.\n");
+}

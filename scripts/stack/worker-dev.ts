@@ -1,0 +1,45 @@
+import { join } from "node:path";
+import { installed } from "./project.ts";
+import { writePrivately } from "./secrets.ts";
+import type { WorkerOptions } from "./stack.ts";
+import type { Part } from "./supervisor.ts";
+
+/** The Worker in `wrangler dev`: rebuilt at every change of the sources. */
+export function devWorkerPart({ host, port, dataDir, env }: WorkerOptions): Part {
+  // In a file that only this user can read: arguments and environments show in process lists.
+  const envFile = join(dataDir, "worker.env");
+  writePrivately(
+    envFile,
+    Object.entries(env)
+      .map(([name, value]) => `${name}='${value}'\n`)
+      .join(""),
+  );
+  return {
+    name: "worker",
+    command: process.execPath,
+    args: [
+      installed("wrangler"),
+      "dev",
+      ...["--ip", host],
+      ...["--port", String(port)],
+      ...["--env-file", envFile],
+      ...["--persist-to", join(dataDir, "worker")],
+      "--show-interactive-dev-session=false",
+    ],
+    env: WRANGLER_ENVIRONMENT,
+    ready: async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok,
+    shows: (line) => !WRANGLER_CHATTER.test(line),
+    graceMs: 2_000,
+  };
+}
+
+/** What wrangler says of itself; the Worker's own lines and all errors come through. */
+const WRANGLER_CHATTER = /^\s*$|^Using secrets|^Your Worker has|^Binding\s|^env\.|^⎔|^\[wrangler:info\]/;
+
+/** Keeps wrangler from calling home and from decorating its output. */
+export const WRANGLER_ENVIRONMENT = {
+  WRANGLER_SEND_METRICS: "false",
+  WRANGLER_HIDE_BANNER: "true",
+  CLOUDFLARE_CF_FETCH_ENABLED: "false",
+  NO_COLOR: "1",
+};

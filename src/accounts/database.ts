@@ -1,0 +1,47 @@
+import { createClient, LibsqlError } from "@libsql/client/web";
+import { drizzle } from "drizzle-orm/libsql/web";
+import { Unavailable } from "../errors.ts";
+
+export interface DatabaseOptions {
+  url: string;
+  authToken?: string | undefined;
+}
+
+/** Below the two seconds within which a caller learns that a store is away. */
+const TIMEOUT_MS = 1_500;
+
+export type Database = ReturnType<typeof createDatabase>;
+
+export function createDatabase({ url, authToken }: DatabaseOptions) {
+  const client = createClient({
+    url,
+    ...(authToken !== undefined && { authToken }),
+    // No queue in the client: it would run one request's query inside another request, and lose it when that one ends.
+    concurrency: 0,
+    fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(TIMEOUT_MS) }),
+  });
+  return drizzle(client);
+}
+
+/** Awaits a query and tells a database that is away (`Unavailable`) from one that said no. */
+export async function reach<T>(query: PromiseLike<T>): Promise<T> {
+  try {
+    return await query;
+  } catch (error) {
+    const code = sqliteCode(error);
+    if (code === undefined || code === "SQLITE_BUSY") throw new Unavailable("accounts database", error);
+    throw error;
+  }
+}
+
+export function isUniqueViolation(error: unknown): boolean {
+  return sqliteCode(error)?.startsWith("SQLITE_CONSTRAINT") ?? false;
+}
+
+/** SQLite's own code for an error, somewhere down the chain of causes; none if the database never answered. */
+function sqliteCode(error: unknown): string | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof LibsqlError && cause.code.startsWith("SQLITE_")) return cause.code;
+  }
+  return undefined;
+}

@@ -1,0 +1,63 @@
+import { Hono } from "hono";
+import { cors } from "hono/cors";
+import { requestId } from "hono/request-id";
+import { secureHeaders } from "hono/secure-headers";
+import type { AppEnv } from "./http/context.ts";
+import { declaredRoutes } from "./http/described.ts";
+import { createNotFound } from "./http/not-found.ts";
+import { onError } from "./http/on-error.ts";
+import { createOperation } from "./http/operation.ts";
+import { requestLog } from "./http/request-log.ts";
+import { serviceRoutes } from "./routes/service.ts";
+import { tokenRoutes } from "./routes/token.ts";
+import { usersRoutes } from "./routes/users.ts";
+import type { Services } from "./services.ts";
+
+export type App = ReturnType<typeof createApp>;
+
+export function createApp(services: Services) {
+  const app = new Hono<AppEnv>();
+  app.onError(onError);
+
+  app.use(requestId({ limitLength: 64 }));
+  app.use(requestLog);
+  app.use(
+    secureHeaders({
+      contentSecurityPolicy: {
+        defaultSrc: ["'none'"],
+        styleSrc: ["'self'"],
+        baseUri: ["'none'"],
+        frameAncestors: ["'none'"],
+        formAction: ["'none'"],
+      },
+      strictTransportSecurity: "max-age=31536000; includeSubDomains",
+      xFrameOptions: false,
+      xXssProtection: false,
+      xDownloadOptions: false,
+      xDnsPrefetchControl: false,
+      xPermittedCrossDomainPolicies: false,
+      originAgentCluster: false,
+    }),
+  );
+  if (services.corsOrigins.length > 0) {
+    app.use(
+      cors({
+        origin: services.corsOrigins,
+        allowHeaders: ["Authorization", "Content-Type", "Idempotency-Key", "X-Request-Id"],
+        exposeHeaders: ["X-Request-Id", "Retry-After"],
+        maxAge: 86_400,
+      }),
+    );
+  }
+
+  const operation = createOperation((token) => services.sessions.authenticate(token));
+  app.route("/", tokenRoutes(operation, services));
+  app.route("/", usersRoutes(operation, services));
+  app.route(
+    "/",
+    serviceRoutes(operation, services, () => declaredRoutes(app.routes)),
+  );
+
+  app.notFound(createNotFound(declaredRoutes(app.routes)));
+  return app;
+}

@@ -1,0 +1,85 @@
+import * as z from "zod";
+
+/** What the Worker is told from outside, parsed once. A bad value is named in one sentence and never echoed: it may be a secret. */
+
+const url = (...protocols: string[]) =>
+  z
+    .string({ error: "is missing" })
+    .refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol), {
+      error: `must be a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
+    });
+
+const base64Key = z
+  .string({ error: "is missing" })
+  .refine((value) => /^[A-Za-z0-9+/]{43}=$/.test(value), { error: "must be 32 bytes in base64" });
+
+const signingKey = z.object({
+  kty: z.literal("EC"),
+  crv: z.literal("P-256"),
+  kid: z.string().min(1),
+  x: z.string(),
+  y: z.string(),
+  d: z.string(),
+});
+
+const json = z.string({ error: "is missing" }).transform((text, context) => {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    context.addIssue({ code: "custom", message: "is not JSON" });
+    return z.NEVER;
+  }
+});
+
+const wholeNumber = (min: number, max: number) =>
+  z.coerce
+    .number({ error: "must be a number" })
+    .refine((value) => Number.isInteger(value) && value >= min && value <= max, {
+      error: `must be a whole number from ${min} to ${max}`,
+    });
+
+const emptyIsUnset = <S extends z.ZodType>(schema: S) =>
+  z.preprocess((value) => (value === "" ? undefined : value), schema);
+
+const Environment = z.object({
+  LIBSQL_URL: url("http:", "https:", "libsql:"),
+  LIBSQL_AUTH_TOKEN: emptyIsUnset(z.string().optional()),
+  CLICKHOUSE_URL: url("http:", "https:"),
+  CLICKHOUSE_USER: z.string().default("default"),
+  CLICKHOUSE_PASSWORD: z.string().default(""),
+  CLICKHOUSE_DATABASE: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a plain name")
+    .default("controller"),
+  MQTT_URL: url("ws:", "wss:", "mqtt:", "mqtts:"),
+  JWT_KEYS: json.pipe(
+    z
+      .array(signingKey, { error: "must be a JSON array of one or two private ES256 keys (JWK) with a kid" })
+      .min(1, "must hold at least one key")
+      .max(2, "must hold at most two keys"),
+  ),
+  JWT_ISSUER: z.string().min(1).default("multi-access-network-controller"),
+  TOKEN_LIFETIME_SECONDS: emptyIsUnset(wholeNumber(60, 86_400).default(3600)),
+  ENCRYPTION_KEY: base64Key,
+  CREDENTIAL_PEPPER: base64Key,
+  SETUP_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
+  ENROLMENT_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
+  CORS_ORIGINS: z
+    .string()
+    .default("")
+    .transform((text) => text.split(",").map((origin) => origin.trim()))
+    .transform((origins) => origins.filter((origin) => origin !== "")),
+});
+
+export type Config = z.output<typeof Environment>;
+
+export class BadConfiguration extends Error {
+  override name = "BadConfiguration";
+}
+
+export function parseEnv(env: unknown): Config {
+  const parsed = Environment.safeParse(env);
+  if (parsed.success) return parsed.data;
+  const faults = new Map(parsed.error.issues.map((issue) => [String(issue.path[0]), issue.message]));
+  throw new BadConfiguration([...faults].map(([name, fault]) => `The setting ${name} ${fault}.`).join(" "));
+}

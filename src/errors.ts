@@ -1,0 +1,77 @@
+/** What can go wrong, in the words of the domain. `http/on-error.ts` alone knows which status each becomes. */
+export type ErrorCode =
+  | "malformed"
+  | "invalid"
+  | "not_authenticated"
+  | "not_allowed"
+  | "not_found"
+  | "duplicate"
+  | "conflict"
+  | "too_large"
+  | "too_many"
+  | "unavailable";
+
+export class DomainError extends Error {
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.name = new.target.name;
+  }
+}
+
+/** One thing wrong with what the caller sent: the contract's `HTTPValidationError` item. */
+export interface ValidationItem {
+  loc: (string | number)[];
+  msg: string;
+  type: string;
+}
+
+export class Invalid extends DomainError {
+  readonly items: ValidationItem[];
+
+  constructor(items: ValidationItem[]) {
+    super("invalid", "Invalid input");
+    this.items = items;
+  }
+}
+
+export class Malformed extends DomainError {
+  constructor(message: string) {
+    super("malformed", message);
+  }
+}
+
+export class NotAuthenticated extends DomainError {
+  constructor(message: "Not authenticated" | "Could not validate credentials" | "Incorrect username or password") {
+    super("not_authenticated", message);
+  }
+}
+
+export class NotAllowed extends DomainError {
+  constructor() {
+    super("not_allowed", "Not enough permissions");
+  }
+}
+
+export class Duplicate extends DomainError {
+  constructor(what: string) {
+    super("duplicate", `${what} already exists`);
+  }
+}
+
+export class TooLarge extends DomainError {
+  constructor() {
+    super("too_large", "Request body too large");
+  }
+}
+
+/** A store or the broker did not answer, or not in time. The cause is for the log only. */
+export class Unavailable extends DomainError {
+  readonly retryAfterSeconds = 2;
+
+  constructor(part: string, cause: unknown) {
+    super("unavailable", `The ${part} is not available at the moment`, { cause });
+  }
+}

@@ -1,0 +1,35 @@
+import { describeError, log } from "./log.ts";
+
+const TIMEOUT_MS = 1_000;
+
+export type Check = (signal: AbortSignal) => Promise<void>;
+
+export interface Health {
+  /** Which of the parts behind the service answer at this moment. */
+  check(): Promise<Record<string, "up" | "down">>;
+}
+
+export function createHealth(checks: Record<string, Check>): Health {
+  return {
+    async check() {
+      const signal = AbortSignal.timeout(TIMEOUT_MS);
+      const entries = Object.entries(checks).map(
+        async ([name, check]) => [name, await outcome(name, check, signal)] as const,
+      );
+      return Object.fromEntries(await Promise.all(entries));
+    },
+  };
+}
+
+async function outcome(name: string, check: Check, signal: AbortSignal): Promise<"up" | "down"> {
+  try {
+    const late = new Promise<never>((_, reject) => {
+      signal.addEventListener("abort", () => reject(new Error(`No answer within ${TIMEOUT_MS} ms`)));
+    });
+    await Promise.race([check(signal), late]);
+    return "up";
+  } catch (error) {
+    log.warn("part is down", { part: name, error: describeError(error) });
+    return "down";
+  }
+}

@@ -1,0 +1,117 @@
+import type * as z from "zod";
+import type { ValidationItem } from "../errors.ts";
+
+/** zod's issues in the words of pydantic v2, which clients of FastAPI services know. The input is never echoed. */
+
+type Fault = Pick<ValidationItem, "msg" | "type">;
+
+export const MISSING: Fault = { type: "missing", msg: "Field required" };
+
+export function toValidationItems(place: string, error: z.core.$ZodError, input: unknown): ValidationItem[] {
+  return error.issues.map((issue) => {
+    const path = issue.path.map((key) => (typeof key === "symbol" ? String(key) : key));
+    return { loc: [place, ...path], ...toFault(issue, at(input, path)) };
+  });
+}
+
+function at(value: unknown, path: (string | number)[]): unknown {
+  return path.reduce<unknown>(
+    (node, key) =>
+      typeof node === "object" && node !== null ? (node as Record<string | number, unknown>)[key] : undefined,
+    value,
+  );
+}
+
+function toFault(issue: z.core.$ZodIssue, input: unknown): Fault {
+  if (input === undefined && issue.code !== "custom") return MISSING;
+  switch (issue.code) {
+    case "invalid_type":
+      return wrongType(issue.expected);
+    case "too_small":
+      return tooSmall(issue);
+    case "too_big":
+      return tooBig(issue);
+    case "invalid_format":
+      return wrongFormat(issue);
+    case "invalid_value":
+      return { type: "literal_error", msg: `Input should be ${alternatives(issue.values)}` };
+    case "custom":
+      return typeof issue.params?.type === "string"
+        ? { type: issue.params.type, msg: issue.message }
+        : valueError(issue.message);
+    case "invalid_union": {
+      const [first] = issue.errors.flat();
+      return first === undefined ? valueError(issue.message) : toFault(first, input);
+    }
+    case "not_multiple_of":
+      return { type: "multiple_of", msg: `Input should be a multiple of ${issue.divisor}` };
+    case "invalid_key":
+    case "invalid_element":
+    case "unrecognized_keys":
+      return valueError(issue.message);
+  }
+}
+
+const valueError = (message: string): Fault => ({ type: "value_error", msg: `Value error, ${message}` });
+
+const TYPE_FAULTS: Record<string, Fault> = {
+  string: { type: "string_type", msg: "Input should be a valid string" },
+  number: { type: "float_type", msg: "Input should be a valid number" },
+  boolean: { type: "bool_type", msg: "Input should be a valid boolean" },
+  array: { type: "list_type", msg: "Input should be a valid list" },
+  record: { type: "dict_type", msg: "Input should be a valid dictionary" },
+  object: {
+    type: "model_attributes_type",
+    msg: "Input should be a valid dictionary or object to extract fields from",
+  },
+};
+
+const wrongType = (expected: string): Fault => TYPE_FAULTS[expected] ?? valueError(`expected ${expected}`);
+
+const characters = (count: number | bigint): string => (Number(count) === 1 ? "1 character" : `${count} characters`);
+const items = (count: number | bigint): string => (Number(count) === 1 ? "1 item" : `${count} items`);
+
+function tooSmall({ origin, minimum, inclusive }: z.core.$ZodIssueTooSmall): Fault {
+  if (origin === "string") {
+    return { type: "string_too_short", msg: `String should have at least ${characters(minimum)}` };
+  }
+  if (origin === "array")
+    return { type: "too_short", msg: `List should have at least ${items(minimum)} after validation` };
+  return inclusive
+    ? { type: "greater_than_equal", msg: `Input should be greater than or equal to ${minimum}` }
+    : { type: "greater_than", msg: `Input should be greater than ${minimum}` };
+}
+
+function tooBig({ origin, maximum, inclusive }: z.core.$ZodIssueTooBig): Fault {
+  if (origin === "string") {
+    return { type: "string_too_long", msg: `String should have at most ${characters(maximum)}` };
+  }
+  if (origin === "array")
+    return { type: "too_long", msg: `List should have at most ${items(maximum)} after validation` };
+  return inclusive
+    ? { type: "less_than_equal", msg: `Input should be less than or equal to ${maximum}` }
+    : { type: "less_than", msg: `Input should be less than ${maximum}` };
+}
+
+function wrongFormat({ format, pattern, message }: z.core.$ZodIssueInvalidStringFormat): Fault {
+  switch (format) {
+    case "email":
+      return { type: "value_error", msg: "value is not a valid email address" };
+    case "datetime":
+      return { type: "datetime_from_date_parsing", msg: "Input should be a valid datetime or date" };
+    case "regex":
+      return {
+        type: "string_pattern_mismatch",
+        msg: `String should match pattern '${(pattern ?? "").replace(/^\/|\/[a-z]*$/g, "")}'`,
+      };
+    default:
+      return valueError(message);
+  }
+}
+
+/** 'a', 'b' or 'c' */
+function alternatives(values: readonly unknown[]): string {
+  const quoted = values.map((value) => (typeof value === "string" ? `'${value}'` : String(value)));
+  const last = quoted.pop() ?? "";
+  return quoted.length === 0 ? last : `${quoted.join(", ")} or ${last}`;
+}

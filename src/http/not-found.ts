@@ -1,0 +1,28 @@
+import type { NotFoundHandler } from "hono";
+import { METHOD_NAME_ALL } from "hono/router";
+import { TrieRouter } from "hono/router/trie-router";
+import type { AppEnv } from "./context.ts";
+import type { DeclaredRoute } from "./described.ts";
+
+/**
+ * What is answered where no route matched: 405 with `Allow` where another method would have, 307 where only the final slash is
+ * off, else 404. Worked out here, so that requests that do match pay nothing for it.
+ */
+export function createNotFound(routes: readonly DeclaredRoute[]): NotFoundHandler<AppEnv> {
+  const router = new TrieRouter<string>();
+  for (const { method, path } of routes) router.add(METHOD_NAME_ALL, path, method);
+  const methodsOf = (path: string): string[] => {
+    const methods = new Set(router.match(METHOD_NAME_ALL, path)[0].map(([method]) => method));
+    if (methods.has("GET")) methods.add("HEAD");
+    return [...methods].sort();
+  };
+
+  return function notFound(c) {
+    const url = new URL(c.req.url);
+    const allowed = methodsOf(url.pathname);
+    if (allowed.length > 0) return c.json({ detail: "Method Not Allowed" }, 405, { Allow: allowed.join(", ") });
+    const toggled = url.pathname.endsWith("/") ? url.pathname.slice(0, -1) : `${url.pathname}/`;
+    if (methodsOf(toggled).length > 0) return c.redirect(`${toggled}${url.search}`, 307);
+    return c.json({ detail: "Not Found" }, 404);
+  };
+}

@@ -1,0 +1,41 @@
+import { HTTPException } from "hono/http-exception";
+import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { DomainError, type ErrorCode, Invalid, Unavailable } from "../errors.ts";
+import { describeError, log } from "../log.ts";
+import type { AppContext } from "./context.ts";
+
+/** The one table from what went wrong to what the caller is told. */
+const STATUS: Record<ErrorCode, ContentfulStatusCode> = {
+  malformed: 400,
+  invalid: 422,
+  not_authenticated: 401,
+  not_allowed: 403,
+  not_found: 404,
+  duplicate: 409,
+  conflict: 409,
+  too_large: 413,
+  too_many: 429,
+  unavailable: 503,
+};
+
+export function onError(error: Error, c: AppContext): Response {
+  const requestId = c.get("requestId");
+  if (error instanceof DomainError) {
+    if (error.code === "not_authenticated") c.header("WWW-Authenticate", "Bearer");
+    if (error instanceof Unavailable) {
+      c.header("Retry-After", String(error.retryAfterSeconds));
+      log.warn("unavailable", { request_id: requestId, error: describeError(error) });
+    }
+    return c.json({ detail: error instanceof Invalid ? error.items : error.message }, STATUS[error.code]);
+  }
+  // Hono's own, thrown for a form that cannot be read.
+  if (error instanceof HTTPException && error.status === 400) {
+    return c.json({ detail: "There was an error parsing the body" }, 400);
+  }
+  log.error("bug", {
+    request_id: requestId,
+    error: describeError(error),
+    stack: error.stack?.split("\n").slice(1, 8).join("\n"),
+  });
+  return c.json({ detail: "Internal Server Error" }, 500);
+}

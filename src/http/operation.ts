@@ -1,0 +1,44 @@
+import type { MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { type Actor, allow, isPublic } from "../auth/permissions.ts";
+import { NotAuthenticated, TooLarge } from "../errors.ts";
+import type { AppEnv } from "./context.ts";
+import { describeOperation, type OperationDescription } from "./described.ts";
+
+export const MAX_BODY_BYTES = 1024 * 1024;
+
+/** Finds the caller that a bearer token speaks for. */
+export type Authenticate = (token: string) => Promise<Actor>;
+
+const limitBody = bodyLimit({
+  maxSize: MAX_BODY_BYTES,
+  onError: () => {
+    throw new TooLarge();
+  },
+});
+
+export type Operation = (description: OperationDescription) => MiddlewareHandler<AppEnv>;
+
+/**
+ * Declares an operation of the interface. It must be the first handler of its route: who calls is settled before anything of
+ * the request is read.
+ */
+export function createOperation(authenticate: Authenticate): Operation {
+  return (description) =>
+    describeOperation(description, async function operation(c, next) {
+      if (!isPublic(description.action)) {
+        const actor = await authenticate(bearerToken(c.req.header("Authorization")));
+        c.set("actor", actor);
+        allow(actor, description.action);
+      }
+      await limitBody(c, next);
+    } satisfies MiddlewareHandler<AppEnv>);
+}
+
+function bearerToken(header: string | undefined): string {
+  const [scheme, token, ...rest] = (header ?? "").split(" ");
+  if (scheme?.toLowerCase() !== "bearer" || token === undefined || token === "" || rest.length > 0) {
+    throw new NotAuthenticated("Not authenticated");
+  }
+  return token;
+}

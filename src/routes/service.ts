@@ -1,0 +1,106 @@
+import { Hono } from "hono";
+import * as z from "zod";
+import type { AppEnv } from "../http/context.ts";
+import type { DeclaredRoute } from "../http/described.ts";
+import { docsPage, docsStyle } from "../http/docs.ts";
+import { buildOpenApi } from "../http/openapi.ts";
+import type { Operation } from "../http/operation.ts";
+import type { Services } from "../services.ts";
+
+const TAG = "Service";
+const PartState = z.enum(["up", "down"]);
+
+/** The service about itself: is it alive, is it ready, what can it do. */
+export function serviceRoutes(
+  operation: Operation,
+  { health, tokens }: Pick<Services, "health" | "tokens">,
+  routes: () => DeclaredRoute[],
+) {
+  const openApi = once(() => buildOpenApi(routes()));
+  const page = once(() => docsPage(openApi()));
+
+  return new Hono<AppEnv>()
+    .get(
+      "/healthz",
+      operation({
+        action: "service.health",
+        tag: TAG,
+        summary: "Is the service alive?",
+        answer: z.object({ status: z.literal("ok") }),
+      }),
+      (c) => c.json({ status: "ok" }),
+    )
+    .get(
+      "/readyz",
+      operation({
+        action: "service.ready",
+        tag: TAG,
+        summary: "Can the service do its work?",
+        description: "Asks each store and the broker, one second at most. With 503 the answer says which part is down.",
+        answer: z.object({ status: z.enum(["ready", "unavailable"]), parts: z.record(z.string(), PartState) }),
+        otherAnswers: { 503: "A part is down" },
+      }),
+      async (c) => {
+        const parts = await health.check();
+        const down = Object.keys(parts).filter((name) => parts[name] === "down");
+        if (down.length === 0) return c.json({ status: "ready", parts });
+        return c.json({ status: "unavailable", detail: `Down: ${down.join(", ")}`, parts }, 503, {
+          "Retry-After": "2",
+        });
+      },
+    )
+    .get(
+      "/.well-known/jwks.json",
+      operation({
+        action: "service.keys",
+        tag: TAG,
+        summary: "Public keys of the tokens",
+        description: "A JSON Web Key Set. Whoever trusts this service can check its tokens with it.",
+        answer: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }),
+      }),
+      (c) => c.json(tokens.publicKeys(), 200, { "Cache-Control": "public, max-age=300" }),
+    )
+    .get(
+      "/openapi.json",
+      operation({
+        action: "service.openapi",
+        tag: TAG,
+        summary: "This interface as an OpenAPI 3.1 document",
+        answer: z.record(z.string(), z.unknown()),
+      }),
+      (c) => c.json(openApi()),
+    )
+    .get(
+      "/docs",
+      operation({
+        action: "service.docs",
+        tag: TAG,
+        summary: "This interface as a page to read",
+        answer: z.string(),
+        produces: "text/html",
+      }),
+      (c) => c.html(page()),
+    )
+    .get(
+      "/docs/style.css",
+      operation({
+        action: "service.docs",
+        tag: TAG,
+        summary: "The page's style sheet",
+        hidden: true,
+        answer: z.string(),
+        produces: "text/css",
+      }),
+      (c) =>
+        c.body(docsStyle, 200, { "Content-Type": "text/css; charset=utf-8", "Cache-Control": "public, max-age=300" }),
+    );
+}
+
+/** Made at the first call: a cold start should not pay for a page that few requests ask for. */
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}

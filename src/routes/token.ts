@@ -1,0 +1,23 @@
+import { Hono } from "hono";
+import type { AppEnv } from "../http/context.ts";
+import type { Operation } from "../http/operation.ts";
+import { form, query } from "../http/validation.ts";
+import { LoginForm, Token, TokenQuery } from "../schemas/token.ts";
+import type { Services } from "../services.ts";
+
+export function tokenRoutes(operation: Operation, { login }: Pick<Services, "login">) {
+  return new Hono<AppEnv>().post(
+    "/api/v1/token/",
+    operation({
+      action: "token.create",
+      tag: "Token",
+      summary: "Log in",
+      description: "Trades the credentials of a user, an agent or a third-party app for a bearer token.",
+      answer: Token,
+      otherAnswers: { 401: "Incorrect username or password" },
+    }),
+    query(TokenQuery),
+    form(LoginForm),
+    async (c) => c.json(await login(c.req.valid("query").login_type, c.req.valid("form"))),
+  );
+}

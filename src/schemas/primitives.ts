@@ -1,0 +1,38 @@
+import * as z from "zod";
+
+/** Small shapes that the wire's records are made of. */
+
+/** How a schema names a fault that zod has no word for; `http/faults.ts` passes type and text on as they are. */
+export function fault(type: string, msg: string) {
+  return { code: "custom" as const, message: msg, params: { type } };
+}
+
+/** An integer, also where the wire can only say it as text. */
+export function integer(schema: z.ZodInt | z.ZodNumber = z.int()) {
+  return z.preprocess((value, context) => {
+    if (typeof value === "string" && /^\s*[+-]?\d+\s*$/.test(value)) return Number(value);
+    if (typeof value === "string") {
+      const msg = "Input should be a valid integer, unable to parse string as an integer";
+      context.addIssue(fault("int_parsing", msg));
+      return z.NEVER;
+    }
+    if (value !== undefined && typeof value !== "number") {
+      context.addIssue(fault("int_type", "Input should be a valid integer"));
+      return z.NEVER;
+    }
+    if (typeof value === "number" && !Number.isInteger(value)) {
+      const msg = "Input should be a valid integer, got a number with a fractional part";
+      context.addIssue(fault("int_from_float", msg));
+      return z.NEVER;
+    }
+    return value;
+  }, schema);
+}
+
+/** An e-mail address as a login name: trimmed and in lower case, so that it is one account however it is typed. */
+export const Email = z
+  .string()
+  .transform((text) => text.trim().toLowerCase())
+  .pipe(z.email().max(254));
+
+export const Password = z.string().min(8).max(128);

@@ -1,0 +1,28 @@
+import * as z from "zod";
+import { LoginType } from "../auth/tokens.ts";
+
+export const TokenQuery = z.object({ login_type: LoginType.describe("The kind of caller that logs in.") });
+
+export const LoginForm = z
+  .object({
+    grant_type: z
+      .string()
+      .regex(/^password$/)
+      .optional(),
+    username: z.string().describe("E-mail address of a user, `ap_id` of an agent, `app_name` of a third-party app."),
+    password: z.string().describe("Password, or `api_key` of a third-party app."),
+    scope: z.string().default("").describe("Scopes wanted, separated by spaces. Empty: all that the caller may have."),
+    client_id: z.string().optional(),
+    client_secret: z.string().optional(),
+  })
+  .meta({ id: "LoginForm" });
+export type LoginForm = z.output<typeof LoginForm>;
+
+export const Token = z
+  .object({
+    access_token: z.string(),
+    token_type: z.literal("bearer"),
+    expires_in: z.int().describe("Seconds until the token ends."),
+  })
+  .meta({ id: "Token" });
+export type Token = z.output<typeof Token>;

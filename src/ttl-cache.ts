@@ -1,0 +1,29 @@
+/** Values remembered for a short while, and no more of them than `maxEntries`: the oldest goes first. */
+export class TtlCache<V> {
+  readonly #entries = new Map<string, { value: V; expiresMs: number }>();
+  readonly #ttlMs: number;
+  readonly #maxEntries: number;
+  readonly #now: () => number;
+
+  constructor({ ttlMs, maxEntries, now = Date.now }: { ttlMs: number; maxEntries: number; now?: () => number }) {
+    this.#ttlMs = ttlMs;
+    this.#maxEntries = maxEntries;
+    this.#now = now;
+  }
+
+  get(key: string): V | undefined {
+    const entry = this.#entries.get(key);
+    return entry !== undefined && entry.expiresMs > this.#now() ? entry.value : undefined;
+  }
+
+  set(key: string, value: V): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, { value, expiresMs: this.#now() + this.#ttlMs });
+    if (this.#entries.size > this.#maxEntries) {
+      for (const oldest of this.#entries.keys()) {
+        this.#entries.delete(oldest);
+        break;
+      }
+    }
+  }
+}

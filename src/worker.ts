@@ -1,0 +1,18 @@
+import { type App, createApp } from "./app.ts";
+import { parseEnv } from "./env.ts";
+import { log } from "./log.ts";
+import { createServices } from "./services.ts";
+
+let app: App | undefined;
+
+export default {
+  fetch(request, env, context) {
+    try {
+      app ??= createApp(createServices(parseEnv(env)));
+    } catch (error) {
+      log.error("The service is not configured", { error: error instanceof Error ? error.message : String(error) });
+      return Response.json({ detail: "Internal Server Error" }, { status: 500 });
+    }
+    return app.fetch(request, env, context);
+  },
+} satisfies ExportedHandler;
