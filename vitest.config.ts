@@ -15,6 +15,7 @@ export default defineConfig({
         ],
         test: {
           name: "workers",
+          sequence: { groupOrder: 1 },
           include: ["test/workers/**/*.test.ts"],
           globalSetup: ["./test/support/stores.ts"],
           testTimeout: 30_000,
@@ -52,6 +53,7 @@ export default defineConfig({
         // In Node: the scripts, and the whole product from outside, as its users run it.
         test: {
           name: "node",
+          sequence: { groupOrder: 2 },
           include: ["test/e2e/**/*.test.ts", "test/scripts/**/*.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,

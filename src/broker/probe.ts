@@ -43,6 +43,9 @@ async function overTcp(url: URL, signal: AbortSignal): Promise<number | undefine
     { hostname: url.hostname, port },
     { secureTransport: secure ? "on" : "off", allowHalfOpen: false },
   );
+  // What goes wrong shows in the reads and writes below; these two promises would only report it once more, unheard.
+  socket.opened.catch(() => {});
+  socket.closed.catch(() => {});
   const close = () => void socket.close().catch(() => {});
   signal.addEventListener("abort", close);
   try {

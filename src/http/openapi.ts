@@ -123,12 +123,9 @@ function bodyOf(inputs: DeclaredRoute["inputs"], convert: Convert): OpenApiOpera
 
 /** The schema in place, or a reference to it where it has a name; named ones are collected in `components`. */
 function toSchema(schema: z.ZodType, io: "input" | "output", components: Record<string, JsonSchema>): JsonSchema {
-  const { $schema: _, $defs, ...root } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
-  const local = (node: JsonSchema): JsonSchema =>
+  const { $schema: _, $defs = {}, ...root } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
+  const relocated = (node: JsonSchema): JsonSchema =>
     JSON.parse(JSON.stringify(node).replaceAll('"#/$defs/', '"#/components/schemas/')) as JsonSchema;
-  for (const [name, definition] of Object.entries($defs ?? {})) components[name] = local(definition);
-  const id = schema.meta()?.id;
-  if (id === undefined) return local(root);
-  components[id] = local(root);
-  return { $ref: `#/components/schemas/${id}` };
+  for (const [name, definition] of Object.entries($defs)) components[name] = relocated(definition);
+  return relocated(root);
 }

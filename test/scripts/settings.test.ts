@@ -1,0 +1,128 @@
+import { execFile, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openDataFolder } from "../../scripts/stack/data-folder.ts";
+import { claimPort } from "../../scripts/stack/ports.ts";
+import { markOf } from "../../scripts/stack/processes.ts";
+import { loadSecrets } from "../../scripts/stack/secrets.ts";
+import { readSettings } from "../../scripts/stack/settings.ts";
+
+const HOST = "127.0.0.1";
+
+describe("settings", () => {
+  it("have defaults, for empty variables too", () => {
+    expect(readSettings({ PORT: "" })).toMatchObject({
+      host: HOST,
+      port: { number: 8787, explicit: false },
+      mqttPort: { number: 1883, explicit: false },
+      mqttWsPort: { number: 8083, explicit: false },
+      adminUsername: "admin@example.com",
+    });
+  });
+
+  it.each([
+    [{ PORT: "http" }, /PORT must be a port number/],
+    [{ MQTT_PORT: "70000" }, /MQTT_PORT must be a port number/],
+    [{ ADMIN_PASSWORD: "short" }, /ADMIN_PASSWORD must have 8 to 128 characters/],
+    [{ ADMIN_USERNAME: "root" }, /ADMIN_USERNAME must be an e-mail address/],
+  ])("are refused clearly: %j", (env, message) => {
+    expect(() => readSettings(env)).toThrow(message);
+  });
+});
+
+describe("with a port taken", () => {
+  let server: Server;
+  let port: number;
+
+  beforeEach(async () => {
+    server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
+    port = (server.address() as { port: number }).port;
+  });
+  afterEach(() => void server.close());
+
+  it("the next free one is used instead of a default", async () => {
+    expect(await claimPort({ name: "PORT", number: port, explicit: false }, HOST)).toBeGreaterThan(port);
+  });
+
+  it("one that was asked for is refused", async () => {
+    await expect(claimPort({ name: "PORT", number: port, explicit: true }, HOST)).rejects.toThrow(
+      `Port ${port} (PORT) is taken. Choose another one, or free it.`,
+    );
+  });
+
+  it("npm run dev says so and ends at once", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "settings-"));
+    const env = { ...process.env, PORT: String(port), DATA_DIR: dataDir };
+    const outcome = await promisify(execFile)("npm", ["run", "--silent", "dev"], { env }).catch(
+      (error: unknown) => error,
+    );
+    expect(outcome).toMatchObject({
+      code: 1,
+      stdout: `Port ${port} (PORT) is taken. Choose another one, or free it.\n`,
+    });
+    rmSync(dataDir, { recursive: true });
+  });
+});
+
+describe("--help", () => {
+  it.each(["dev", "start"])("explains npm run %s and starts nothing", async (script) => {
+    const { stdout } = await promisify(execFile)("npm", ["run", "--silent", script, "--", "--help"]);
+    expect(stdout).toContain("--reset");
+  });
+
+  it("is pointed to where an option is unknown", async () => {
+    const run = promisify(execFile)("npm", ["run", "--silent", "dev", "--", "--rest"]);
+    await expect(run).rejects.toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/Unknown option '--rest'.*Try --help/s),
+    });
+  });
+});
+
+describe("the data folder", () => {
+  let path: string;
+  beforeEach(() => {
+    path = mkdtempSync(join(tmpdir(), "data-folder-"));
+  });
+  afterEach(() => rmSync(path, { recursive: true, force: true }));
+
+  it("is used by one stack at a time", () => {
+    const folder = openDataFolder(path, false);
+    expect(() => openDataFolder(path, false)).toThrow(`${path} is in use by process ${process.pid}.`);
+    folder.release();
+    openDataFolder(path, false).release();
+  });
+
+  it("loses the stack's own data on a reset, and nothing else", () => {
+    mkdirSync(join(path, "sqld"));
+    writeFileSync(join(path, "thesis.txt"), "");
+    openDataFolder(path, true).release();
+    expect([existsSync(join(path, "sqld")), existsSync(join(path, "thesis.txt"))]).toEqual([false, true]);
+  });
+
+  it("is cleared of what a run that was cut off left behind", async () => {
+    const orphan = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { detached: true });
+    const pid = orphan.pid ?? 0;
+    const mark = markOf(pid);
+    const gone = { pid: 2 ** 22, startTicks: "1" };
+    writeFileSync(
+      join(path, "stack.json"),
+      JSON.stringify({ owner: gone, parts: { sqld: mark, broker: gone }, urls: {} }),
+    );
+    const ended = new Promise((resolve) => orphan.once("exit", (_code, signal) => resolve(signal)));
+    openDataFolder(path, false).release();
+    expect(await ended).toBe("SIGKILL");
+  });
+
+  it("keeps its secrets, for their owner's eyes only", async () => {
+    const secrets = await loadSecrets(path);
+    expect(await loadSecrets(path)).toEqual(secrets);
+    expect(statSync(join(path, "secrets.json")).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(readFileSync(join(path, "secrets.json"), "utf8"))).toEqual(secrets);
+  });
+});

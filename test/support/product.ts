@@ -1,0 +1,108 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { anyFreePort } from "../../scripts/stack/ports.ts";
+
+/** The product as its users run it: `npm run dev` or `npm start`, in a process group of its own. */
+export class Product {
+  readonly url: string;
+  readonly mqttPort: number;
+  readonly mqttWsPort: number;
+  readonly dataDir: string;
+  readonly #child: ChildProcess;
+  /** Inherited by every process that comes of this run, so that all of them can be found. */
+  readonly #marker: string;
+  #output = "";
+
+  private constructor(child: ChildProcess, marker: string, dataDir: string, ports: [number, number, number]) {
+    this.#child = child;
+    this.#marker = marker;
+    this.dataDir = dataDir;
+    this.url = `http://127.0.0.1:${ports[0]}`;
+    [, this.mqttPort, this.mqttWsPort] = ports;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on("data", (chunk: Buffer) => {
+        this.#output += chunk.toString();
+      });
+    }
+  }
+
+  static async run(script: "dev" | "start", dataDir: string, env: Record<string, string> = {}): Promise<Product> {
+    const ports = await Promise.all([anyFreePort(), anyFreePort(), anyFreePort()]);
+    const marker = `CONTROLLER_RUN=${randomUUID()}`;
+    const [name = "", value = ""] = marker.split("=");
+    const child = spawn("npm", ["run", script], {
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: {
+        ...process.env,
+        [name]: value,
+        PORT: String(ports[0]),
+        MQTT_PORT: String(ports[1]),
+        MQTT_WS_PORT: String(ports[2]),
+        DATA_DIR: dataDir,
+        ...env,
+      },
+    });
+    const product = new Product(child, marker, dataDir, ports);
+    await product.says(/Ctrl-C stops everything/);
+    return product;
+  }
+
+  get output(): string {
+    return this.#output;
+  }
+
+  /** Waits until the product has printed something. */
+  async says(pattern: RegExp, timeoutMs = 90_000): Promise<void> {
+    await until(() => {
+      if (this.#child.exitCode !== null) throw new Error(`The product ended:\n${this.#output}`);
+      return pattern.test(this.#output);
+    }, timeoutMs).catch((error: unknown) => {
+      throw new Error(`Waiting for ${pattern}: ${error}\n${this.#output}`);
+    });
+  }
+
+  /** The process id of one of its parts. */
+  pidOf(part: string): number {
+    const state = JSON.parse(readFileSync(join(this.dataDir, "stack.json"), "utf8")) as {
+      parts: Record<string, { pid: number }>;
+    };
+    const pid = state.parts[part]?.pid;
+    if (pid === undefined) throw new Error(`No part ${part}`);
+    return pid;
+  }
+
+  /** Ctrl-C, as a terminal sends it: to the whole foreground group. Returns how long the end took. */
+  async interrupt(): Promise<{ exitCode: number | null; tookMs: number }> {
+    const startedMs = Date.now();
+    if (this.#child.pid !== undefined) process.kill(-this.#child.pid, "SIGINT");
+    await until(() => this.#child.exitCode !== null || this.#child.signalCode !== null, 15_000);
+    return { exitCode: this.#child.exitCode, tookMs: Date.now() - startedMs };
+  }
+
+  /** Command lines of all processes that come of this run and are alive. */
+  processes(): string[] {
+    return readdirSync("/proc")
+      .filter((entry) => /^\d+$/.test(entry))
+      .flatMap((pid) => {
+        try {
+          const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+          return environment.includes(this.#marker)
+            ? [readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")]
+            : [];
+        } catch {
+          return [];
+        }
+      });
+  }
+}
+
+export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
+  for (const deadlineMs = Date.now() + timeoutMs; Date.now() < deadlineMs; await sleep(25)) {
+    if (await condition()) return;
+  }
+  throw new Error(`Not within ${timeoutMs} ms`);
+}
