@@ -73,12 +73,26 @@ const Environment = z.object({
 
 export type Config = z.output<typeof Environment>;
 
+/** Of these settings, the ones that say where the stores are: all that a migration needs. */
+const Stores = Environment.pick({
+  LIBSQL_URL: true,
+  LIBSQL_AUTH_TOKEN: true,
+  CLICKHOUSE_URL: true,
+  CLICKHOUSE_USER: true,
+  CLICKHOUSE_PASSWORD: true,
+  CLICKHOUSE_DATABASE: true,
+});
+export type StoresConfig = z.output<typeof Stores>;
+
 export class BadConfiguration extends Error {
   override name = "BadConfiguration";
 }
 
-export function parseEnv(env: unknown): Config {
-  const parsed = Environment.safeParse(env);
+export const parseEnv = (env: unknown): Config => parse(Environment, env);
+export const parseStoresEnv = (env: unknown): StoresConfig => parse(Stores, env);
+
+function parse<S extends z.ZodType>(schema: S, env: unknown): z.output<S> {
+  const parsed = z.safeParse(schema, env);
   if (parsed.success) return parsed.data;
   const faults = new Map(parsed.error.issues.map((issue) => [String(issue.path[0]), issue.message]));
   throw new BadConfiguration([...faults].map(([name, fault]) => `The setting ${name} ${fault}.`).join(" "));

@@ -5,12 +5,12 @@ import { createClient as createClickHouse } from "@clickhouse/client-web";
 import { createClient as createLibsql } from "@libsql/client/http";
 import { drizzle } from "drizzle-orm/libsql";
 import { migrate } from "drizzle-orm/libsql/migrator";
-import type { Config } from "../../src/env.ts";
+import type { StoresConfig } from "../../src/env.ts";
 import { Refused } from "./console.ts";
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 
-export async function migrateAccounts({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: Config): Promise<void> {
+export async function migrateAccounts({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig): Promise<void> {
   const client = createLibsql({ url, ...(authToken !== undefined && { authToken }) });
   try {
     await migrate(drizzle(client), { migrationsFolder: path("../../drizzle") });
@@ -25,7 +25,7 @@ const DDL_FOLDER = path("../../src/telemetry/ddl/");
  * Applies the numbered DDL files that are not recorded yet. ClickHouse has no transactions over DDL, so every statement must
  * bear being run twice: after a crash between a file and its record the file runs again.
  */
-export async function migrateTelemetry(config: Config): Promise<void> {
+export async function migrateTelemetry(config: StoresConfig): Promise<void> {
   const connection = {
     url: config.CLICKHOUSE_URL,
     username: config.CLICKHOUSE_USER,

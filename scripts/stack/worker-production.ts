@@ -16,7 +16,7 @@ export async function productionWorkerPart({ host, port, dataDir, env }: WorkerO
   const buildDir = join(dataDir, "build");
   const objectsDir = join(dataDir, "worker");
   mkdirSync(objectsDir, { recursive: true });
-  await build(buildDir);
+  await buildWorker(buildDir);
   const configFile = join(buildDir, "workerd.capnp");
   writeFileSync(
     configFile,
@@ -32,7 +32,7 @@ export async function productionWorkerPart({ host, port, dataDir, env }: WorkerO
   };
 }
 
-async function build(outdir: string): Promise<void> {
+export async function buildWorker(outdir: string): Promise<void> {
   rmSync(outdir, { recursive: true, force: true });
   try {
     await promisify(execFile)(installed("wrangler"), ["deploy", "--dry-run", "--minify", "--outdir", outdir], {

@@ -53,7 +53,7 @@ export function buildOpenApi(routes: readonly DeclaredRoute[]): OpenApiDocument 
 
 type Convert = (schema: z.ZodType, io: "input" | "output") => JsonSchema;
 
-function toOperation({ operation, inputs }: DeclaredRoute, convert: Convert): OpenApiOperation {
+function toOperation({ path, operation, inputs }: DeclaredRoute, convert: Convert): OpenApiOperation {
   const open = isPublic(operation.action);
   const json = (schema: z.ZodType) => ({ "application/json": { schema: convert(schema, "output") } });
   const problem = (description: string) => ({ description, content: json(Problem) });
@@ -81,6 +81,9 @@ function toOperation({ operation, inputs }: DeclaredRoute, convert: Convert): Op
       ...(requestBody !== undefined && { 400: problem("Body that cannot be read"), 413: problem("Body too large") }),
       ...((requestBody !== undefined || parameters.length > 0) && {
         422: { description: "Invalid input", content: json(HTTPValidationError) },
+      }),
+      ...(path.startsWith("/api/") && {
+        503: problem("A store or the broker is away; Retry-After says when to try again"),
       }),
       ...Object.fromEntries(
         Object.entries(operation.otherAnswers ?? {}).map(([status, description]) => [status, problem(description)]),

@@ -80,7 +80,7 @@ describe("the interface's own description", () => {
       properties: { password: { type: "string", minLength: 8, maxLength: 128 } },
     });
     expect(document.paths["/api/v1/users/me"]?.get?.security).toEqual([{ bearer: [] }]);
-    expect(Object.keys(document.paths["/api/v1/users/me"]?.get?.responses ?? {})).toEqual(["200", "401", "403"]);
+    expect(Object.keys(document.paths["/api/v1/users/me"]?.get?.responses ?? {})).toEqual(["200", "401", "403", "503"]);
     expect(Object.keys(document.components.schemas).toSorted()).toEqual([
       "HTTPValidationError",
       "LoginForm",

@@ -1,0 +1,26 @@
+import { parseArgs } from "node:util";
+import { BadConfiguration, parseStoresEnv } from "../src/env.ts";
+import { Refused, red, say } from "./stack/console.ts";
+import { migrateAccounts, migrateTelemetry } from "./stack/migrations.ts";
+
+const HELP = `npm run migrate
+
+Brings the stores that the environment names up to date: LIBSQL_URL (LIBSQL_AUTH_TOKEN) and CLICKHOUSE_URL (CLICKHOUSE_USER,
+CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE). What is applied already is left alone. \`npm run dev\` and \`npm start\` do this by
+themselves.`;
+
+try {
+  const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
+  if (values.help) say(HELP);
+  else {
+    const config = parseStoresEnv(process.env);
+    await migrateAccounts(config);
+    say("The accounts database is up to date.");
+    await migrateTelemetry(config);
+    say("ClickHouse is up to date.");
+  }
+} catch (error) {
+  if (!(error instanceof Refused || error instanceof BadConfiguration)) throw error;
+  say(red(error.message));
+  process.exitCode = 1;
+}
