@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { Refused } from "./console.ts";
 import { installed } from "./project.ts";
 import { writePrivately } from "./secrets.ts";
 import type { WorkerOptions } from "./stack.ts";
@@ -6,14 +7,9 @@ import type { Part } from "./supervisor.ts";
 
 /** The Worker in `wrangler dev`: rebuilt at every change of the sources. */
 export function devWorkerPart({ host, port, dataDir, env }: WorkerOptions): Part {
-  // In a file that only this user can read: arguments and environments show in process lists.
+  // In a file that only this user can read: arguments show in process lists.
   const envFile = join(dataDir, "worker.env");
-  writePrivately(
-    envFile,
-    Object.entries(env)
-      .map(([name, value]) => `${name}='${value}'\n`)
-      .join(""),
-  );
+  writePrivately(envFile, Object.entries(env).map(envLine).join(""));
   return {
     name: "worker",
     command: process.execPath,
@@ -28,10 +24,20 @@ export function devWorkerPart({ host, port, dataDir, env }: WorkerOptions): Part
     ],
     env: WRANGLER_ENVIRONMENT,
     ready: async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok,
-    shows: (line) => !WRANGLER_CHATTER.test(line),
+    shows: (line) => !WRANGLER_CHATTER.test(line) && isNews(line),
     graceMs: 2_000,
   };
 }
+
+/** A line of an env file: in the first kind of quotes that the value leaves free, its dollars kept from being expanded. */
+function envLine([name, value]: [string, string]): string {
+  const quote = ["'", '"', "`"].find((candidate) => !value.includes(candidate));
+  if (quote === undefined) throw new Refused(`${name} must not hold all three kinds of quotes.`);
+  return `${name}=${quote}${value.replaceAll("$", "\\$")}${quote}\n`;
+}
+
+/** Health checks that went well are no news to a person. */
+export const isNews = (line: string): boolean => !/"path":"\/(?:health|ready)z","status":200/.test(line);
 
 /** What wrangler says of itself; the Worker's own lines and all errors come through. */
 const WRANGLER_CHATTER = /^\s*$|^Using secrets|^Your Worker has|^Binding\s|^env\.|^⎔|^\[wrangler:info\]/;

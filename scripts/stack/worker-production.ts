@@ -9,7 +9,7 @@ import { Refused } from "./console.ts";
 import { installed, ROOT } from "./project.ts";
 import type { WorkerOptions } from "./stack.ts";
 import type { Part } from "./supervisor.ts";
-import { WRANGLER_ENVIRONMENT } from "./worker-dev.ts";
+import { isNews, WRANGLER_ENVIRONMENT } from "./worker-dev.ts";
 
 /** The Worker built once and run on plain workerd: no proxy in front of it, nothing that watches files. */
 export async function productionWorkerPart({ host, port, dataDir, env }: WorkerOptions): Promise<Part> {
@@ -28,6 +28,7 @@ export async function productionWorkerPart({ host, port, dataDir, env }: WorkerO
     args: ["serve", configFile],
     env,
     ready: async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok,
+    shows: isNews,
     graceMs: 2_000,
   };
 }
