@@ -4,6 +4,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     silent: "passed-only",
+    reporters: ["default", "./test/support/secret-guard.ts"],
     projects: [
       {
         // Inside workerd, against real stores and a real broker, which the global set-up starts once.

@@ -6,8 +6,13 @@ import type { AppEnv } from "./http/context.ts";
 import { declaredRoutes } from "./http/described.ts";
 import { createNotFound } from "./http/not-found.ts";
 import { onError } from "./http/on-error.ts";
+import { buildOpenApi, type OpenApiDocument } from "./http/openapi.ts";
 import { createOperation } from "./http/operation.ts";
 import { requestLog } from "./http/request-log.ts";
+import { agentsRoutes } from "./routes/agents.ts";
+import { appsRoutes } from "./routes/apps.ts";
+import { auditRoutes } from "./routes/audit.ts";
+import { pagesRoutes } from "./routes/pages.ts";
 import { serviceRoutes } from "./routes/service.ts";
 import { tokenRoutes } from "./routes/token.ts";
 import { usersRoutes } from "./routes/users.ts";
@@ -26,6 +31,8 @@ export function createApp(services: Services) {
       contentSecurityPolicy: {
         defaultSrc: ["'none'"],
         styleSrc: ["'self'"],
+        scriptSrc: ["'self'"],
+        connectSrc: ["'self'"],
         baseUri: ["'none'"],
         frameAncestors: ["'none'"],
         formAction: ["'none'"],
@@ -50,13 +57,20 @@ export function createApp(services: Services) {
     );
   }
 
-  const operation = createOperation((token) => services.sessions.authenticate(token));
+  const operation = createOperation(services.authenticate);
+  // Made at the first call: a cold start should not pay for a document that few requests ask for.
+  let document: OpenApiDocument | undefined;
+  const openApi = (): OpenApiDocument => {
+    document ??= buildOpenApi(declaredRoutes(app.routes));
+    return document;
+  };
   app.route("/", tokenRoutes(operation, services));
   app.route("/", usersRoutes(operation, services));
-  app.route(
-    "/",
-    serviceRoutes(operation, services, () => declaredRoutes(app.routes)),
-  );
+  app.route("/", agentsRoutes(operation, services));
+  app.route("/", appsRoutes(operation, services));
+  app.route("/", auditRoutes(operation, services));
+  app.route("/", serviceRoutes(operation, services, openApi));
+  app.route("/", pagesRoutes(operation, openApi));
 
   app.notFound(createNotFound(declaredRoutes(app.routes)));
   return app;

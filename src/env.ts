@@ -64,6 +64,14 @@ const Environment = z.object({
   CREDENTIAL_PEPPER: base64Key,
   SETUP_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   ENROLMENT_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
+  PUBLIC_URL: emptyIsUnset(
+    url("http:", "https:")
+      .transform((value) => value.replace(/\/+$/, ""))
+      .optional(),
+  ),
+  MAIL_FROM: emptyIsUnset(z.email("must be an e-mail address").optional()),
+  MAIL_URL: emptyIsUnset(url("http:", "https:").optional()),
+  CLIENT_ADDRESS_HEADER: z.string().min(1).default("CF-Connecting-IP"),
   CORS_ORIGINS: z
     .string()
     .default("")

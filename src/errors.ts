@@ -55,6 +55,27 @@ export class NotAllowed extends DomainError {
   }
 }
 
+export class NotFound extends DomainError {
+  constructor(what: string) {
+    super("not_found", `${what} not found`);
+  }
+}
+
+export class Conflict extends DomainError {
+  constructor(message: string) {
+    super("conflict", message);
+  }
+}
+
+export class TooMany extends DomainError {
+  readonly retryAfterSeconds: number;
+
+  constructor(retryAfterSeconds: number) {
+    super("too_many", "Too many requests");
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
 export class Duplicate extends DomainError {
   constructor(what: string) {
     super("duplicate", `${what} already exists`);

@@ -1,47 +1,94 @@
+import { createAgentStore } from "./accounts/agent-store.ts";
+import { type Agents, createAgents } from "./accounts/agents.ts";
+import { createAppStore } from "./accounts/app-store.ts";
+import { type Apps, createApps } from "./accounts/apps.ts";
+import { createAttempts } from "./accounts/attempts.ts";
+import { type AuditTrail, createAuditTrail } from "./accounts/audit.ts";
 import { createDatabase } from "./accounts/database.ts";
+import { createRecovery, type Recovery } from "./accounts/recovery.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
+import { createApiKeys } from "./auth/api-keys.ts";
+import { edgePasswords } from "./auth/argon2-wasm.ts";
 import { createLogin, type Login } from "./auth/login.ts";
-import { createSessions, type Sessions } from "./auth/sessions.ts";
+import { createGeneratedSecrets } from "./auth/secrets.ts";
+import { type Authenticate, createAuthenticate } from "./auth/sessions.ts";
 import { createTokens, type Tokens } from "./auth/tokens.ts";
 import { probeBroker } from "./broker/probe.ts";
 import type { Config } from "./env.ts";
 import { createHealth, type Health } from "./health.ts";
+import { createMailer } from "./mail/mailer.ts";
 import { createTelemetry } from "./telemetry/clickhouse.ts";
 
 /** Everything the routes need, wired in one place. */
 export interface Services {
+  agents: Agents;
+  apps: Apps;
+  auditTrail: AuditTrail;
+  authenticate: Authenticate;
+  /** Where a request comes from, as far as whoever stands in front of the service tells. */
+  clientAddress: (headers: Headers) => string;
   corsOrigins: string[];
   health: Health;
   login: Login;
-  sessions: Sessions;
+  recovery: Recovery;
   tokens: Tokens;
   users: Users;
 }
 
-export function createServices(config: Config): Services {
-  const userStore = createUserStore(createDatabase({ url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN }));
+/** What the platform binds besides settings. */
+export interface Bindings {
+  EMAIL?: SendEmail;
+}
+
+export function createServices(config: Config, bindings: Bindings): Services {
+  const database = createDatabase({ url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN });
+  const users = createUserStore(database);
+  const agents = createAgentStore(database);
+  const apps = createAppStore(database);
+  const attempts = createAttempts(database);
+  const passwords = edgePasswords;
+  const apiKeys = createApiKeys(config.ENCRYPTION_KEY);
+  const generatedSecrets = createGeneratedSecrets(config.CREDENTIAL_PEPPER);
+  const tokens = createTokens({
+    keys: config.JWT_KEYS,
+    issuer: config.JWT_ISSUER,
+    lifetimeSeconds: config.TOKEN_LIFETIME_SECONDS,
+  });
   const telemetry = createTelemetry({
     url: config.CLICKHOUSE_URL,
     username: config.CLICKHOUSE_USER,
     password: config.CLICKHOUSE_PASSWORD,
     database: config.CLICKHOUSE_DATABASE,
   });
-  const tokens = createTokens({
-    keys: config.JWT_KEYS,
-    issuer: config.JWT_ISSUER,
-    lifetimeSeconds: config.TOKEN_LIFETIME_SECONDS,
-  });
+
   return {
+    agents: createAgents(agents, passwords),
+    apps: createApps(apps, apiKeys),
+    auditTrail: createAuditTrail(database),
+    authenticate: createAuthenticate({
+      tokens,
+      users,
+      agents,
+      apps,
+      doors: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN },
+    }),
+    clientAddress: (headers) => headers.get(config.CLIENT_ADDRESS_HEADER) ?? "unknown",
     corsOrigins: config.CORS_ORIGINS,
     health: createHealth({
-      libsql: () => userStore.ping(),
+      libsql: () => users.ping(),
       clickhouse: () => telemetry.ping(),
       broker: (signal) => probeBroker(config.MQTT_URL, signal),
     }),
-    login: createLogin(userStore, tokens),
-    sessions: createSessions(tokens, userStore),
+    login: createLogin({ users, agents, apps, attempts, passwords, generatedSecrets, apiKeys, tokens }),
+    recovery: createRecovery({
+      users,
+      attempts,
+      passwords,
+      mailer: createMailer({ from: config.MAIL_FROM, url: config.MAIL_URL, binding: bindings.EMAIL }),
+      publicUrl: config.PUBLIC_URL,
+    }),
     tokens,
-    users: createUsers(userStore),
+    users: createUsers(users, passwords),
   };
 }

@@ -8,11 +8,11 @@ let app: App | undefined;
 export default {
   fetch(request, env, context) {
     try {
-      app ??= createApp(createServices(parseEnv(env)));
+      app ??= createApp(createServices(parseEnv(env), env));
     } catch (error) {
       log.error("The service is not configured", { error: error instanceof Error ? error.message : String(error) });
       return Response.json({ detail: "Internal Server Error" }, { status: 500 });
     }
     return app.fetch(request, env, context);
   },
-} satisfies ExportedHandler;
+} satisfies ExportedHandler<Env>;

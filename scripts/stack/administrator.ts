@@ -1,6 +1,8 @@
-import { randomBytes, randomUUID } from "node:crypto";
-import { createClient } from "@libsql/client/http";
-import { hash } from "@node-rs/argon2";
+import { randomBytes } from "node:crypto";
+import { createDatabase, type DatabaseOptions } from "../../src/accounts/database.ts";
+import { createUserStore } from "../../src/accounts/user-store.ts";
+import { Duplicate } from "../../src/errors.ts";
+import { nativePasswords } from "../native-passwords.ts";
 import { Refused } from "./console.ts";
 
 export interface FirstAdministrator {
@@ -11,30 +13,21 @@ export interface FirstAdministrator {
 
 /** Makes the first administrator, unless there is one. */
 export async function ensureAdministrator(
-  database: { url: string; authToken?: string | undefined },
+  database: DatabaseOptions,
   username: string,
   chosenPassword: string | undefined,
 ): Promise<FirstAdministrator> {
-  const client = createClient({ url: database.url, ...(database.authToken && { authToken: database.authToken }) });
+  const users = createUserStore(createDatabase(database));
+  const [existing] = await users.administrators();
+  if (existing !== undefined) return { username: existing };
+
+  const password = chosenPassword ?? randomBytes(15).toString("base64url");
   try {
-    const { rows } = await client.execute(
-      "select username from users where exists (select 1 from json_each(users.roles) where value = 'admin') order by created_at limit 1",
-    );
-    const existing = rows[0]?.username;
-    if (typeof existing === "string") return { username: existing };
-
-    const password = chosenPassword ?? randomBytes(15).toString("base64url");
-    const { rowsAffected } = await client.execute({
-      sql: "insert into users (id, username, password_hash, roles, created_at) values (?, ?, ?, ?, ?) on conflict do nothing",
-      args: [randomUUID(), username, await hashPassword(password), JSON.stringify(["admin"]), Date.now()],
-    });
-    if (rowsAffected === 0)
-      throw new Refused(`${username} exists and is no administrator. Set ADMIN_USERNAME to another name.`);
-    return chosenPassword === undefined ? { username, password } : { username };
-  } finally {
-    client.close();
+    const passwordHash = await nativePasswords.hash(password);
+    await users.insert({ username, passwordHash, roles: ["admin"] }, { kind: "console", name: "start", requestId: "" });
+  } catch (error) {
+    if (!(error instanceof Duplicate)) throw error;
+    throw new Refused(`${username} exists and is no administrator. Set ADMIN_USERNAME to another name.`);
   }
+  return chosenPassword === undefined ? { username, password } : { username };
 }
-
-const hashPassword = (password: string): Promise<string> =>
-  hash(password, { memoryCost: 19_456, timeCost: 2, parallelism: 1 });

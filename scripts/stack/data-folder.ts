@@ -7,7 +7,7 @@ import { isAlive, markOf, signalGroup } from "./processes.ts";
 /** The stack's data folder: who uses it, and what is in it. */
 
 /** All that the stack ever writes there. A reset takes these and nothing else, whatever folder DATA_DIR names. */
-const CONTENTS = ["sqld", "clickhouse", "worker", "build", "secrets.json", "worker.env"];
+const CONTENTS = ["sqld", "clickhouse", "worker", "build", "mail", "secrets.json", "worker.env"];
 const STATE_FILE = "stack.json";
 
 const Mark = z.object({ pid: z.int(), startTicks: z.string() });
@@ -54,6 +54,12 @@ export function openDataFolder(path: string, reset: boolean): DataFolder {
   };
   folder.record({}, {});
   return folder;
+}
+
+/** Where the parts of a stack that runs on this folder are. */
+export function readUrls(path: string): Record<string, string> | undefined {
+  const state = readState(join(path, STATE_FILE));
+  return state !== undefined && isAlive(state.owner) ? state.urls : undefined;
 }
 
 function readState(file: string): State | undefined {

@@ -14,6 +14,7 @@ export interface Settings {
   libsqlUrl: string | undefined;
   clickhouseUrl: string | undefined;
   mqttUrl: string | undefined;
+  mailUrl: string | undefined;
   /** A ClickHouse executable to run instead of the library from npm. */
   clickhouseBin: string | undefined;
   /** Handed to the Worker as they are. */
@@ -35,6 +36,9 @@ const WORKER_SETTINGS = [
   "JWT_ISSUER",
   "TOKEN_LIFETIME_SECONDS",
   "CORS_ORIGINS",
+  "CLIENT_ADDRESS_HEADER",
+  "PUBLIC_URL",
+  "MAIL_FROM",
   "SETUP_TOKEN",
   "ENROLMENT_TOKEN",
 ];
@@ -66,6 +70,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     libsqlUrl: text("LIBSQL_URL"),
     clickhouseUrl: text("CLICKHOUSE_URL"),
     mqttUrl: text("MQTT_URL"),
+    mailUrl: text("MAIL_URL"),
     clickhouseBin: text("CLICKHOUSE_BIN"),
     workerSettings: Object.fromEntries(
       WORKER_SETTINGS.flatMap((name) => {

@@ -7,6 +7,7 @@ import { brokerPart } from "./broker.ts";
 import { clickhousePart } from "./clickhouse.ts";
 import { bold, Refused, red, say } from "./console.ts";
 import { openDataFolder } from "./data-folder.ts";
+import { mailFolder, mailPart } from "./mail.ts";
 import { migrateAccounts, migrateTelemetry } from "./migrations.ts";
 import { anyFreePort, claimPort } from "./ports.ts";
 import { loadSecrets } from "./secrets.ts";
@@ -76,7 +77,7 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
     const running = start(form, settings, addresses, env, config, supervisor);
     const administrator = await Promise.race([running, supervisor.fatal, stopRequested]);
     if (administrator !== STOPPED) {
-      announce(addresses, administrator, Date.now() - startedMs);
+      announce(settings, addresses, administrator, Date.now() - startedMs);
       await Promise.race([supervisor.fatal, stopRequested]);
     }
     say("Stopping.");
@@ -104,10 +105,12 @@ interface Addresses {
   libsqlUrl: string;
   clickhouseUrl: string;
   mqttUrl: string;
+  mailUrl: string;
   /** Where a store or the broker is ours to start: its port. */
   sqldPort: number | undefined;
   clickhousePort: number | undefined;
   mqtt: { tcpPort: number; wsPort: number } | undefined;
+  mailPort: number | undefined;
 }
 
 async function chooseAddresses(settings: Settings): Promise<Addresses> {
@@ -120,6 +123,7 @@ async function chooseAddresses(settings: Settings): Promise<Addresses> {
   }
   const sqldPort = settings.libsqlUrl === undefined ? await anyFreePort() : undefined;
   const clickhousePort = settings.clickhouseUrl === undefined ? await anyFreePort() : undefined;
+  const mailPort = settings.mailUrl === undefined ? await anyFreePort() : undefined;
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host;
   return {
     port,
@@ -127,19 +131,24 @@ async function chooseAddresses(settings: Settings): Promise<Addresses> {
     libsqlUrl: settings.libsqlUrl ?? `http://127.0.0.1:${sqldPort}`,
     clickhouseUrl: settings.clickhouseUrl ?? `http://127.0.0.1:${clickhousePort}`,
     mqttUrl: settings.mqttUrl ?? `ws://${reachable}:${mqtt?.wsPort}`,
+    mailUrl: settings.mailUrl ?? `http://127.0.0.1:${mailPort}`,
     sqldPort,
     clickhousePort,
     mqtt,
+    mailPort,
   };
 }
 
 async function workerEnvironment(settings: Settings, addresses: Addresses): Promise<Record<string, string>> {
   const { JWT_KEYS, ...secrets } = await loadSecrets(settings.dataDir);
   return {
+    PUBLIC_URL: addresses.serviceUrl,
+    MAIL_FROM: "controller@example.com",
     ...settings.workerSettings,
     LIBSQL_URL: addresses.libsqlUrl,
     CLICKHOUSE_URL: addresses.clickhouseUrl,
     MQTT_URL: addresses.mqttUrl,
+    MAIL_URL: addresses.mailUrl,
     ...secrets,
     JWT_KEYS: JSON.stringify(JWT_KEYS),
   };
@@ -155,7 +164,7 @@ async function start(
   supervisor: Supervisor,
 ): Promise<FirstAdministrator> {
   const { dataDir, host } = settings;
-  const { sqldPort, clickhousePort, mqtt, port } = addresses;
+  const { sqldPort, clickhousePort, mqtt, mailPort, port } = addresses;
   const step = async <T>(name: string, work: Promise<T>): Promise<T> => {
     const startedMs = Date.now();
     const result = await work;
@@ -178,12 +187,16 @@ async function start(
   const broker = async () => {
     if (mqtt !== undefined) await supervisor.start(brokerPart(host, mqtt.tcpPort, mqtt.wsPort));
   };
+  const mail = async () => {
+    if (mailPort !== undefined) await supervisor.start(mailPart(dataDir, mailPort));
+  };
   const worker = async () => await supervisor.start(await form.workerPart({ host, port, dataDir, env }));
 
   const [administrator] = await Promise.all([
     step("accounts (libSQL)", accounts()),
     step("telemetry (ClickHouse)", telemetry()),
     step("broker (MQTT)", broker()),
+    step("mail", mail()),
     step("worker", worker()),
   ]);
   await untilReady(addresses.serviceUrl);
@@ -219,7 +232,7 @@ async function untilReady(serviceUrl: string): Promise<void> {
   throw new Refused(`The service did not become ready: ${answer}`);
 }
 
-function announce(addresses: Addresses, administrator: FirstAdministrator, tookMs: number): void {
+function announce(settings: Settings, addresses: Addresses, administrator: FirstAdministrator, tookMs: number): void {
   const { serviceUrl, mqtt, mqttUrl } = addresses;
   const password =
     administrator.password === undefined ? "" : `   password ${bold(administrator.password)} (shown only this once)`;
@@ -231,6 +244,7 @@ function announce(addresses: Addresses, administrator: FirstAdministrator, tookM
       "MQTT broker",
       mqtt === undefined ? mqttUrl : `mqtt://${new URL(serviceUrl).hostname}:${mqtt.tcpPort}   ${mqttUrl}`,
     ],
+    ["Outgoing mail", addresses.mailPort === undefined ? addresses.mailUrl : mailFolder(settings.dataDir)],
   ];
   say(`\nReady after ${(tookMs / 1000).toFixed(1)} s.\n`);
   for (const [name = "", value] of rows) say(`  ${name.padEnd(15)} ${value}`);

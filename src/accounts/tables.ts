@@ -1,14 +1,87 @@
-import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { sql } from "drizzle-orm";
+import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Role } from "../auth/permissions.ts";
 
 /** The accounts database. `npx drizzle-kit generate` turns a change here into a migration in `drizzle/`. */
 
-export const users = sqliteTable("users", {
+const timestamp = (name: string) => integer(name, { mode: "timestamp_ms" });
+
+/**
+ * Raised by whatever must end the tokens given out so far: a new password, other roles. It begins with the time of creation, so
+ * that a deleted account's tokens are no good for a later one of the same name.
+ */
+const version = () => integer("version").notNull();
+
+export const users = sqliteTable(
+  "users",
+  {
+    id: text("id").primaryKey(),
+    /** E-mail address, trimmed and in lower case. */
+    username: text("username").notNull().unique(),
+    passwordHash: text("password_hash").notNull(),
+    roles: text("roles", { mode: "json" }).$type<Role[]>().notNull(),
+    isAdmin: integer("is_admin", { mode: "boolean" }).generatedAlwaysAs(sql`instr(roles, '"admin"') > 0`),
+    version: version(),
+    createdAt: timestamp("created_at").notNull(),
+  },
+  (table) => [index("users_admins").on(table.username).where(sql`is_admin`)],
+);
+
+export const agents = sqliteTable("agents", {
   id: text("id").primaryKey(),
-  /** E-mail address, trimmed and in lower case. */
-  username: text("username").notNull().unique(),
-  passwordHash: text("password_hash").notNull(),
-  roles: text("roles", { mode: "json" }).$type<string[]>().notNull(),
-  /** Raised by whatever must end the tokens given out so far: a new password, other roles. */
-  version: integer("version").notNull().default(1),
-  createdAt: integer("created_at", { mode: "timestamp_ms" }).notNull(),
+  apId: text("ap_id").notNull().unique(),
+  /** How the credential is kept: a chosen password as argon2id, a generated one as HMAC. A chosen one never takes the fast path. */
+  credentialKind: text("credential_kind", { enum: ["argon2id", "hmac"] }).notNull(),
+  credential: text("credential").notNull(),
+  configuration: text("configuration", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
+  /** True from the first login on. */
+  onboard: integer("onboard", { mode: "boolean" }).notNull().default(false),
+  version: version(),
+  createdAt: timestamp("created_at").notNull(),
 });
+
+export const apps = sqliteTable("apps", {
+  id: text("id").primaryKey(),
+  appName: text("app_name").notNull().unique(),
+  sealedApiKey: text("sealed_api_key").notNull(),
+  permissions: text("permissions", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
+  version: version(),
+  createdAt: timestamp("created_at").notNull(),
+});
+
+export const resetTokens = sqliteTable(
+  "reset_tokens",
+  {
+    tokenHash: text("token_hash").primaryKey(),
+    userId: text("user_id")
+      .notNull()
+      .references(() => users.id, { onDelete: "cascade" }),
+    expiresAt: timestamp("expires_at").notNull(),
+  },
+  (table) => [index("reset_tokens_user").on(table.userId), index("reset_tokens_expiry").on(table.expiresAt)],
+);
+
+/** How often something was tried within the current minute, by what is limited. */
+export const attempts = sqliteTable(
+  "attempts",
+  {
+    key: text("key").primaryKey(),
+    count: integer("count").notNull(),
+    expiresAt: timestamp("expires_at").notNull(),
+  },
+  (table) => [index("attempts_expiry").on(table.expiresAt)],
+);
+
+/** Who did what to which account, when. Names, not references: the trail outlives what it speaks of. */
+export const audit = sqliteTable(
+  "audit",
+  {
+    id: integer("id").primaryKey({ autoIncrement: true }),
+    at: timestamp("at").notNull(),
+    requestId: text("request_id").notNull(),
+    actor: text("actor").notNull(),
+    action: text("action").notNull(),
+    object: text("object").notNull(),
+  },
+  (table) => [index("audit_actor").on(table.actor, table.id), index("audit_object").on(table.object, table.id)],
+);

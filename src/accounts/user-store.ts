@@ -1,47 +1,186 @@
-import { eq, sql } from "drizzle-orm";
+import { and, asc, eq, gt, lt, sql } from "drizzle-orm";
 import * as z from "zod";
-import { Duplicate } from "../errors.ts";
+import { ROLES, type Role } from "../auth/permissions.ts";
+import { Conflict, Duplicate, NotFound } from "../errors.ts";
+import type { Page } from "../schemas/primitives.ts";
+import { type Author, auditIfChanged } from "./audit.ts";
 import { type Database, isUniqueViolation, reach } from "./database.ts";
-import { users } from "./tables.ts";
+import { resetTokens, users } from "./tables.ts";
 
 const User = z.object({
+  id: z.string(),
   username: z.string(),
   passwordHash: z.string(),
-  roles: z.array(z.string()),
+  roles: z.array(z.enum(ROLES)),
   version: z.int(),
 });
 export type User = z.output<typeof User>;
 
+export type NewUser = Pick<User, "username" | "passwordHash" | "roles">;
+export type UserChanges = { passwordHash?: string | undefined; roles?: Role[] | undefined };
+
 export interface UserStore {
   find(username: string): Promise<User | undefined>;
+  list(page: Page): Promise<User[]>;
   /** `Duplicate` where the name is taken; the unique index decides, so that of many at once exactly one gets it. */
-  insert(user: Pick<User, "username" | "passwordHash" | "roles">): Promise<void>;
+  insert(user: NewUser, by: Author): Promise<void>;
+  /** As `insert`, if there is no user at all yet; says whether there was none. */
+  insertFirst(user: NewUser, by: Author): Promise<boolean>;
+  /** Ends the user's tokens. `Conflict` where it would leave no administrator. */
+  update(username: string, changes: UserChanges, by: Author): Promise<User>;
+  delete(username: string, by: Author): Promise<void>;
+  administrators(): Promise<string[]>;
+  addResetToken(tokenHash: string, user: User, expiresAt: Date, by: Author): Promise<void>;
+  hasResetToken(tokenHash: string): Promise<boolean>;
+  /** Trades a reset token for a new password, once; says whether it was any good. */
+  redeemResetToken(tokenHash: string, passwordHash: string, by: Author): Promise<boolean>;
   ping(): Promise<void>;
 }
 
+const COLUMNS = {
+  id: users.id,
+  username: users.username,
+  passwordHash: users.passwordHash,
+  roles: users.roles,
+  version: users.version,
+};
+
+const objectOf = (username: string): string => `user:${username}`;
+
 export function createUserStore(database: Database): UserStore {
+  const find: UserStore["find"] = async (username) => {
+    const rows = await reach(database.select(COLUMNS).from(users).where(eq(users.username, username)));
+    return rows[0] === undefined ? undefined : User.parse(rows[0]);
+  };
+  /** True of a user whose going, or whose fall, leaves an administrator. */
+  const anotherAdministrator = sql`(not ${users.isAdmin} or exists (
+    select 1 from users as others where others.is_admin and others.username <> ${users.username}))`;
+  const whyNot = async (username: string): Promise<Error> =>
+    (await find(username)) === undefined
+      ? new NotFound("User")
+      : new Conflict("The last administrator cannot be removed");
+  const row = (user: NewUser) => ({ id: crypto.randomUUID(), createdAt: new Date(), version: Date.now(), ...user });
+
   return {
-    async find(username) {
+    find,
+
+    async list({ limit, offset }) {
       const rows = await reach(
         database
-          .select({
-            username: users.username,
-            passwordHash: users.passwordHash,
-            roles: users.roles,
-            version: users.version,
-          })
+          .select(COLUMNS)
           .from(users)
-          .where(eq(users.username, username)),
+          .orderBy(asc(users.username))
+          .limit(limit ?? -1)
+          .offset(offset),
       );
-      return rows[0] === undefined ? undefined : User.parse(rows[0]);
+      return z.array(User).parse(rows);
     },
 
-    async insert(user) {
+    async insert(user, by) {
       try {
-        await reach(database.insert(users).values({ id: crypto.randomUUID(), createdAt: new Date(), ...user }));
+        await reach(
+          database.batch([
+            database.insert(users).values(row(user)),
+            auditIfChanged(database, by, "create", objectOf(user.username)),
+          ]),
+        );
       } catch (error) {
         throw isUniqueViolation(error) ? new Duplicate("User") : error;
       }
+    },
+
+    async insertFirst(user, by) {
+      const { id, username, passwordHash, roles, version, createdAt } = row(user);
+      const [inserted] = await reach(
+        database.batch([
+          database.run(
+            sql`insert into users (id, username, password_hash, roles, version, created_at)
+                select ${id}, ${username}, ${passwordHash}, ${JSON.stringify(roles)}, ${version}, ${createdAt.getTime()}
+                where not exists (select 1 from users)`,
+          ),
+          auditIfChanged(database, by, "create", objectOf(username)),
+        ]),
+      );
+      return inserted.rowsAffected > 0;
+    },
+
+    async update(username, { passwordHash, roles }, by) {
+      const staysAdministrator = roles === undefined || roles.includes("admin");
+      const [rows] = await reach(
+        database.batch([
+          database
+            .update(users)
+            .set({
+              ...(passwordHash !== undefined && { passwordHash }),
+              ...(roles !== undefined && { roles }),
+              version: sql`${users.version} + 1`,
+            })
+            .where(and(eq(users.username, username), staysAdministrator ? undefined : anotherAdministrator))
+            .returning(COLUMNS),
+          auditIfChanged(database, by, roles === undefined ? "change password" : "change roles", objectOf(username)),
+        ]),
+      );
+      if (rows[0] === undefined) throw await whyNot(username);
+      return User.parse(rows[0]);
+    },
+
+    async delete(username, by) {
+      const [rows] = await reach(
+        database.batch([
+          database
+            .delete(users)
+            .where(and(eq(users.username, username), anotherAdministrator))
+            .returning({ id: users.id }),
+          auditIfChanged(database, by, "delete", objectOf(username)),
+        ]),
+      );
+      if (rows[0] === undefined) throw await whyNot(username);
+    },
+
+    async administrators() {
+      const rows = await reach(database.select({ username: users.username }).from(users).where(sql`is_admin`));
+      return rows.map(({ username }) => username);
+    },
+
+    async addResetToken(tokenHash, { id, username }, expiresAt, by) {
+      await reach(
+        database.batch([
+          database.delete(resetTokens).where(lt(resetTokens.expiresAt, new Date())),
+          database.insert(resetTokens).values({ tokenHash, userId: id, expiresAt }),
+          auditIfChanged(database, by, "request password reset", objectOf(username)),
+        ]),
+      );
+    },
+
+    async hasResetToken(tokenHash) {
+      const rows = await reach(
+        database
+          .select({ userId: resetTokens.userId })
+          .from(resetTokens)
+          .where(and(eq(resetTokens.tokenHash, tokenHash), gt(resetTokens.expiresAt, new Date()))),
+      );
+      return rows.length > 0;
+    },
+
+    async redeemResetToken(tokenHash, passwordHash, by) {
+      // Found again by each statement, inside one transaction: of two that bring the same token, one finds it.
+      const owner = sql`(select user_id from reset_tokens where token_hash = ${tokenHash} and expires_at > ${Date.now()})`;
+      const name = sql`(select 'user:' || username from users where id = ${owner})`;
+      const [changed] = await reach(
+        database.batch([
+          database
+            .update(users)
+            .set({ passwordHash, version: sql`${users.version} + 1` })
+            .where(sql`${users.id} = ${owner}`)
+            .returning({ id: users.id }),
+          database.run(
+            sql`insert into audit (at, request_id, actor, action, object)
+                select ${Date.now()}, ${by.requestId}, 'anyone', 'reset password', ${name} where changes() > 0`,
+          ),
+          database.delete(resetTokens).where(sql`${resetTokens.userId} = ${owner}`),
+        ]),
+      );
+      return changed.length > 0;
     },
 
     async ping() {

@@ -1,27 +1,85 @@
-import { hashPassword } from "../auth/passwords.ts";
-import { type Actor, scopesOf } from "../auth/permissions.ts";
-import type { TokenData, UserRegister } from "../schemas/user.ts";
+import type { Passwords } from "../auth/passwords.ts";
+import { type Actor, allow, allowOn, type Role, scopesOfRoles } from "../auth/permissions.ts";
+import { NotAllowed, NotFound } from "../errors.ts";
+import type { Page } from "../schemas/primitives.ts";
+import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../schemas/user.ts";
 import type { UserStore } from "./user-store.ts";
 
 export interface Users {
-  signup(registration: UserRegister): Promise<TokenData>;
+  signup(registration: UserRegister, requestId: string): Promise<TokenData>;
+  /** The very first user, by whoever holds the setup token; an administrator may use it too. */
+  setUp(actor: Actor, user: UserCreate): Promise<TokenData>;
+  create(actor: Actor, user: UserCreate): Promise<TokenData>;
+  list(actor: Actor, page: Page): Promise<TokenData[]>;
   me(actor: Actor): TokenData;
+  read(actor: Actor, username: string): Promise<TokenData>;
+  update(actor: Actor, username: string, changes: UserUpdate): Promise<TokenData>;
+  delete(actor: Actor, username: string): Promise<void>;
 }
 
-export function createUsers(store: UserStore): Users {
+export function createUsers(store: UserStore, passwords: Passwords): Users {
+  const withHash = async ({ username, password, roles }: { username: string; password: string; roles: Role[] }) => ({
+    username,
+    roles: [...new Set(roles)],
+    passwordHash: await passwords.hash(password),
+  });
+
   return {
-    async signup({ username, password }) {
-      const roles = ["user"];
-      await store.insert({ username, passwordHash: hashPassword(password), roles });
-      return toTokenData(username, roles);
+    async signup(registration, requestId) {
+      const user = await withHash({ ...registration, roles: ["user"] });
+      await store.insert(user, { kind: "anyone", name: "", requestId });
+      return toTokenData(user);
     },
 
-    me: ({ name, roles }) => toTokenData(name, roles),
+    async setUp(actor, request) {
+      allow(actor, "users.set_up");
+      const user = await withHash(request);
+      if (actor.kind === "admin") await store.insert(user, actor);
+      else if (!(await store.insertFirst(user, actor))) throw new NotAllowed();
+      return toTokenData(user);
+    },
+
+    async create(actor, request) {
+      allow(actor, "users.create");
+      const user = await withHash(request);
+      await store.insert(user, actor);
+      return toTokenData(user);
+    },
+
+    async list(actor, page) {
+      allow(actor, "users.list");
+      return (await store.list(page)).map(toTokenData);
+    },
+
+    me: ({ name, roles }) => toTokenData({ username: name, roles }),
+
+    async read(actor, username) {
+      allowOn(actor, "users.read", username);
+      return toTokenData((await store.find(username)) ?? notFound());
+    },
+
+    async update(actor, username, { password, roles }) {
+      allowOn(actor, "users.update", username);
+      if (roles) allow(actor, "users.change_roles");
+      if (!password && !roles) return toTokenData((await store.find(username)) ?? notFound());
+      const passwordHash = password ? await passwords.hash(password) : undefined;
+      const changes = { passwordHash, roles: roles ? [...new Set(roles)] : undefined };
+      return toTokenData(await store.update(username, changes, actor));
+    },
+
+    async delete(actor, username) {
+      allowOn(actor, "users.delete", username);
+      await store.delete(username, actor);
+    },
   };
 }
 
-const toTokenData = (username: string, roles: string[]): TokenData => ({
+function notFound(): never {
+  throw new NotFound("User");
+}
+
+const toTokenData = ({ username, roles }: { username: string; roles: readonly Role[] }): TokenData => ({
   username,
   roles: roles.join(","),
-  scopes: scopesOf(roles),
+  scopes: scopesOfRoles(roles),
 });

@@ -1,27 +1,86 @@
+import type { AgentRow, AgentStore } from "../accounts/agent-store.ts";
+import type { AppRow, AppStore } from "../accounts/app-store.ts";
+import type { Attempts } from "../accounts/attempts.ts";
 import type { UserStore } from "../accounts/user-store.ts";
 import { NotAuthenticated } from "../errors.ts";
 import type { LoginForm, Token } from "../schemas/token.ts";
-import { DUMMY_HASH, verifyPassword } from "./passwords.ts";
-import { scopesOf } from "./permissions.ts";
-import type { LoginType, Tokens } from "./tokens.ts";
+import type { ApiKeys } from "./api-keys.ts";
+import { DUMMY_HASH, type Passwords } from "./passwords.ts";
+import { SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "./permissions.ts";
+import { type GeneratedSecrets, isSame } from "./secrets.ts";
+import type { Claims, LoginType, Tokens } from "./tokens.ts";
 
 /** Trades credentials for a token. */
 export type Login = (loginType: LoginType, form: LoginForm) => Promise<Token>;
 
-export function createLogin(users: UserStore, tokens: Tokens): Login {
-  return async (loginType, { username, password, scope }) => {
-    const account = loginType === "user" ? await users.find(username.trim().toLowerCase()) : undefined;
+export interface LoginOptions {
+  users: UserStore;
+  agents: AgentStore;
+  apps: AppStore;
+  attempts: Attempts;
+  passwords: Passwords;
+  generatedSecrets: GeneratedSecrets;
+  apiKeys: ApiKeys;
+  tokens: Tokens;
+}
+
+const MAX_FAILURES_PER_MINUTE = 10;
+
+/** What the token of an account says, all scopes that it grants included; nothing where the credentials do not match. */
+type Grant = Omit<Claims, "scope"> & { scopes: readonly string[] };
+
+export function createLogin(options: LoginOptions): Login {
+  const { users, agents, apps, attempts, passwords, generatedSecrets, apiKeys, tokens } = options;
+
+  const asUser = async (name: string, password: string): Promise<Grant | undefined> => {
+    const user = await users.find(name);
     // An unknown account is checked as well, against a hash that nothing matches, so that the time taken says nothing.
-    const matches = verifyPassword(account?.passwordHash ?? DUMMY_HASH, password);
-    if (account === undefined || !matches) throw new NotAuthenticated("Incorrect username or password");
+    const matches = await passwords.verify(user?.passwordHash ?? DUMMY_HASH, password);
+    if (user === undefined || !matches) return undefined;
+    return { sub: name, login_type: "user", roles: user.roles, ver: user.version, scopes: scopesOfRoles(user.roles) };
+  };
+
+  const matchesAgent = async (agent: AgentRow | undefined, password: string): Promise<boolean> => {
+    if (agent === undefined) return await passwords.verify(DUMMY_HASH, password);
+    switch (agent.credentialKind) {
+      case "argon2id":
+        return await passwords.verify(agent.credential, password);
+      case "hmac":
+        return await generatedSecrets.verify(agent.credential, password);
+    }
+  };
+  const asAgent = async (apId: string, password: string): Promise<Grant | undefined> => {
+    const agent = await agents.find(apId);
+    const matches = await matchesAgent(agent, password);
+    if (agent === undefined || !matches) return undefined;
+    if (!agent.onboard) await agents.markOnboard(apId);
+    return { sub: apId, login_type: "agent", roles: [], ver: agent.version, scopes: SCOPES_OF_AGENT };
+  };
+
+  const matchesApp = async (app: AppRow | undefined, apiKey: string): Promise<boolean> =>
+    await isSame(app === undefined ? "" : await apiKeys.open(app.sealedApiKey, app.id), apiKey);
+  const asApp = async (appName: string, apiKey: string): Promise<Grant | undefined> => {
+    const app = await apps.find(appName);
+    const matches = await matchesApp(app, apiKey);
+    if (app === undefined || !matches) return undefined;
+    const scopes = scopesOfApp(app.permissions);
+    return { sub: appName, login_type: "third_party_app", roles: [], ver: app.version, scopes };
+  };
+
+  const ways = { user: asUser, agent: asAgent, third_party_app: asApp } as const;
+
+  return async (loginType, { username, password, scope }) => {
+    const name = loginType === "user" ? username.trim().toLowerCase() : username;
+    const key = `login:${loginType}:${name}`;
+    await attempts.check(key, MAX_FAILURES_PER_MINUTE);
+    const grant = await ways[loginType](name, password);
+    if (grant === undefined) {
+      await attempts.count(key);
+      throw new NotAuthenticated("Incorrect username or password");
+    }
+    const { scopes, ...claims } = grant;
     return {
-      access_token: await tokens.issue({
-        sub: account.username,
-        login_type: loginType,
-        roles: account.roles,
-        scope: narrow(scopesOf(account.roles), scope),
-        ver: account.version,
-      }),
+      access_token: await tokens.issue({ ...claims, scope: narrow(scopes, scope) }),
       token_type: "bearer",
       expires_in: tokens.lifetimeSeconds,
     };
@@ -29,7 +88,7 @@ export function createLogin(users: UserStore, tokens: Tokens): Login {
 }
 
 /** What of the granted scopes was asked for; nothing asked for means all, and what is not granted is left out. */
-function narrow(granted: string[], asked: string): string {
+function narrow(granted: readonly string[], asked: string): string {
   const wanted = new Set(asked.split(/\s+/).filter((scope) => scope !== ""));
   return granted.filter((scope) => wanted.size === 0 || wanted.has(scope)).join(" ");
 }

@@ -1,75 +1,165 @@
 import { NotAllowed } from "../errors.ts";
-import type { LoginType } from "./tokens.ts";
 
-/** Who calls, as far as the permission matrix can tell them apart. */
-export type CallerKind = "admin" | "user" | "agent" | "app";
+/** Who may do what. All of it is data; what is not written here is denied. */
 
-/** An authenticated caller. */
-export interface Actor {
-  loginType: LoginType;
+/** Kinds of caller. The last two are not accounts but tokens that open one door each. */
+export type CallerKind = "admin" | "user" | "agent" | "app" | "setup" | "enrolment";
+
+export const SCOPES = [
+  "users:manage",
+  "agents:read",
+  "agents:manage",
+  "apps:manage",
+  "telemetry:read",
+  "telemetry:write",
+  "commands:send",
+  "emulator:run",
+  "callbacks:post",
+  "broker:use",
+  "audit:read",
+] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** Who calls. */
+export interface Identity {
+  kind: CallerKind;
   /** Username, ap_id or app_name. */
   name: string;
-  roles: string[];
-  scopes: string[];
+  roles: readonly Role[];
+  /** What the caller's token carries: all that the account grants, or less. */
+  scopes: ReadonlySet<string>;
+  /** The only agents that an app may touch; absent: all. */
+  apIds?: readonly string[] | undefined;
 }
 
-/**
- * The permission matrix: every operation of the interface, and who may call it. What is not here is denied, and an operation
- * cannot be declared without a row.
- */
+/** Who calls, and in which request; the audit trail names both. */
+export interface Actor extends Identity {
+  requestId: string;
+}
+
+/** The scope that a caller's token must carry; `free` where none is needed. */
+type Needs = Scope | "free";
+
+interface Row {
+  /** Callers that may do it to any object. */
+  any?: Partial<Record<CallerKind, Needs>>;
+  /** Callers that may do it to themselves only. */
+  own?: Partial<Record<CallerKind, Needs>>;
+}
+
+const PUBLIC = "public";
+
+/** The permission matrix: every operation of the interface, and who may call it. An operation cannot be declared without a row. */
 const matrix = {
-  "service.health": "public",
-  "service.ready": "public",
-  "service.openapi": "public",
-  "service.docs": "public",
-  "service.keys": "public",
-  "token.create": "public",
-  "users.signup": "public",
-  "users.me": ["admin", "user"],
-} as const satisfies Record<string, "public" | readonly CallerKind[]>;
+  "service.health": PUBLIC,
+  "service.ready": PUBLIC,
+  "service.openapi": PUBLIC,
+  "service.docs": PUBLIC,
+  "service.keys": PUBLIC,
+  "service.reset_page": PUBLIC,
+
+  "token.create": PUBLIC,
+
+  "users.signup": PUBLIC,
+  "users.recover": PUBLIC,
+  "users.reset": PUBLIC,
+  "users.set_up": { any: { admin: "users:manage", setup: "free" } },
+  "users.list": { any: { admin: "users:manage" } },
+  "users.create": { any: { admin: "users:manage" } },
+  "users.me": { own: { admin: "free", user: "free" } },
+  "users.read": { any: { admin: "users:manage" }, own: { user: "free" } },
+  "users.update": { any: { admin: "users:manage" }, own: { user: "free" } },
+  "users.change_roles": { any: { admin: "users:manage" } },
+  "users.delete": { any: { admin: "users:manage" }, own: { user: "free" } },
+
+  "agents.enrol": { any: { admin: "agents:manage", enrolment: "free" } },
+  "agents.create": { any: { admin: "agents:manage" } },
+  "agents.read": {
+    any: { admin: "agents:read", user: "agents:read", app: "agents:read" },
+    own: { agent: "agents:read" },
+  },
+  "agents.update": { any: { admin: "agents:manage" }, own: { agent: "telemetry:write" } },
+  "agents.delete": { any: { admin: "agents:manage" } },
+
+  "apps.create": { any: { admin: "apps:manage" } },
+  "apps.read": { any: { admin: "apps:manage" }, own: { app: "free" } },
+  "apps.update": { any: { admin: "apps:manage" } },
+  "apps.delete": { any: { admin: "apps:manage" } },
+
+  "audit.list": { any: { admin: "audit:read" } },
+} as const satisfies Record<string, typeof PUBLIC | Row>;
 
 export type Action = keyof typeof matrix;
 
-/** What each role of a user grants. */
-const scopesOfRole: Record<string, readonly string[]> = {
-  admin: [
-    "users:manage",
-    "agents:read",
-    "agents:manage",
-    "apps:manage",
-    "telemetry:read",
-    "commands:send",
-    "emulator:run",
-    "callbacks:post",
-    "broker:use",
-    "audit:read",
-  ],
+export const isPublic = (action: Action): boolean => matrix[action] === PUBLIC;
+
+function rowOf(action: Action): Row {
+  const row = matrix[action];
+  return row === PUBLIC ? {} : row;
+}
+
+/** For the documentation: the kinds of caller, and whether they reach themselves only. */
+export function callersOf(action: Action): string[] {
+  const { any = {}, own = {} } = rowOf(action);
+  return [...Object.keys(any), ...Object.keys(own).map((kind) => `${kind} (itself)`)];
+}
+
+function reachOf(actor: Identity, action: Action): "any" | "own" | undefined {
+  const { any = {}, own = {} } = rowOf(action);
+  const carries = (needs: Needs | undefined) => needs === "free" || (needs !== undefined && actor.scopes.has(needs));
+  if (carries(any[actor.kind])) return "any";
+  return carries(own[actor.kind]) ? "own" : undefined;
+}
+
+/** Whether the caller may do this at all, whatever to. */
+export function allow(actor: Identity, action: Action): void {
+  if (reachOf(actor, action) === undefined) throw new NotAllowed();
+}
+
+/** Whether the caller may do this to the account of that name. Asked before the account is looked up, so that a no tells nothing. */
+export function allowOn(actor: Identity, action: Action, name: string): void {
+  const reach = reachOf(actor, action);
+  const itself = actor.name === name;
+  if (reach === undefined || (reach === "own" && !itself)) throw new NotAllowed();
+}
+
+/** As `allowOn`, for an agent: an app may be limited to some of them. */
+export function allowOnAgent(actor: Identity, action: Action, apId: string): void {
+  allowOn(actor, action, apId);
+  if (actor.apIds !== undefined && !actor.apIds.includes(apId)) throw new NotAllowed();
+}
+
+// What an account's token may carry at the most.
+
+export const ROLES = ["admin", "user"] as const;
+export type Role = (typeof ROLES)[number];
+
+const SCOPES_OF_ROLE: Record<Role, readonly Scope[]> = {
+  admin: SCOPES.filter((scope) => scope !== "telemetry:write"),
   user: ["agents:read", "telemetry:read", "commands:send", "emulator:run"],
 };
 
-export function scopesOf(roles: readonly string[]): string[] {
-  return [...new Set(roles.flatMap((role) => scopesOfRole[role] ?? []))];
+export const SCOPES_OF_AGENT: readonly Scope[] = ["agents:read", "telemetry:read", "telemetry:write", "broker:use"];
+
+export function scopesOfRoles(roles: readonly Role[]): Scope[] {
+  const granted = new Set(roles.flatMap((role) => SCOPES_OF_ROLE[role]));
+  return SCOPES.filter((scope) => granted.has(scope));
 }
 
-export const isPublic = (action: Action): boolean => matrix[action] === "public";
+/** Each permission of an app, the scope that it grants, and whether an app has it that says nothing of it. */
+const APP_PERMISSIONS = [
+  { permission: "agents", scope: "agents:read", byDefault: true },
+  { permission: "data", scope: "telemetry:read", byDefault: true },
+  { permission: "commands", scope: "commands:send", byDefault: true },
+  { permission: "emulator", scope: "emulator:run", byDefault: true },
+  { permission: "callbacks", scope: "callbacks:post", byDefault: false },
+  { permission: "broker", scope: "broker:use", byDefault: false },
+] as const;
 
-/** The kinds of caller that may call `action` at all; what they may call it on is for the service to say. */
-export function callersOf(action: Action): readonly CallerKind[] {
-  const row = matrix[action];
-  return row === "public" ? ["admin", "user", "agent", "app"] : row;
-}
+export type AppPermission = (typeof APP_PERMISSIONS)[number]["permission"];
 
-function kindOf({ loginType, roles }: Actor): CallerKind {
-  switch (loginType) {
-    case "agent":
-      return "agent";
-    case "third_party_app":
-      return "app";
-    case "user":
-      return roles.includes("admin") ? "admin" : "user";
-  }
-}
-
-export function allow(actor: Actor, action: Action): void {
-  if (!callersOf(action).includes(kindOf(actor))) throw new NotAllowed();
+export function scopesOfApp(permissions: Partial<Record<AppPermission, boolean | undefined>>): Scope[] {
+  return APP_PERMISSIONS.filter(({ permission, byDefault }) => permissions[permission] ?? byDefault).map(
+    ({ scope }) => scope,
+  );
 }

@@ -17,11 +17,14 @@ const Claims = z.object({
 });
 export type Claims = z.output<typeof Claims>;
 
+const VerifiedClaims = Claims.extend({ exp: z.number() });
+export type VerifiedClaims = z.output<typeof VerifiedClaims>;
+
 export interface Tokens {
   readonly lifetimeSeconds: number;
   issue(claims: Claims): Promise<string>;
   /** The claims of a token that this service issued and that still runs; anything else is `NotAuthenticated`. */
-  verify(token: string): Promise<Claims>;
+  verify(token: string): Promise<VerifiedClaims>;
   publicKeys(): { keys: JWK[] };
 }
 
@@ -83,7 +86,7 @@ export function createTokens({ keys, issuer, lifetimeSeconds, now = () => new Da
             requiredClaims: ["exp", "iat", "jti"],
           },
         );
-        return Claims.parse(payload);
+        return VerifiedClaims.parse(payload);
       } catch (error) {
         if (!(error instanceof errors.JOSEError || error instanceof z.ZodError)) throw error;
         throw new NotAuthenticated("Could not validate credentials");

@@ -1,14 +1,12 @@
 import type { MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { type Actor, allow, isPublic } from "../auth/permissions.ts";
+import { allow, isPublic } from "../auth/permissions.ts";
+import type { Authenticate } from "../auth/sessions.ts";
 import { NotAuthenticated, TooLarge } from "../errors.ts";
 import type { AppEnv } from "./context.ts";
 import { describeOperation, type OperationDescription } from "./described.ts";
 
 export const MAX_BODY_BYTES = 1024 * 1024;
-
-/** Finds the caller that a bearer token speaks for. */
-export type Authenticate = (token: string) => Promise<Actor>;
 
 const limitBody = bodyLimit({
   maxSize: MAX_BODY_BYTES,
@@ -27,9 +25,9 @@ export function createOperation(authenticate: Authenticate): Operation {
   return (description) =>
     describeOperation(description, async function operation(c, next) {
       if (!isPublic(description.action)) {
-        const actor = await authenticate(bearerToken(c.req.header("Authorization")));
-        c.set("actor", actor);
-        allow(actor, description.action);
+        const identity = await authenticate(bearerToken(c.req.header("Authorization")));
+        c.set("actor", { ...identity, requestId: c.get("requestId") });
+        allow(identity, description.action);
       }
       await limitBody(c, next);
     } satisfies MiddlewareHandler<AppEnv>);

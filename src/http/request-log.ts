@@ -13,6 +13,6 @@ export const requestLog: MiddlewareHandler<AppEnv> = async function requestLog(c
     path: c.req.path,
     status: c.res.status,
     duration_ms: Date.now() - startedMs,
-    caller: actor === undefined ? undefined : `${actor.loginType}:${actor.name}`,
+    caller: actor === undefined ? undefined : `${actor.kind}:${actor.name}`,
   });
 };

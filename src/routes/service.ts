@@ -1,9 +1,7 @@
 import { Hono } from "hono";
 import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
-import type { DeclaredRoute } from "../http/described.ts";
-import { docsPage, docsStyle } from "../http/docs.ts";
-import { buildOpenApi } from "../http/openapi.ts";
+import type { OpenApiDocument } from "../http/openapi.ts";
 import type { Operation } from "../http/operation.ts";
 import type { Services } from "../services.ts";
 
@@ -14,11 +12,8 @@ const PartState = z.enum(["up", "down"]);
 export function serviceRoutes(
   operation: Operation,
   { health, tokens }: Pick<Services, "health" | "tokens">,
-  routes: () => DeclaredRoute[],
+  openApi: () => OpenApiDocument,
 ) {
-  const openApi = once(() => buildOpenApi(routes()));
-  const page = once(() => docsPage(openApi()));
-
   return new Hono<AppEnv>()
     .get(
       "/healthz",
@@ -69,38 +64,5 @@ export function serviceRoutes(
         answer: z.record(z.string(), z.unknown()),
       }),
       (c) => c.json(openApi()),
-    )
-    .get(
-      "/docs",
-      operation({
-        action: "service.docs",
-        tag: TAG,
-        summary: "This interface as a page to read",
-        answer: z.string(),
-        produces: "text/html",
-      }),
-      (c) => c.html(page()),
-    )
-    .get(
-      "/docs/style.css",
-      operation({
-        action: "service.docs",
-        tag: TAG,
-        summary: "The page's style sheet",
-        hidden: true,
-        answer: z.string(),
-        produces: "text/css",
-      }),
-      (c) =>
-        c.body(docsStyle, 200, { "Content-Type": "text/css; charset=utf-8", "Cache-Control": "public, max-age=300" }),
     );
-}
-
-/** Made at the first call: a cold start should not pay for a page that few requests ask for. */
-function once<T>(make: () => T): () => T {
-  let made: { value: T } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
 }

@@ -36,3 +36,21 @@ export const Email = z
   .pipe(z.email().max(254));
 
 export const Password = z.string().min(8).max(128);
+
+/** `ap_id` and `app_name`: they become MQTT topic levels and path segments. */
+export const Identifier = z
+  .string()
+  .regex(/^[A-Za-z0-9._:-]{1,64}$/)
+  .refine((name) => name !== "." && name !== "..", "'.' and '..' are no names");
+
+/** Pages of a list that comes whole unless asked for in parts. */
+export const Page = z.object({
+  limit: integer(z.int().gt(0).lte(100_000)).optional(),
+  offset: integer(z.int().gte(0)).default(0),
+});
+export type Page = z.output<typeof Page>;
+
+/** The answer of an operation that has nothing to return. */
+export const Done = z.object({ status: z.literal("success"), detail: z.string() }).meta({ id: "Done" });
+export type Done = z.output<typeof Done>;
+export const done = (detail: string): Done => ({ status: "success", detail });

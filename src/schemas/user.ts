@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { ROLES } from "../auth/permissions.ts";
 import { Email, Password } from "./primitives.ts";
 
 export const TokenData = z
@@ -10,5 +11,24 @@ export const TokenData = z
   .meta({ id: "TokenData" });
 export type TokenData = z.output<typeof TokenData>;
 
+const Roles = z.array(z.enum(ROLES)).min(1);
+
 export const UserRegister = z.object({ username: Email, password: Password }).meta({ id: "UserRegister" });
 export type UserRegister = z.output<typeof UserRegister>;
+
+export const UserCreate = z.object({ username: Email, password: Password, roles: Roles }).meta({ id: "UserCreate" });
+export type UserCreate = z.output<typeof UserCreate>;
+
+export const UserUpdate = z.object({ password: Password.nullish(), roles: Roles.nullish() }).meta({ id: "UserUpdate" });
+export type UserUpdate = z.output<typeof UserUpdate>;
+
+export const UserPath = z.object({
+  username: z.string().transform((name) => name.trim().toLowerCase()),
+});
+
+export const PasswordRecoveryRequest = z.object({ username: Email }).meta({ id: "PasswordRecoveryRequest" });
+
+export const PasswordReset = z
+  .object({ token: z.string().max(256).describe("Reset token."), new_password: Password })
+  .meta({ id: "PasswordReset" });
+export type PasswordReset = z.output<typeof PasswordReset>;

@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { nativePasswords } from "../../scripts/native-passwords.ts";
+import { ensureAdministrator } from "../../scripts/stack/administrator.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
 import { clickhousePart } from "../../scripts/stack/clickhouse.ts";
 import { migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
@@ -10,12 +12,7 @@ import { generateSecrets } from "../../scripts/stack/secrets.ts";
 import { sqldPart } from "../../scripts/stack/sqld.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
 import { parseEnv } from "../../src/env.ts";
-
-declare module "vitest" {
-  export interface ProvidedContext {
-    workerEnvironment: Record<string, string>;
-  }
-}
+import { SECRET_MARK } from "./secret-mark.ts";
 
 /** Starts the real stores and the broker for the tests inside workerd: on free ports, in a folder that goes with them. */
 export default async function startStores(project: TestProject): Promise<() => Promise<void>> {
@@ -26,7 +23,8 @@ export default async function startStores(project: TestProject): Promise<() => P
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const [sqld, clickhouse, mqtt, mqttWs] = await Promise.all([
+    const [sqld, emptySqld, clickhouse, mqtt, mqttWs] = await Promise.all([
+      anyFreePort(),
       anyFreePort(),
       anyFreePort(),
       anyFreePort(),
@@ -39,21 +37,50 @@ export default async function startStores(project: TestProject): Promise<() => P
       LIBSQL_URL: `http://127.0.0.1:${sqld}`,
       CLICKHOUSE_URL: `http://127.0.0.1:${clickhouse}`,
       MQTT_URL: `ws://127.0.0.1:${mqttWs}`,
+      // A second accounts database, without a single user.
+      EMPTY_LIBSQL_URL: `http://127.0.0.1:${emptySqld}`,
+      ADMIN_USERNAME: "root@example.com",
+      ADMIN_PASSWORD: `${SECRET_MARK} administrator`,
       MQTT_TCP_URL: `mqtt://127.0.0.1:${mqtt}`,
       CORS_ORIGINS: "https://dashboard.example.com",
+      SETUP_TOKEN: `${SECRET_MARK}-setup-token`,
+      ENROLMENT_TOKEN: `${SECRET_MARK}-enrolment-token`,
     };
     const config = parseEnv(environment);
+    const accounts = async (port: number, url: string, withAdministrator: boolean) => {
+      await supervisor.start({ ...sqldPart(join(folder, String(port)), port), name: `sqld ${port}` });
+      await migrateAccounts({ ...config, LIBSQL_URL: url });
+      if (withAdministrator) await ensureAdministrator({ url }, environment.ADMIN_USERNAME, environment.ADMIN_PASSWORD);
+    };
     await Promise.all([
-      supervisor.start(sqldPart(folder, sqld)).then(() => migrateAccounts(config)),
+      accounts(sqld, environment.LIBSQL_URL, true),
+      accounts(emptySqld, environment.EMPTY_LIBSQL_URL, false),
       supervisor
         .start(clickhousePart(folder, clickhouse, process.env.CLICKHOUSE_BIN))
         .then(() => migrateTelemetry(config)),
       supervisor.start(brokerPart("127.0.0.1", mqtt, mqttWs)),
     ]);
     project.provide("workerEnvironment", environment);
+    project.provide("passwordSamples", await passwordSamples());
     return stop;
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+/** Passwords in many scripts, with hashes by the native module for the edge to verify. */
+async function passwordSamples() {
+  const passwords = [
+    "correct horse",
+    "Zürich-Straße",
+    "пароль-пароль",
+    "密码密码密码密码",
+    "🔑🔒🔑🔒",
+    "nul\0nul\0nul",
+    "x".repeat(128),
+  ];
+  return await Promise.all(
+    passwords.map(async (password) => ({ password, nativeHash: await nativePasswords.hash(password) })),
+  );
 }

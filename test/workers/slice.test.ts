@@ -56,12 +56,15 @@ describe("logging in", () => {
     expect(response.status).toBe(200);
   });
 
-  it.each(["agent", "third_party_app", "user"])("refuses an unknown %s like a wrong password", async (loginType) => {
-    const response = await logIn(uniqueEmail(), PASSWORD, `login_type=${loginType}`);
-    expect(response.status).toBe(401);
-    expect(response.headers.get("WWW-Authenticate")).toBe("Bearer");
-    expect(await response.json()).toEqual({ detail: "Incorrect username or password" });
-  });
+  it.each(["agent", "third_party_app", "user"] as const)(
+    "refuses an unknown %s like a wrong password",
+    async (loginType) => {
+      const response = await logIn(uniqueEmail(), PASSWORD, loginType);
+      expect(response.status).toBe(401);
+      expect(response.headers.get("WWW-Authenticate")).toBe("Bearer");
+      expect(await response.json()).toEqual({ detail: "Incorrect username or password" });
+    },
+  );
 
   it("refuses a wrong password", async () => {
     const { username } = await signedUp();

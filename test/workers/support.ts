@@ -1,11 +1,49 @@
-import { SELF } from "cloudflare:test";
+import { env, SELF } from "cloudflare:test";
+import { Validator } from "@cfworker/json-schema";
+import { expect } from "vitest";
+import type { OpenApiDocument } from "../../src/http/openapi.ts";
+import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
 
-/** Requests to the Worker under test, as its users send them. */
+/** Requests to the Worker under test, as its users send them. Every answer is held against the OpenAPI document. */
 
 const BASE = "https://controller.test";
 
-export const request = (path: string, init?: RequestInit): Promise<Response> =>
-  SELF.fetch(`${BASE}${path}`, { redirect: "manual", ...init });
+export const settings = env as unknown as Record<string, string>;
+
+export async function request(path: string, init?: RequestInit): Promise<Response> {
+  const response = await SELF.fetch(`${BASE}${path}`, { redirect: "manual", ...init });
+  await expectAsDocumented(init?.method ?? "GET", new URL(path, BASE).pathname, response.clone());
+  return response;
+}
+
+let openApi: OpenApiDocument | undefined;
+
+async function expectAsDocumented(method: string, path: string, response: Response): Promise<void> {
+  openApi ??= (await (await SELF.fetch(`${BASE}/openapi.json`)).json()) as OpenApiDocument;
+  const text = await response.text();
+  if (path !== "/api/v1/token/" && !path.startsWith("/api/v1/third_party_apps/")) expect(text).not.toMatch(SECRETS);
+  const template = Object.keys(openApi.paths)
+    .filter((candidate) => new RegExp(`^${candidate.replace(/\{\w+\}/g, "[^/]+")}$`).test(path))
+    .toSorted((a, b) => a.split("{").length - b.split("{").length)[0];
+  const operation = openApi.paths[template ?? ""]?.[method.toLowerCase()];
+  if (operation === undefined) return;
+  const documented = operation.responses[response.status];
+  expect(documented, `${method} ${template} answers ${response.status}, which is not documented`).toBeDefined();
+  const schema = documented?.content?.["application/json"]?.schema;
+  if (schema === undefined) return;
+  const validator = new Validator({ ...schema, components: openApi.components } as object, "2020-12");
+  expect(validator.validate(JSON.parse(text)).errors, `${method} ${template} ${response.status}`).toEqual([]);
+}
+
+export const send = (method: string, path: string, body?: unknown, token?: string): Promise<Response> =>
+  request(path, {
+    method,
+    headers: {
+      ...(body !== undefined && { "Content-Type": "application/json" }),
+      ...(token !== undefined && bearer(token)),
+    },
+    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+  });
 
 export const postJson = (path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> =>
   request(path, {
@@ -14,19 +52,61 @@ export const postJson = (path: string, body: unknown, headers: Record<string, st
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
 
-export const logIn = (username: string, password: string, query = "login_type=user"): Promise<Response> =>
-  request(`/api/v1/token/?${query}`, { method: "POST", body: new URLSearchParams({ username, password }) });
-
 export const bearer = (token: string): { Authorization: string } => ({ Authorization: `Bearer ${token}` });
 
-/** A name that no other test uses. */
-export const uniqueEmail = (): string => `u-${crypto.randomUUID()}@example.com`;
+export type LoginType = "user" | "agent" | "third_party_app";
 
-export const PASSWORD = "correct horse battery";
+export const logIn = (
+  username: string,
+  password: string,
+  loginType: LoginType = "user",
+  scope = "",
+): Promise<Response> =>
+  request(`/api/v1/token/?login_type=${loginType}`, {
+    method: "POST",
+    body: new URLSearchParams({ username, password, scope }),
+  });
+
+export async function tokenOf(
+  username: string,
+  password: string,
+  loginType?: LoginType,
+  scope?: string,
+): Promise<string> {
+  const response = await logIn(username, password, loginType, scope);
+  expect(response.status).toBe(200);
+  return ((await response.json()) as { access_token: string }).access_token;
+}
+
+export const PASSWORD = `${SECRET_MARK} horse battery`;
+
+/** Names that no other test uses. */
+export const uniqueEmail = (): string => `u-${crypto.randomUUID()}@example.com`;
+export const uniqueName = (): string => `n-${crypto.randomUUID()}`;
+
+let admin: string | undefined;
+
+export async function adminToken(): Promise<string> {
+  admin ??= await tokenOf(settings.ADMIN_USERNAME ?? "", settings.ADMIN_PASSWORD ?? "");
+  return admin;
+}
 
 export async function signedUp(): Promise<{ username: string; token: string }> {
   const username = uniqueEmail();
-  await postJson("/api/v1/users/signup", { username, password: PASSWORD });
-  const { access_token } = (await (await logIn(username, PASSWORD)).json()) as { access_token: string };
-  return { username, token: access_token };
+  expect((await postJson("/api/v1/users/signup", { username, password: PASSWORD })).status).toBe(200);
+  return { username, token: await tokenOf(username, PASSWORD) };
+}
+
+export async function newAgent(configuration: object = {}): Promise<{ apId: string; token: string }> {
+  const apId = uniqueName();
+  const body = { ap_id: apId, password: PASSWORD, configuration };
+  expect((await send("POST", "/api/v1/agents/", body, await adminToken())).status).toBe(200);
+  return { apId, token: await tokenOf(apId, PASSWORD, "agent") };
+}
+
+export async function newApp(permissions: object = {}): Promise<{ appName: string; token: string }> {
+  const appName = uniqueName();
+  const body = { app_name: appName, api_key: PASSWORD, permissions };
+  expect((await send("POST", "/api/v1/third_party_apps/", body, await adminToken())).status).toBe(200);
+  return { appName, token: await tokenOf(appName, PASSWORD, "third_party_app") };
 }

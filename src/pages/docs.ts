@@ -1,7 +1,7 @@
 import { html } from "hono/html";
 import type { HtmlEscapedString } from "hono/utils/html";
 import type * as z from "zod";
-import type { OpenApiDocument, OpenApiOperation } from "./openapi.ts";
+import type { OpenApiDocument, OpenApiOperation } from "../http/openapi.ts";
 
 /** The API reference: the OpenAPI document as one readable page, without scripts and without anything from elsewhere. */
 

@@ -1,0 +1,118 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { parseArgs } from "node:util";
+import { createDatabase } from "../src/accounts/database.ts";
+import { createUserStore, type UserStore } from "../src/accounts/user-store.ts";
+import { DomainError } from "../src/errors.ts";
+import { Email, Password } from "../src/schemas/primitives.ts";
+import { nativePasswords } from "./native-passwords.ts";
+import { bold, Refused, red, say } from "./stack/console.ts";
+import { readUrls } from "./stack/data-folder.ts";
+import { rotateKeys } from "./stack/secrets.ts";
+
+const HELP = `npm run admin -- <command>
+
+  create <e-mail> [--role user]   make an administrator, or with --role user a standard user
+  list                            all users and their roles
+  reset-password <e-mail>         set a new password and end all sign-ins
+  promote <e-mail>                make a user an administrator
+  rotate-keys                     put a new signing key in front of the old one (README, "Keys")
+
+It works on the accounts database of a stack that runs on this machine (DATA_DIR, default .data), or on the one that LIBSQL_URL
+and LIBSQL_AUTH_TOKEN name. Passwords are asked for, without echo, or read from standard input.`;
+
+const BY = { kind: "console", name: "admin", requestId: "" } as const;
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArguments();
+  const [command, name] = positionals;
+  if (values.help || command === undefined) return say(HELP);
+  switch (command) {
+    case "create": {
+      const username = emailFrom(name);
+      if (values.role !== "admin" && values.role !== "user") throw new Refused("--role must be admin or user.");
+      const user = { username, passwordHash: await newPasswordHash(), roles: [values.role] as ("admin" | "user")[] };
+      await users().insert(user, BY);
+      return say(`${bold(username)} is made, with the role ${values.role}.`);
+    }
+    case "list": {
+      const all = await users().list({ offset: 0 });
+      for (const { username, roles } of all) say(`${username.padEnd(40)} ${roles.join(",")}`);
+      return say(`${all.length} users`);
+    }
+    case "reset-password": {
+      const username = emailFrom(name);
+      await users().update(username, { passwordHash: await newPasswordHash() }, BY);
+      return say(`${bold(username)} has a new password; earlier sign-ins end.`);
+    }
+    case "promote": {
+      const username = emailFrom(name);
+      await users().update(username, { roles: ["admin"] }, BY);
+      return say(`${bold(username)} is an administrator now.`);
+    }
+    case "rotate-keys":
+      return await rotate();
+    default:
+      throw new Refused(`There is no command "${command}". Try --help.`);
+  }
+}
+
+function parseArguments() {
+  const options = { help: { type: "boolean", short: "h" }, role: { type: "string", default: "admin" } } as const;
+  try {
+    return parseArgs({ options, allowPositionals: true });
+  } catch (error) {
+    throw new Refused(`${error instanceof Error ? error.message : error} Try --help.`);
+  }
+}
+
+function emailFrom(text: string | undefined): string {
+  const parsed = Email.safeParse(text);
+  if (!parsed.success) throw new Refused("Name the user by an e-mail address.");
+  return parsed.data;
+}
+
+const dataDir = (): string => resolve(process.env.DATA_DIR || ".data");
+
+function users(): UserStore {
+  const url = process.env.LIBSQL_URL || readUrls(dataDir())?.libsql;
+  if (url === undefined) throw new Refused("No stack runs here. Start one (npm run dev), or set LIBSQL_URL.");
+  return createUserStore(createDatabase({ url, authToken: process.env.LIBSQL_AUTH_TOKEN || undefined }));
+}
+
+async function newPasswordHash(): Promise<string> {
+  const password = Password.safeParse(await readPassword());
+  if (!password.success) throw new Refused("A password has 8 to 128 characters.");
+  return await nativePasswords.hash(password.data);
+}
+
+async function readPassword(): Promise<string> {
+  const { stdin, stdout } = process;
+  if (!stdin.isTTY) return readFileSync(stdin.fd, "utf8").replace(/\r?\n$/, "");
+  stdout.write("New password: ");
+  // readline echoes what is typed to its output, so it gets none.
+  const lines = createInterface({ input: stdin, terminal: true });
+  try {
+    return await lines.question("");
+  } finally {
+    lines.close();
+    stdout.write("\n");
+  }
+}
+
+async function rotate(): Promise<void> {
+  const file = join(dataDir(), "secrets.json");
+  if (!existsSync(file)) throw new Refused(`There is no ${file}. Start a stack there first, or set DATA_DIR.`);
+  const { signs, verifies } = await rotateKeys(dataDir());
+  say(`New tokens will be signed with key ${bold(signs)}; those of key ${verifies} stay good until they end.`);
+  say("Restart the service to use it. For a deployed Worker, put JWT_KEYS of that file in its secrets.");
+}
+
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof Refused || error instanceof DomainError)) throw error;
+  say(red(error.message));
+  process.exitCode = 1;
+}

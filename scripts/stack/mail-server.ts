@@ -1,0 +1,47 @@
+/** Takes messages by POST and writes each into a file that a mail program opens: mail-server.ts <folder> <port> */
+import { randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { json } from "node:stream/consumers";
+import * as z from "zod";
+
+const [folder = "", port] = process.argv.slice(2);
+
+const line = z.string().regex(/^[^\r\n]*$/);
+const Message = z.object({ from: line, to: line, subject: line, text: z.string(), html: z.string() });
+
+createServer(async (request, response) => {
+  if (request.method !== "POST") return response.writeHead(405, { Allow: "POST" }).end();
+  const message = Message.safeParse(await json(request).catch(() => undefined));
+  if (!message.success) return response.writeHead(422).end();
+  const now = new Date();
+  const name = `${now.toISOString().replaceAll(":", "-")}-${message.data.to.replace(/[^\w.@-]/g, "_")}.eml`;
+  writeFileSync(join(folder, name), toEml(message.data, now), { mode: 0o600 });
+  return response.writeHead(204).end();
+}).listen(Number(port), "127.0.0.1");
+
+function toEml({ from, to, subject, text, html }: z.output<typeof Message>, date: Date): string {
+  const boundary = randomUUID();
+  const part = (type: string, content: string) => [
+    `--${boundary}`,
+    `Content-Type: ${type}; charset=utf-8`,
+    "Content-Transfer-Encoding: 8bit",
+    "",
+    content,
+    "",
+  ];
+  return [
+    `From: ${from}`,
+    `To: ${to}`,
+    `Subject: ${subject}`,
+    `Date: ${date.toUTCString()}`,
+    "MIME-Version: 1.0",
+    `Content-Type: multipart/alternative; boundary="${boundary}"`,
+    "",
+    ...part("text/plain", text),
+    ...part("text/html", html),
+    `--${boundary}--`,
+    "",
+  ].join("\r\n");
+}

@@ -1,0 +1,95 @@
+import { eq, sql } from "drizzle-orm";
+import * as z from "zod";
+import { Duplicate, NotFound } from "../errors.ts";
+import { type Author, auditIfChanged } from "./audit.ts";
+import { type Database, isUniqueViolation, reach } from "./database.ts";
+import { agents } from "./tables.ts";
+
+const AgentRow = z.object({
+  id: z.string(),
+  apId: z.string(),
+  credentialKind: z.enum(["argon2id", "hmac"]),
+  credential: z.string(),
+  configuration: z.record(z.string(), z.unknown()),
+  onboard: z.boolean(),
+  version: z.int(),
+});
+export type AgentRow = z.output<typeof AgentRow>;
+
+export type NewAgent = Pick<AgentRow, "apId" | "credentialKind" | "credential" | "configuration">;
+export type AgentChanges = {
+  /** A new argon2id hash. */
+  passwordHash?: string | undefined;
+  configuration?: Record<string, unknown> | undefined;
+};
+
+export interface AgentStore {
+  find(apId: string): Promise<AgentRow | undefined>;
+  insert(agent: NewAgent, by: Author): Promise<AgentRow>;
+  /** A new password ends the agent's tokens; a new configuration does not. */
+  update(apId: string, changes: AgentChanges, by: Author): Promise<AgentRow>;
+  delete(apId: string, by: Author): Promise<void>;
+  markOnboard(apId: string): Promise<void>;
+}
+
+const objectOf = (apId: string): string => `agent:${apId}`;
+
+export function createAgentStore(database: Database): AgentStore {
+  return {
+    async find(apId) {
+      const rows = await reach(database.select().from(agents).where(eq(agents.apId, apId)));
+      return rows[0] === undefined ? undefined : AgentRow.parse(rows[0]);
+    },
+
+    async insert(agent, by) {
+      const row = { id: crypto.randomUUID(), createdAt: new Date(), version: Date.now(), ...agent };
+      try {
+        const [rows] = await reach(
+          database.batch([
+            database.insert(agents).values(row).returning(),
+            auditIfChanged(database, by, "create", objectOf(agent.apId)),
+          ]),
+        );
+        return AgentRow.parse(rows[0]);
+      } catch (error) {
+        throw isUniqueViolation(error) ? new Duplicate("Agent") : error;
+      }
+    },
+
+    async update(apId, { passwordHash, configuration }, by) {
+      const [rows] = await reach(
+        database.batch([
+          database
+            .update(agents)
+            .set({
+              ...(passwordHash !== undefined && {
+                credential: passwordHash,
+                credentialKind: "argon2id",
+                version: sql`${agents.version} + 1`,
+              }),
+              ...(configuration !== undefined && { configuration }),
+            })
+            .where(eq(agents.apId, apId))
+            .returning(),
+          auditIfChanged(database, by, passwordHash === undefined ? "configure" : "change password", objectOf(apId)),
+        ]),
+      );
+      if (rows[0] === undefined) throw new NotFound("Agent");
+      return AgentRow.parse(rows[0]);
+    },
+
+    async delete(apId, by) {
+      const [rows] = await reach(
+        database.batch([
+          database.delete(agents).where(eq(agents.apId, apId)).returning({ id: agents.id }),
+          auditIfChanged(database, by, "delete", objectOf(apId)),
+        ]),
+      );
+      if (rows[0] === undefined) throw new NotFound("Agent");
+    },
+
+    async markOnboard(apId) {
+      await reach(database.update(agents).set({ onboard: true }).where(eq(agents.apId, apId)));
+    },
+  };
+}

@@ -1,0 +1,55 @@
+import type { Passwords } from "../auth/passwords.ts";
+import { type Action, type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
+import { NotFound } from "../errors.ts";
+import type { Agent, AgentCreate, AgentUpdate } from "../schemas/agent.ts";
+import type { AgentRow, AgentStore } from "./agent-store.ts";
+
+export interface Agents {
+  create(actor: Actor, agent: AgentCreate): Promise<Agent>;
+  /** As `create`, for an access point that brings the enrolment token. */
+  enrol(actor: Actor, agent: AgentCreate): Promise<Agent>;
+  read(actor: Actor, apId: string): Promise<Agent>;
+  update(actor: Actor, apId: string, changes: AgentUpdate): Promise<Agent>;
+  delete(actor: Actor, apId: string): Promise<void>;
+}
+
+export function createAgents(store: AgentStore, passwords: Passwords): Agents {
+  const register = async (
+    action: Action,
+    actor: Actor,
+    { ap_id, password, configuration }: AgentCreate,
+  ): Promise<Agent> => {
+    allow(actor, action);
+    const credential = await passwords.hash(password);
+    return toAgent(await store.insert({ apId: ap_id, credentialKind: "argon2id", credential, configuration }, actor));
+  };
+  const find = async (apId: string): Promise<Agent> => {
+    const row = await store.find(apId);
+    if (row === undefined) throw new NotFound("Agent");
+    return toAgent(row);
+  };
+
+  return {
+    create: (actor, agent) => register("agents.create", actor, agent),
+    enrol: (actor, agent) => register("agents.enrol", actor, agent),
+
+    async read(actor, apId) {
+      allowOnAgent(actor, "agents.read", apId);
+      return await find(apId);
+    },
+
+    async update(actor, apId, { password, configuration }) {
+      allowOnAgent(actor, "agents.update", apId);
+      if (!password && !configuration) return await find(apId);
+      const passwordHash = password ? await passwords.hash(password) : undefined;
+      return toAgent(await store.update(apId, { passwordHash, configuration: configuration ?? undefined }, actor));
+    },
+
+    async delete(actor, apId) {
+      allowOnAgent(actor, "agents.delete", apId);
+      await store.delete(apId, actor);
+    },
+  };
+}
+
+const toAgent = ({ id, apId, configuration }: AgentRow): Agent => ({ id, ap_id: apId, configuration });

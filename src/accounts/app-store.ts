@@ -1,0 +1,89 @@
+import { eq, sql } from "drizzle-orm";
+import * as z from "zod";
+import { Duplicate, NotFound } from "../errors.ts";
+import { Permissions } from "../schemas/app.ts";
+import { type Author, auditIfChanged } from "./audit.ts";
+import { type Database, isUniqueViolation, reach } from "./database.ts";
+import { apps } from "./tables.ts";
+
+const AppRow = z.object({
+  id: z.string(),
+  appName: z.string(),
+  sealedApiKey: z.string(),
+  permissions: Permissions,
+  version: z.int(),
+});
+export type AppRow = z.output<typeof AppRow>;
+
+export type NewApp = Omit<AppRow, "version">;
+export type AppChanges = { sealedApiKey?: string | undefined; permissions?: Permissions | undefined };
+
+export interface AppStore {
+  find(appName: string): Promise<AppRow | undefined>;
+  insert(app: NewApp, by: Author): Promise<AppRow>;
+  /** Ends the app's tokens. */
+  update(appName: string, changes: AppChanges, by: Author): Promise<AppRow>;
+  delete(appName: string, by: Author): Promise<void>;
+}
+
+const objectOf = (appName: string): string => `app:${appName}`;
+
+export function createAppStore(database: Database): AppStore {
+  return {
+    async find(appName) {
+      const rows = await reach(database.select().from(apps).where(eq(apps.appName, appName)));
+      return rows[0] === undefined ? undefined : AppRow.parse(rows[0]);
+    },
+
+    async insert(app, by) {
+      try {
+        const [rows] = await reach(
+          database.batch([
+            database
+              .insert(apps)
+              .values({ createdAt: new Date(), version: Date.now(), ...app })
+              .returning(),
+            auditIfChanged(database, by, "create", objectOf(app.appName)),
+          ]),
+        );
+        return AppRow.parse(rows[0]);
+      } catch (error) {
+        throw isUniqueViolation(error) ? new Duplicate("Third-party app") : error;
+      }
+    },
+
+    async update(appName, { sealedApiKey, permissions }, by) {
+      const [rows] = await reach(
+        database.batch([
+          database
+            .update(apps)
+            .set({
+              ...(sealedApiKey !== undefined && { sealedApiKey }),
+              ...(permissions !== undefined && { permissions }),
+              version: sql`${apps.version} + 1`,
+            })
+            .where(eq(apps.appName, appName))
+            .returning(),
+          auditIfChanged(
+            database,
+            by,
+            permissions === undefined ? "change api key" : "change permissions",
+            objectOf(appName),
+          ),
+        ]),
+      );
+      if (rows[0] === undefined) throw new NotFound("Third-party app");
+      return AppRow.parse(rows[0]);
+    },
+
+    async delete(appName, by) {
+      const [rows] = await reach(
+        database.batch([
+          database.delete(apps).where(eq(apps.appName, appName)).returning({ id: apps.id }),
+          auditIfChanged(database, by, "delete", objectOf(appName)),
+        ]),
+      );
+      if (rows[0] === undefined) throw new NotFound("Third-party app");
+    },
+  };
+}

@@ -1,0 +1,54 @@
+import type { ApiKeys } from "../auth/api-keys.ts";
+import { type Actor, allow, allowOn } from "../auth/permissions.ts";
+import { NotFound } from "../errors.ts";
+import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
+import type { AppRow, AppStore } from "./app-store.ts";
+
+export interface Apps {
+  create(actor: Actor, app: ThirdPartyAppCreate): Promise<ThirdPartyApp>;
+  read(actor: Actor, appName: string): Promise<ThirdPartyApp>;
+  update(actor: Actor, appName: string, changes: ThirdPartyAppUpdate): Promise<ThirdPartyApp>;
+  delete(actor: Actor, appName: string): Promise<void>;
+}
+
+export function createApps(store: AppStore, apiKeys: ApiKeys): Apps {
+  const toApp = async ({ id, appName, sealedApiKey, permissions }: AppRow): Promise<ThirdPartyApp> => ({
+    id,
+    app_name: appName,
+    api_key: await apiKeys.open(sealedApiKey, id),
+    permissions,
+  });
+  const find = async (appName: string): Promise<AppRow> => {
+    const row = await store.find(appName);
+    if (row === undefined) throw new NotFound("Third-party app");
+    return row;
+  };
+
+  return {
+    async create(actor, { app_name, api_key, permissions }) {
+      allow(actor, "apps.create");
+      const id = crypto.randomUUID();
+      const sealedApiKey = await apiKeys.seal(api_key, id);
+      return await toApp(await store.insert({ id, appName: app_name, sealedApiKey, permissions }, actor));
+    },
+
+    async read(actor, appName) {
+      allowOn(actor, "apps.read", appName);
+      return await toApp(await find(appName));
+    },
+
+    async update(actor, appName, { api_key, permissions }) {
+      allowOn(actor, "apps.update", appName);
+      // The key is sealed to the app's id, which only its row tells.
+      const row = await find(appName);
+      if (!api_key && !permissions) return await toApp(row);
+      const sealedApiKey = api_key ? await apiKeys.seal(api_key, row.id) : undefined;
+      return await toApp(await store.update(appName, { sealedApiKey, permissions: permissions ?? undefined }, actor));
+    },
+
+    async delete(actor, appName) {
+      allowOn(actor, "apps.delete", appName);
+      await store.delete(appName, actor);
+    },
+  };
+}

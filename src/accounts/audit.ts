@@ -1,0 +1,56 @@
+import { and, desc, eq, lt, sql } from "drizzle-orm";
+import * as z from "zod";
+import { type Actor, allow } from "../auth/permissions.ts";
+import { AuditEntry, type AuditQuery } from "../schemas/audit.ts";
+import { type Database, reach } from "./database.ts";
+import { audit } from "./tables.ts";
+
+/** The audit trail: who did what to which account. */
+
+/** Whoever did it: a caller, a command at the console, or nobody in particular (someone who signs up or forgot a password). */
+export interface Author {
+  kind: Actor["kind"] | "console" | "anyone";
+  name: string;
+  requestId: string;
+}
+
+/**
+ * The statement that writes an entry down, for the same batch as the change itself and right behind it: it does so only if that
+ * statement changed something.
+ */
+export function auditIfChanged(database: Database, by: Author, action: string, object: string) {
+  const author = by.kind === "anyone" ? "anyone" : `${by.kind}:${by.name}`;
+  return database.run(
+    sql`insert into ${audit} (at, request_id, actor, action, object)
+        select ${Date.now()}, ${by.requestId}, ${author}, ${action}, ${object} where changes() > 0`,
+  );
+}
+
+export interface AuditTrail {
+  list(actor: Actor, query: AuditQuery): Promise<AuditEntry[]>;
+}
+
+export function createAuditTrail(database: Database): AuditTrail {
+  return {
+    async list(actor, { actor: author, object, before, limit }) {
+      allow(actor, "audit.list");
+      const rows = await reach(
+        database
+          .select()
+          .from(audit)
+          .where(
+            and(
+              author === undefined ? undefined : eq(audit.actor, author),
+              object === undefined ? undefined : eq(audit.object, object),
+              before === undefined ? undefined : lt(audit.id, before),
+            ),
+          )
+          .orderBy(desc(audit.id))
+          .limit(limit),
+      );
+      return z
+        .array(AuditEntry)
+        .parse(rows.map(({ at, requestId, ...row }) => ({ ...row, at: at.toISOString(), request_id: requestId })));
+    },
+  };
+}

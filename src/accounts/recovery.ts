@@ -1,0 +1,77 @@
+import type { Passwords } from "../auth/passwords.ts";
+import { randomSecret, sha256 } from "../auth/secrets.ts";
+import { DomainError } from "../errors.ts";
+import { describeError, log } from "../log.ts";
+import type { createMailer } from "../mail/mailer.ts";
+import { passwordResetMessage } from "../mail/password-reset.ts";
+import type { PasswordReset } from "../schemas/user.ts";
+import type { Attempts } from "./attempts.ts";
+import type { UserStore } from "./user-store.ts";
+
+/** A forgotten password: a link by e-mail, and what it leads to. */
+export interface Recovery {
+  /**
+   * Takes a request for a link. What it returns looks the account up and sends the message; run it after the answer, so that the
+   * time the answer takes does not tell whether there is such an account.
+   */
+  request(username: string, requestId: string): Promise<() => Promise<void>>;
+  reset(request: PasswordReset, clientAddress: string, requestId: string): Promise<void>;
+}
+
+export interface RecoveryOptions {
+  users: UserStore;
+  attempts: Attempts;
+  passwords: Passwords;
+  mailer: ReturnType<typeof createMailer>;
+  /** Where the service is reached from outside. Never taken from a request: a forged Host would get the link. */
+  publicUrl: string | undefined;
+}
+
+const VALID_MINUTES = 15;
+const MAX_RECOVERIES_PER_MINUTE = 5;
+const MAX_FAILED_RESETS_PER_MINUTE = 10;
+
+export function createRecovery({ users, attempts, passwords, mailer, publicUrl }: RecoveryOptions): Recovery {
+  const anyone = (requestId: string) => ({ kind: "anyone", name: "", requestId }) as const;
+
+  const sendLink = async (username: string, requestId: string): Promise<void> => {
+    const user = await users.find(username);
+    if (user === undefined) return;
+    const missing =
+      publicUrl === undefined ? "The setting PUBLIC_URL is missing." : "missing" in mailer && mailer.missing;
+    if (typeof mailer !== "function" || missing) {
+      log.error("No message sent for a forgotten password", { request_id: requestId, error: String(missing) });
+      return;
+    }
+    const token = randomSecret();
+    const expiresAt = new Date(Date.now() + VALID_MINUTES * 60_000);
+    await users.addResetToken(await sha256(token), user, expiresAt, anyone(requestId));
+    // Behind the #: browsers do not send that part, so the token is in no server's log.
+    await mailer(passwordResetMessage(username, `${publicUrl}/reset-password#${token}`, VALID_MINUTES));
+  };
+
+  return {
+    async request(username, requestId) {
+      await attempts.take(`recovery:${username}`, MAX_RECOVERIES_PER_MINUTE);
+      return async () => {
+        try {
+          await sendLink(username, requestId);
+        } catch (error) {
+          log.error("No message sent for a forgotten password", { request_id: requestId, error: describeError(error) });
+        }
+      };
+    },
+
+    async reset({ token, new_password }, clientAddress, requestId) {
+      const key = `reset:${clientAddress}`;
+      await attempts.check(key, MAX_FAILED_RESETS_PER_MINUTE);
+      const tokenHash = await sha256(token);
+      const redeemed =
+        (await users.hasResetToken(tokenHash)) &&
+        (await users.redeemResetToken(tokenHash, await passwords.hash(new_password), anyone(requestId)));
+      if (redeemed) return;
+      await attempts.count(key);
+      throw new DomainError("malformed", "Invalid or expired token");
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import { Hono } from "hono";
+import type { AppEnv } from "../http/context.ts";
+import type { Operation } from "../http/operation.ts";
+import { body, path } from "../http/validation.ts";
+import { Agent, AgentCreate, AgentPath, AgentUpdate } from "../schemas/agent.ts";
+import { Done, done } from "../schemas/primitives.ts";
+import type { Services } from "../services.ts";
+
+const BASE = "/api/v1/agents";
+const TAG = "Agents";
+const TAKEN = { 409: "The ap_id is taken" };
+const UNKNOWN = { 404: "There is no such agent" };
+
+export function agentsRoutes(operation: Operation, { agents }: Pick<Services, "agents">) {
+  return new Hono<AppEnv>()
+    .post(
+      `${BASE}/public`,
+      operation({
+        action: "agents.enrol",
+        tag: TAG,
+        summary: "Enrol a new access point",
+        description: "With the enrolment token as bearer: an access point registers itself. Also for administrators.",
+        answer: Agent,
+        otherAnswers: TAKEN,
+      }),
+      body(AgentCreate),
+      async (c) => c.json(await agents.enrol(c.get("actor"), c.req.valid("json"))),
+    )
+    .post(
+      `${BASE}/`,
+      operation({
+        action: "agents.create",
+        tag: TAG,
+        summary: "Register an agent",
+        answer: Agent,
+        otherAnswers: TAKEN,
+      }),
+      body(AgentCreate),
+      async (c) => c.json(await agents.create(c.get("actor"), c.req.valid("json"))),
+    )
+    .get(
+      `${BASE}/:ap_id`,
+      operation({ action: "agents.read", tag: TAG, summary: "One agent", answer: Agent, otherAnswers: UNKNOWN }),
+      path(AgentPath),
+      async (c) => c.json(await agents.read(c.get("actor"), c.req.valid("param").ap_id)),
+    )
+    .put(
+      `${BASE}/:ap_id`,
+      operation({
+        action: "agents.update",
+        tag: TAG,
+        summary: "Change an agent's password or configuration",
+        description: "What is absent or null stays; a given configuration replaces the old one whole.",
+        answer: Agent,
+        otherAnswers: UNKNOWN,
+      }),
+      path(AgentPath),
+      body(AgentUpdate),
+      async (c) => c.json(await agents.update(c.get("actor"), c.req.valid("param").ap_id, c.req.valid("json"))),
+    )
+    .delete(
+      `${BASE}/:ap_id`,
+      operation({ action: "agents.delete", tag: TAG, summary: "Delete an agent", answer: Done, otherAnswers: UNKNOWN }),
+      path(AgentPath),
+      async (c) => {
+        await agents.delete(c.get("actor"), c.req.valid("param").ap_id);
+        return c.json(done("Agent deleted"));
+      },
+    );
+}

@@ -1,0 +1,63 @@
+import { Hono } from "hono";
+import type { AppEnv } from "../http/context.ts";
+import type { Operation } from "../http/operation.ts";
+import { body, path } from "../http/validation.ts";
+import { AppPath, ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
+import { Done, done } from "../schemas/primitives.ts";
+import type { Services } from "../services.ts";
+
+const BASE = "/api/v1/third_party_apps";
+const TAG = "Third-party apps";
+const UNKNOWN = { 404: "There is no such app" };
+
+export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps">) {
+  return new Hono<AppEnv>()
+    .post(
+      `${BASE}/`,
+      operation({
+        action: "apps.create",
+        tag: TAG,
+        summary: "Register a third-party app",
+        answer: ThirdPartyApp,
+        otherAnswers: { 409: "The app_name is taken" },
+      }),
+      body(ThirdPartyAppCreate),
+      async (c) => c.json(await apps.create(c.get("actor"), c.req.valid("json"))),
+    )
+    .get(
+      `${BASE}/:app_name`,
+      operation({
+        action: "apps.read",
+        tag: TAG,
+        summary: "One third-party app",
+        answer: ThirdPartyApp,
+        otherAnswers: UNKNOWN,
+      }),
+      path(AppPath),
+      async (c) => c.json(await apps.read(c.get("actor"), c.req.valid("param").app_name)),
+    )
+    .put(
+      `${BASE}/:app_name`,
+      operation({
+        action: "apps.update",
+        tag: TAG,
+        summary: "Change an app's key or permissions",
+        description:
+          "What is absent or null stays; given permissions replace the old ones whole. All earlier tokens of the app end.",
+        answer: ThirdPartyApp,
+        otherAnswers: UNKNOWN,
+      }),
+      path(AppPath),
+      body(ThirdPartyAppUpdate),
+      async (c) => c.json(await apps.update(c.get("actor"), c.req.valid("param").app_name, c.req.valid("json"))),
+    )
+    .delete(
+      `${BASE}/:app_name`,
+      operation({ action: "apps.delete", tag: TAG, summary: "Delete an app", answer: Done, otherAnswers: UNKNOWN }),
+      path(AppPath),
+      async (c) => {
+        await apps.delete(c.get("actor"), c.req.valid("param").app_name);
+        return c.json(done("Third-party app deleted"));
+      },
+    );
+}

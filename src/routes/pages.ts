@@ -1,0 +1,46 @@
+import { Hono } from "hono";
+import * as z from "zod";
+import type { AppEnv } from "../http/context.ts";
+import type { OperationDescription } from "../http/described.ts";
+import type { OpenApiDocument } from "../http/openapi.ts";
+import type { Operation } from "../http/operation.ts";
+import { docsPage, docsStyle } from "../pages/docs.ts";
+import { resetPage, resetScript, resetStyle } from "../pages/reset-password.ts";
+
+const HTML = "text/html";
+const CSS = "text/css";
+const JS = "text/javascript";
+
+/** Pages for people, and what belongs to them. */
+export function pagesRoutes(operation: Operation, openApi: () => OpenApiDocument) {
+  const file = (action: OperationDescription["action"], summary: string, produces: string) =>
+    operation({
+      action,
+      tag: "Pages",
+      summary,
+      answer: z.string(),
+      produces,
+      ...(produces !== HTML && { hidden: true as const }),
+    });
+  const headers = (type: string) => ({
+    "Content-Type": `${type}; charset=utf-8`,
+    "Cache-Control": "public, max-age=300",
+  });
+  let docs: string | undefined;
+
+  return new Hono<AppEnv>()
+    .get("/docs", file("service.docs", "This interface as a page to read", HTML), (c) => {
+      docs ??= docsPage(openApi());
+      return c.html(docs);
+    })
+    .get("/docs/style.css", file("service.docs", "Its style", CSS), (c) => c.body(docsStyle, 200, headers(CSS)))
+    .get("/reset-password", file("service.reset_page", "The page to set a new password on", HTML), (c) =>
+      c.html(resetPage),
+    )
+    .get("/reset-password/style.css", file("service.reset_page", "Its style", CSS), (c) =>
+      c.body(resetStyle, 200, headers(CSS)),
+    )
+    .get("/reset-password/script.js", file("service.reset_page", "Its script", JS), (c) =>
+      c.body(resetScript, 200, headers(JS)),
+    );
+}

@@ -1,0 +1,41 @@
+import * as z from "zod";
+import { Identifier } from "./primitives.ts";
+
+const permission = (meaning: string) => z.boolean().optional().describe(meaning);
+
+/** Keys that are not known here are kept and mean nothing. */
+export const Permissions = z
+  .looseObject({
+    agents: permission("List and read agents. Default: true."),
+    data: permission("Read telemetry. Default: true."),
+    commands: permission("Send commands. Default: true."),
+    emulator: permission("Run emulated access points. Default: true."),
+    callbacks: permission("Post to any job. Default: false."),
+    broker: permission("Use all topics of the broker. Default: false."),
+    ap_ids: z
+      .array(z.string())
+      .max(10_000)
+      .optional()
+      .describe("The only agents that the app may touch. Default: all."),
+  })
+  .meta({ id: "Permissions" });
+export type Permissions = z.output<typeof Permissions>;
+
+const ApiKey = z.string().min(8).max(256);
+
+export const ThirdPartyApp = z
+  .object({ id: z.uuid(), app_name: z.string(), api_key: z.string(), permissions: z.record(z.string(), z.unknown()) })
+  .meta({ id: "ThirdPartyApp" });
+export type ThirdPartyApp = z.output<typeof ThirdPartyApp>;
+
+export const ThirdPartyAppCreate = z
+  .object({ app_name: Identifier, api_key: ApiKey, permissions: Permissions })
+  .meta({ id: "ThirdPartyAppCreate" });
+export type ThirdPartyAppCreate = z.output<typeof ThirdPartyAppCreate>;
+
+export const ThirdPartyAppUpdate = z
+  .object({ api_key: ApiKey.nullish(), permissions: Permissions.nullish() })
+  .meta({ id: "ThirdPartyAppUpdate" });
+export type ThirdPartyAppUpdate = z.output<typeof ThirdPartyAppUpdate>;
+
+export const AppPath = z.object({ app_name: z.string() });
