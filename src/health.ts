@@ -1,3 +1,4 @@
+import { withDeadline } from "./deadline.ts";
 import { describeError, log } from "./log.ts";
 
 const TIMEOUT_MS = 1_000;
@@ -12,21 +13,15 @@ export interface Health {
 export function createHealth(checks: Record<string, Check>): Health {
   return {
     async check() {
-      const signal = AbortSignal.timeout(TIMEOUT_MS);
-      const entries = Object.entries(checks).map(
-        async ([name, check]) => [name, await outcome(name, check, signal)] as const,
-      );
+      const entries = Object.entries(checks).map(async ([name, check]) => [name, await outcome(name, check)] as const);
       return Object.fromEntries(await Promise.all(entries));
     },
   };
 }
 
-async function outcome(name: string, check: Check, signal: AbortSignal): Promise<"up" | "down"> {
+async function outcome(name: string, check: Check): Promise<"up" | "down"> {
   try {
-    const late = new Promise<never>((_, reject) => {
-      signal.addEventListener("abort", () => reject(new Error(`No answer within ${TIMEOUT_MS} ms`)));
-    });
-    await Promise.race([check(signal), late]);
+    await withDeadline(TIMEOUT_MS, check);
     return "up";
   } catch (error) {
     log.warn("part is down", { part: name, error: describeError(error) });

@@ -1,5 +1,6 @@
 import { createClient, LibsqlError } from "@libsql/client/web";
 import { drizzle } from "drizzle-orm/libsql/web";
+import { withDeadline } from "../deadline.ts";
 import { Unavailable } from "../errors.ts";
 
 export interface DatabaseOptions {
@@ -18,7 +19,12 @@ export function createDatabase({ url, authToken }: DatabaseOptions) {
     ...(authToken !== undefined && { authToken }),
     // No queue in the client: it would run one request's query inside another request, and lose it when that one ends.
     concurrency: 0,
-    fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(TIMEOUT_MS) }),
+    fetch: (request: Request) =>
+      withDeadline(TIMEOUT_MS, async (signal) => {
+        const response = await fetch(request, { signal });
+        // Read here and now: the time limit is for the whole answer.
+        return new Response(await response.arrayBuffer(), response);
+      }),
   });
   return drizzle(client);
 }

@@ -1,4 +1,4 @@
-import type * as z from "zod";
+import * as z from "zod";
 import type { ValidationItem } from "../errors.ts";
 
 /** zod's issues in the words of pydantic v2, which clients of FastAPI services know. The input is never echoed. */
@@ -7,26 +7,24 @@ type Fault = Pick<ValidationItem, "msg" | "type">;
 
 export const MISSING: Fault = { type: "missing", msg: "Field required" };
 
-export function toValidationItems(place: string, error: z.core.$ZodError, input: unknown): ValidationItem[] {
+/** The issues of `parse`. */
+export function toValidationItems(place: string, error: z.core.$ZodError): ValidationItem[] {
   return error.issues.map((issue) => {
     const path = issue.path.map((key) => (typeof key === "symbol" ? String(key) : key));
-    return { loc: [place, ...path], ...toFault(issue, at(input, path)) };
+    return { loc: [place, ...path], ...toFault(issue) };
   });
 }
 
-function at(value: unknown, path: (string | number)[]): unknown {
-  return path.reduce<unknown>(
-    (node, key) =>
-      typeof node === "object" && node !== null ? (node as Record<string | number, unknown>)[key] : undefined,
-    value,
-  );
-}
+/** Parses in a way that keeps each issue's input, which tells a missing value from a wrong one. */
+export const parse = <S extends z.ZodType>(schema: S, value: unknown) =>
+  z.safeParse(schema, value, { reportInput: true });
 
-function toFault(issue: z.core.$ZodIssue, input: unknown): Fault {
+function toFault(issue: z.core.$ZodIssue): Fault {
+  const { input } = issue;
   if (input === undefined && issue.code !== "custom") return MISSING;
   switch (issue.code) {
     case "invalid_type":
-      return wrongType(issue.expected);
+      return wrongType(issue.expected, input);
     case "too_small":
       return tooSmall(issue);
     case "too_big":
@@ -41,7 +39,7 @@ function toFault(issue: z.core.$ZodIssue, input: unknown): Fault {
         : valueError(issue.message);
     case "invalid_union": {
       const [first] = issue.errors.flat();
-      return first === undefined ? valueError(issue.message) : toFault(first, input);
+      return first === undefined ? valueError(issue.message) : toFault(first);
     }
     case "not_multiple_of":
       return { type: "multiple_of", msg: `Input should be a multiple of ${issue.divisor}` };
@@ -66,7 +64,12 @@ const TYPE_FAULTS: Record<string, Fault> = {
   },
 };
 
-const wrongType = (expected: string): Fault => TYPE_FAULTS[expected] ?? valueError(`expected ${expected}`);
+function wrongType(expected: string, input: unknown): Fault {
+  if (expected === "number" && typeof input === "string") {
+    return { type: "float_parsing", msg: "Input should be a valid number, unable to parse string as a number" };
+  }
+  return TYPE_FAULTS[expected] ?? valueError(`expected ${expected}`);
+}
 
 const characters = (count: number | bigint): string => (Number(count) === 1 ? "1 character" : `${count} characters`);
 const items = (count: number | bigint): string => (Number(count) === 1 ? "1 item" : `${count} items`);

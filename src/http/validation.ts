@@ -1,10 +1,10 @@
 import { zValidator } from "@hono/zod-validator";
 import type { MiddlewareHandler } from "hono";
-import * as z from "zod";
+import type * as z from "zod";
 import { Invalid } from "../errors.ts";
 import type { AppEnv } from "./context.ts";
 import { describeInput } from "./described.ts";
-import { MISSING, toValidationItems } from "./faults.ts";
+import { MISSING, parse, toValidationItems } from "./faults.ts";
 import { parseJson } from "./json.ts";
 
 /** Input against its schema. Each of these is a middleware that also carries its schema to the OpenAPI document. */
@@ -26,8 +26,8 @@ export function body<S extends z.ZodType>(schema: S): Validates<"json", S> {
     // As in FastAPI: no content type is taken for JSON, another one for bytes, which are no object.
     const isJson = contentType === undefined || JSON_TYPE.test(contentType);
     const value = isJson ? parseJson(bytes) : "";
-    const parsed = z.safeParse(schema, value);
-    if (!parsed.success) throw new Invalid(toValidationItems("body", parsed.error, value));
+    const parsed = parse(schema, value);
+    if (!parsed.success) throw new Invalid(toValidationItems("body", parsed.error));
     c.req.addValidatedData("json", parsed.data as object);
     await next();
   });
@@ -35,34 +35,25 @@ export function body<S extends z.ZodType>(schema: S): Validates<"json", S> {
 
 /** A form, URL-encoded or multipart. An empty field counts as absent, as in FastAPI. */
 export function form<S extends z.ZodObject>(schema: S): Validates<"form", S> {
-  const withoutEmpty = (fields: object) =>
-    Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ""));
-  const validator = zValidator("form", schema, refuse("body", withoutEmpty), {
-    validationFunction: (_, fields) => z.safeParse<z.ZodType>(schema, withoutEmpty(fields)) as never,
-  });
-  return describeInput("form", schema, validator as unknown as Validates<"form", S>);
-}
-
-export function query<S extends z.ZodObject>(schema: S): Validates<"query", S> {
-  return describeInput(
-    "query",
-    schema,
-    zValidator("query", schema, refuse("query")) as unknown as Validates<"query", S>,
+  return validated("form", "body", schema, (fields) =>
+    Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== "")),
   );
 }
 
-export function path<S extends z.ZodObject>(schema: S): Validates<"param", S> {
-  return describeInput(
-    "param",
-    schema,
-    zValidator("param", schema, refuse("path")) as unknown as Validates<"param", S>,
-  );
-}
+export const query = <S extends z.ZodObject>(schema: S): Validates<"query", S> => validated("query", "query", schema);
+export const path = <S extends z.ZodObject>(schema: S): Validates<"param", S> => validated("param", "path", schema);
 
-type Outcome = { success: true } | { success: false; error: z.core.$ZodError; data: unknown };
-
-function refuse(place: "body" | "query" | "path", seen: (data: object) => unknown = (data) => data) {
-  return (outcome: Outcome): void => {
-    if (!outcome.success) throw new Invalid(toValidationItems(place, outcome.error, seen(outcome.data as object)));
+function validated<Target extends "form" | "query" | "param", S extends z.ZodObject>(
+  target: Target,
+  place: string,
+  schema: S,
+  prepare: (fields: object) => object = (fields) => fields,
+): Validates<Target, S> {
+  const refuse = (outcome: { success: true } | { success: false; error: z.core.$ZodError }): void => {
+    if (!outcome.success) throw new Invalid(toValidationItems(place, outcome.error));
   };
+  const validator = zValidator(target, schema, refuse, {
+    validationFunction: (_, fields) => parse<z.ZodType>(schema, prepare(fields)) as never,
+  });
+  return describeInput(target, schema, validator as unknown as Validates<Target, S>);
 }

@@ -14,7 +14,10 @@ export function tokenRoutes(operation: Operation, { login }: Pick<Services, "log
       summary: "Log in",
       description: "Trades the credentials of a user, an agent or a third-party app for a bearer token.",
       answer: Token,
-      otherAnswers: { 401: "Incorrect username or password" },
+      otherAnswers: {
+        401: "Incorrect username or password",
+        429: "Too many failed logins under that name; Retry-After says when to try again",
+      },
     }),
     query(TokenQuery),
     form(LoginForm),

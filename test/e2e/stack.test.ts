@@ -1,18 +1,25 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { connectAsync } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { Product, until } from "../support/product.ts";
+import { Product, run, until } from "../support/product.ts";
+import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
 
-const ADMIN = { username: "root@example.com", password: "administrator's password" };
-const USER = { username: "first@example.com", password: "first user's password" };
+const ADMIN = { username: "root@example.com", password: `${SECRET_MARK} administrator's password` };
+const USER = { username: "first@example.com", password: `${SECRET_MARK} first user's password` };
 
 /** One data folder for both forms: what was written under the first must be there under the second. */
 const dataDir = mkdtempSync(join(tmpdir(), "controller-e2e-"));
 afterAll(() => rmSync(dataDir, { recursive: true, force: true }));
+
+/** Given out by the first run, and shown to the second, whose key is another. */
+let earlierToken = "";
+
+const keyOf = (token: string): string =>
+  (JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()) as { kid: string }).kid;
 
 describe.each(["dev", "start"] as const)("npm run %s", (form) => {
   let product: Product;
@@ -39,6 +46,7 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
   };
 
   beforeAll(async () => {
+    if (form === "start") await run("npm", ["run", "--silent", "admin", "--", "rotate-keys"], { DATA_DIR: dataDir });
     product = await Product.run(form, dataDir, { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password });
   });
 
@@ -56,6 +64,88 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
   it(form === "dev" ? "signs up, logs in and knows its user" : "still knows the user of an earlier run", async () => {
     if (form === "dev") expect((await postJson("/api/v1/users/signup", USER)).status).toBe(200);
     expect(await (await me(USER)).json()).toMatchObject({ username: USER.username, roles: "user" });
+  });
+
+  it("signs with the newest key, and knows tokens of the one before", async () => {
+    const { access_token } = (await (await logIn(USER)).json()) as { access_token: string };
+    const { keys } = (await (await call("/.well-known/jwks.json")).json()) as { keys: { kid: string }[] };
+    expect(keyOf(access_token)).toBe(keys[0]?.kid);
+    expect(keys).toHaveLength(form === "dev" ? 1 : 2);
+    if (form === "dev") earlierToken = access_token;
+    expect(keyOf(earlierToken)).toBe(keys.at(-1)?.kid);
+    const headers = { Authorization: `Bearer ${earlierToken}` };
+    expect((await call("/api/v1/users/me", { headers })).status).toBe(200);
+  });
+
+  it("obeys the admin command", async () => {
+    const admin = (args: string[], password = "") =>
+      run("npm", ["run", "--silent", "admin", "--", ...args], { DATA_DIR: dataDir }, password);
+    const account = { username: `${form}-by-command@example.com`, password: `${SECRET_MARK} by command` };
+    expect(await admin(["create", account.username, "--role", "user"], account.password)).toMatchObject({ code: 0 });
+    expect(await admin(["create", account.username], account.password)).toMatchObject({
+      code: 1,
+      output: "User already exists\n",
+    });
+    expect(await (await me(account)).json()).toMatchObject({ roles: "user" });
+    expect(await admin(["promote", account.username])).toMatchObject({ code: 0 });
+    expect(await (await me(account)).json()).toMatchObject({ roles: "admin" });
+    const anew = { ...account, password: `${SECRET_MARK} anew` };
+    expect(await admin(["reset-password", account.username], `${anew.password}\n`)).toMatchObject({ code: 0 });
+    expect([(await logIn(account)).status, (await logIn(anew)).status]).toEqual([401, 200]);
+    expect((await admin(["list"])).output).toMatch(new RegExp(`${account.username} +admin\n`));
+    expect(await admin(["create", "x@example.com"], "short")).toMatchObject({
+      code: 1,
+      output: "A password has 8 to 128 characters.\n",
+    });
+  });
+
+  it("sends a link for a forgotten password into the mail folder, and the link works", async () => {
+    const account = { username: `${form}-forgetful@example.com`, password: `${SECRET_MARK} forgotten` };
+    await postJson("/api/v1/users/signup", account);
+    expect((await postJson("/api/v1/users/password-recovery", { username: account.username })).status).toBe(200);
+    const folder = join(dataDir, "mail");
+    const letters = () => readdirSync(folder).filter((file) => file.includes(account.username));
+    await until(() => letters().length > 0);
+    const letter = readFileSync(join(folder, letters()[0] ?? ""), "utf8");
+    const [, link = "", token] = /(http:\S+\/reset-password)#([\w-]+)/.exec(letter) ?? [];
+    expect(link).toBe(`${product.url}/reset-password`);
+    expect(await (await fetch(link)).text()).toContain("Set a new password");
+    const anew = { username: account.username, password: `${SECRET_MARK} remembered` };
+    expect((await postJson("/api/v1/users/reset-password", { token, new_password: anew.password })).status).toBe(200);
+    expect([(await logIn(account)).status, (await logIn(anew)).status]).toEqual([401, 200]);
+    expect(product.output).not.toContain(token);
+  });
+
+  it("keeps every account that it said it made, whole, although sqld is killed meanwhile", async () => {
+    const names = Array.from({ length: 24 }, (_, i) => `${form}-survivor-${i}@example.com`);
+    const statuses = new Map<string, number>();
+    const killing = (async () => {
+      await until(() => statuses.size >= 6);
+      process.kill(product.pidOf("sqld"), "SIGKILL");
+    })();
+    const queue = names.values();
+    const worker = async () => {
+      for (const username of queue) {
+        const response = await postJson("/api/v1/users/signup", { username, password: `${SECRET_MARK} survivor` });
+        statuses.set(username, response.status);
+      }
+    };
+    await Promise.all([worker(), worker(), worker(), killing]);
+    await untilReadyzAnswers(200);
+    const answered = (status: number) => names.filter((name) => statuses.get(name) === status);
+    expect(answered(200).length + answered(503).length).toBe(names.length);
+    expect(answered(503).length).toBeGreaterThan(0);
+
+    const { access_token } = (await (await logIn(ADMIN)).json()) as { access_token: string };
+    const headers = { Authorization: `Bearer ${access_token}` };
+    const users = (await (await call("/api/v1/users/", { headers })).json()) as { username: string }[];
+    const there = users.map(({ username }) => username).filter((username) => names.includes(username));
+    expect(there).toEqual(expect.arrayContaining(answered(200)));
+    for (const username of names) {
+      const query = new URLSearchParams({ object: `user:${username}` });
+      const entries = (await (await call(`/api/v1/audit/?${query}`, { headers })).json()) as unknown[];
+      expect(entries).toHaveLength(there.includes(username) ? 1 : 0);
+    }
   });
 
   it("describes itself in valid OpenAPI, and on a page", async () => {
@@ -117,10 +207,9 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
   });
 
   it("keeps passwords, tokens and keys out of what it prints", async () => {
-    const { access_token } = (await (await logIn(USER)).json()) as { access_token: string };
-    for (const secret of [ADMIN.password, USER.password, access_token, '"d":', "argon2id"]) {
-      expect(product.output).not.toContain(secret);
-    }
+    expect((await me(USER)).status).toBe(200);
+    expect(product.output).not.toMatch(SECRETS);
+    expect(product.output).not.toContain('"d":');
   });
 
   it("stops on Ctrl-C within five seconds, although connections are open, and leaves no process", async () => {

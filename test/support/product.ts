@@ -106,3 +106,22 @@ export async function until(condition: () => boolean | Promise<boolean>, timeout
   }
   throw new Error(`Not within ${timeoutMs} ms`);
 }
+
+/** Runs a command to its end, with `input` on its standard input. */
+export async function run(
+  command: string,
+  args: string[],
+  env: Record<string, string> = {},
+  input = "",
+): Promise<{ code: number | null; output: string }> {
+  const child = spawn(command, args, { env: { ...process.env, ...env } });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+  }
+  child.stdin.end(input);
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { code, output };
+}

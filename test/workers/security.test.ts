@@ -1,12 +1,9 @@
-import { env } from "cloudflare:test";
 import { generateKeyPair, importJWK, type JWK, SignJWT } from "jose";
 import { beforeAll, describe, expect, it } from "vitest";
-import { createApp } from "../../src/app.ts";
-import { parseEnv } from "../../src/env.ts";
 import { declaredRoutes } from "../../src/http/described.ts";
-import { createServices } from "../../src/services.ts";
 import {
   adminToken,
+  appWith,
   newAgent,
   newApp,
   PASSWORD,
@@ -146,7 +143,7 @@ const call = async ({ route, body }: Row, token: string, object = ""): Promise<n
 
 describe("the table", () => {
   it("knows every route that is registered", () => {
-    const { routes } = createApp(createServices(parseEnv(env), {}));
+    const { routes } = appWith({});
     const registered = declaredRoutes(routes).map(({ method, path }) => `${method} ${path}`);
     expect([...PUBLIC, ...TABLE.map(({ route }) => route)].toSorted()).toEqual(registered.toSorted());
   });

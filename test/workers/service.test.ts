@@ -1,13 +1,8 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { createApp } from "../../src/app.ts";
 import { parseEnv } from "../../src/env.ts";
 import { declaredRoutes } from "../../src/http/described.ts";
-import { createServices } from "../../src/services.ts";
-import { request, settings } from "./support.ts";
-
-/** The app with some settings changed; nothing listens on port 9, the discard port. */
-const appWith = (changes: Record<string, string>) => createApp(createServices(parseEnv({ ...env, ...changes }), {}));
+import { appWith, request, settings } from "./support.ts";
 
 describe("health", () => {
   it("is alive", async () => {
