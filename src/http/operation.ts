@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
+import type { Authenticate } from "../accounts/sessions.ts";
 import { allow, isPublic } from "../auth/permissions.ts";
-import type { Authenticate } from "../auth/sessions.ts";
 import { NotAuthenticated, TooLarge } from "../errors.ts";
 import type { AppEnv } from "./context.ts";
 import { describeOperation, type OperationDescription } from "./described.ts";

@@ -1,11 +1,11 @@
-import type { AgentStore } from "../accounts/agent-store.ts";
-import type { AppStore } from "../accounts/app-store.ts";
-import type { UserStore } from "../accounts/user-store.ts";
+import type { Identity } from "../auth/permissions.ts";
+import { isSame } from "../auth/secrets.ts";
+import type { Claims, Tokens } from "../auth/tokens.ts";
 import { NotAuthenticated } from "../errors.ts";
 import { TtlCache } from "../ttl-cache.ts";
-import type { Identity } from "./permissions.ts";
-import { isSame } from "./secrets.ts";
-import type { Claims, Tokens } from "./tokens.ts";
+import type { AgentStore } from "./agent-store.ts";
+import type { AppStore } from "./app-store.ts";
+import type { UserStore } from "./user-store.ts";
 
 /** Finds out who a bearer token speaks for. */
 export type Authenticate = (token: string) => Promise<Identity>;

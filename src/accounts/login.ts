@@ -1,14 +1,14 @@
-import type { AgentRow, AgentStore } from "../accounts/agent-store.ts";
-import type { AppRow, AppStore } from "../accounts/app-store.ts";
-import type { Attempts } from "../accounts/attempts.ts";
-import type { UserStore } from "../accounts/user-store.ts";
+import type { ApiKeys } from "../auth/api-keys.ts";
+import { DUMMY_HASH, type Passwords } from "../auth/passwords.ts";
+import { SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../auth/permissions.ts";
+import { type GeneratedSecrets, isSame } from "../auth/secrets.ts";
+import type { Claims, LoginType, Tokens } from "../auth/tokens.ts";
 import { NotAuthenticated } from "../errors.ts";
 import type { LoginForm, Token } from "../schemas/token.ts";
-import type { ApiKeys } from "./api-keys.ts";
-import { DUMMY_HASH, type Passwords } from "./passwords.ts";
-import { SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "./permissions.ts";
-import { type GeneratedSecrets, isSame } from "./secrets.ts";
-import type { Claims, LoginType, Tokens } from "./tokens.ts";
+import type { AgentRow, AgentStore } from "./agent-store.ts";
+import type { AppRow, AppStore } from "./app-store.ts";
+import type { Attempts } from "./attempts.ts";
+import type { UserStore } from "./user-store.ts";
 
 /** Trades credentials for a token. */
 export type Login = (loginType: LoginType, form: LoginForm) => Promise<Token>;
