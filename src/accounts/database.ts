@@ -17,8 +17,9 @@ export function createDatabase({ url, authToken }: DatabaseOptions) {
   const client = createClient({
     url,
     ...(authToken !== undefined && { authToken }),
-    // No queue in the client: it would run one request's query inside another request, and lose it when that one ends.
-    concurrency: 0,
+    // No queue in the client: it would run one request's query inside another request, and lose it when that one ends. (Zero
+    // would mean the default of twenty.)
+    concurrency: Number.POSITIVE_INFINITY,
     fetch: (request: Request) =>
       withDeadline(TIMEOUT_MS, async (signal) => {
         const response = await fetch(request, { signal });

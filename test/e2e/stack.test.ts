@@ -50,6 +50,11 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     product = await Product.run(form, dataDir, { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password });
   });
 
+  // The last test ends the product; this is for a run in which that one was not reached.
+  afterAll(async () => {
+    if (product?.isRunning) await product.interrupt();
+  });
+
   it("is ready, with every part up", async () => {
     expect(await untilReadyzAnswers(200)).toEqual({
       status: "ready",
@@ -75,6 +80,15 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     expect(keyOf(earlierToken)).toBe(keys.at(-1)?.kid);
     const headers = { Authorization: `Bearer ${earlierToken}` };
     expect((await call("/api/v1/users/me", { headers })).status).toBe(200);
+  });
+
+  it("answers a crowd that comes at once, each in a request of its own", async () => {
+    for (let round = 0; round < 3; round++) {
+      const { access_token } = (await (await logIn(USER)).json()) as { access_token: string };
+      const headers = { Authorization: `Bearer ${access_token}` };
+      const crowd = Array.from({ length: 100 }, async () => (await call("/api/v1/users/me", { headers })).status);
+      expect(new Set(await Promise.all(crowd))).toEqual(new Set([200]));
+    }
   });
 
   it("obeys the admin command", async () => {

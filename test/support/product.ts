@@ -55,10 +55,14 @@ export class Product {
     return this.#output;
   }
 
+  get isRunning(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
   /** Waits until the product has printed something. */
   async says(pattern: RegExp, timeoutMs = 90_000): Promise<void> {
     await until(() => {
-      if (this.#child.exitCode !== null) throw new Error(`The product ended:\n${this.#output}`);
+      if (!this.isRunning) throw new Error(`The product ended:\n${this.#output}`);
       return pattern.test(this.#output);
     }, timeoutMs).catch((error: unknown) => {
       throw new Error(`Waiting for ${pattern}: ${error}\n${this.#output}`);
@@ -79,7 +83,7 @@ export class Product {
   async interrupt(): Promise<{ exitCode: number | null; tookMs: number }> {
     const startedMs = Date.now();
     if (this.#child.pid !== undefined) process.kill(-this.#child.pid, "SIGINT");
-    await until(() => this.#child.exitCode !== null || this.#child.signalCode !== null, 15_000);
+    await until(() => !this.isRunning, 15_000);
     return { exitCode: this.#child.exitCode, tookMs: Date.now() - startedMs };
   }
 
