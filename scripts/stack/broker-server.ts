@@ -1,18 +1,79 @@
-/** An MQTT broker (aedes) over TCP and WebSocket: broker-server.ts <host> <tcp port> <websocket port> */
+/** An MQTT broker (aedes) over TCP and WebSocket: broker-server.ts <host> <tcp port> <websocket port> <jwks url> <issuer> */
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
-import { Aedes } from "aedes";
+import { Aedes, type Client } from "aedes";
+import { createRemoteJWKSet, jwtVerify } from "jose";
 import { createWebSocketStream, WebSocketServer } from "ws";
+import * as z from "zod";
+import { type BrokerClient, mayPublish, maySubscribe } from "../../src/broker/topics.ts";
 
-const [host = "127.0.0.1", tcpPort, wsPort] = process.argv.slice(2);
+const [host = "127.0.0.1", tcpPort, wsPort, jwksUrl = "", issuer = ""] = process.argv.slice(2);
 
-const broker = await Aedes.createBroker();
+const MAX_PAYLOAD_BYTES = 1024 * 1024;
+/** The longest pause that a timer can make; a token that runs longer is looked at again then. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+const Claims = z.object({
+  sub: z.string(),
+  login_type: z.enum(["agent", "third_party_app"]),
+  scope: z.string().refine((scope) => scope.split(" ").includes("broker:use")),
+  exp: z.number(),
+});
+
+const keys = createRemoteJWKSet(new URL(jwksUrl));
+const known = new WeakMap<Client, BrokerClient>();
+
+const broker = await Aedes.createBroker({
+  authenticate(client, username, password, done) {
+    identify(username, String(password)).then(
+      ({ identity, expiresMs }) => {
+        known.set(client, identity);
+        closeAt(client, expiresMs);
+        done(null, true);
+      },
+      () => done(Object.assign(new Error("The token is not good"), { returnCode: 5 }), null),
+    );
+  },
+  authorizePublish(client, packet, done) {
+    const identity = client === null ? undefined : known.get(client);
+    const allowed = identity !== undefined && mayPublish(identity, packet.topic);
+    done(allowed ? null : new Error(`${identity?.name} may not publish to ${packet.topic}`));
+  },
+  authorizeSubscribe(client, subscription, done) {
+    const identity = client === null ? undefined : known.get(client);
+    done(null, identity !== undefined && maySubscribe(identity, subscription.topic) ? subscription : null);
+  },
+});
+
+/** The client that a token speaks for, if it is the one that the user name says. */
+async function identify(
+  username: string | undefined,
+  token: string,
+): Promise<{ identity: BrokerClient; expiresMs: number }> {
+  const { payload } = await jwtVerify(token, keys, { algorithms: ["ES256"], issuer, audience: issuer });
+  const { sub, login_type, exp } = Claims.parse(payload);
+  if (sub !== username) throw new Error("The token is another's");
+  return { identity: { kind: login_type === "agent" ? "agent" : "service", name: sub }, expiresMs: exp * 1000 };
+}
+
+/** A connection ends with the token that opened it. */
+function closeAt(client: Client, expiresMs: number): void {
+  const leftMs = expiresMs - Date.now();
+  if (leftMs <= 0) {
+    client.close();
+    return;
+  }
+  const timer = setTimeout(() => closeAt(client, expiresMs), Math.min(leftMs, MAX_TIMER_MS));
+  timer.unref();
+  client.conn.once("close", () => clearTimeout(timer));
+}
+
 const tcp = createServer(broker.handle);
 const http = createHttpServer((_request, response) => response.writeHead(426, { Upgrade: "websocket" }).end());
 const sockets = new WebSocketServer({
   server: http,
   handleProtocols: (protocols) => (protocols.has("mqtt") ? "mqtt" : false),
-  maxPayload: 1024 * 1024,
+  maxPayload: MAX_PAYLOAD_BYTES,
   perMessageDeflate: false,
 });
 sockets.on("connection", (socket, request) => {

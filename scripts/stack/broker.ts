@@ -2,12 +2,22 @@ import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
 import type { Part } from "./supervisor.ts";
 
+export interface BrokerOptions {
+  host: string;
+  tcpPort: number;
+  wsPort: number;
+  /** Where the public keys of the tokens are, and whose tokens they are. */
+  jwksUrl: string;
+  issuer: string;
+}
+
 /** The MQTT broker, in a process of its own. */
-export function brokerPart(host: string, tcpPort: number, wsPort: number): Part {
+export function brokerPart({ host, tcpPort, wsPort, jwksUrl, issuer }: BrokerOptions): Part {
+  const program = fileURLToPath(new URL("broker-server.ts", import.meta.url));
   return {
     name: "broker",
     command: process.execPath,
-    args: [fileURLToPath(new URL("broker-server.ts", import.meta.url)), host, String(tcpPort), String(wsPort)],
+    args: [program, host, String(tcpPort), String(wsPort), jwksUrl, issuer],
     ready: async () => (await accepts(host, tcpPort)) && (await accepts(host, wsPort)),
   };
 }

@@ -185,7 +185,9 @@ async function start(
     await persistently("ClickHouse cannot be prepared", () => migrateTelemetry(config));
   };
   const broker = async () => {
-    if (mqtt !== undefined) await supervisor.start(brokerPart(host, mqtt.tcpPort, mqtt.wsPort));
+    if (mqtt === undefined) return;
+    const jwksUrl = `${addresses.serviceUrl}/.well-known/jwks.json`;
+    await supervisor.start(brokerPart({ host, ...mqtt, jwksUrl, issuer: config.JWT_ISSUER }));
   };
   const mail = async () => {
     if (mailPort !== undefined) await supervisor.start(mailPart(dataDir, mailPort));

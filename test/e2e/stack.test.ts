@@ -168,16 +168,39 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     expect(await (await call("/docs")).text()).toContain("API reference");
   });
 
-  it.each(["mqtt", "ws"])("has a broker over %s that passes messages on", async (protocol) => {
-    const port = protocol === "mqtt" ? product.mqttPort : product.mqttWsPort;
-    const client = await connectAsync(`${protocol}://127.0.0.1:${port}`);
+  it.each(["mqtt", "ws"])("has a broker over %s that lets agents and services in by their tokens", async (protocol) => {
+    const { access_token: admin } = (await (await logIn(ADMIN)).json()) as { access_token: string };
+    const password = `${SECRET_MARK} of a device`;
+    const apId = `${form}-${protocol}`;
+    const appName = `${form}-${protocol}-service`;
+    const create = (path: string, body: object) =>
+      call(`/api/v1/${path}/`, {
+        method: "POST",
+        headers: { Authorization: `Bearer ${admin}`, "Content-Type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    await create("agents", { ap_id: apId, password, configuration: {} });
+    await create("third_party_apps", { app_name: appName, api_key: password, permissions: { broker: true } });
+    const connect = async (username: string, loginType: string) => {
+      const body = new URLSearchParams({ username, password });
+      const response = await call(`/api/v1/token/?login_type=${loginType}`, { method: "POST", body });
+      const { access_token } = (await response.json()) as { access_token: string };
+      const port = protocol === "mqtt" ? product.mqttPort : product.mqttWsPort;
+      return await connectAsync(`${protocol}://127.0.0.1:${port}`, {
+        username,
+        password: access_token,
+        reconnectPeriod: 0,
+      });
+    };
+    const service = await connect(appName, "third_party_app");
+    const agent = await connect(apId, "agent");
     const received = new Promise<string>((resolve) =>
-      client.on("message", (_topic, payload) => resolve(payload.toString())),
+      service.on("message", (topic, payload) => resolve(`${topic} ${payload}`)),
     );
-    await client.subscribeAsync("greetings", { qos: 1 });
-    await client.publishAsync("greetings", "hello", { qos: 1 });
-    expect(await received).toBe("hello");
-    await client.endAsync();
+    await service.subscribeAsync("agent/+/data", { qos: 1 });
+    await agent.publishAsync(`agent/${apId}/data`, "{}", { qos: 1 });
+    expect(await received).toBe(`agent/${apId}/data {}`);
+    await Promise.all([agent.endAsync(), service.endAsync()]);
   });
 
   it.each([

@@ -58,7 +58,15 @@ export default async function startStores(project: TestProject): Promise<() => P
       supervisor
         .start(clickhousePart(folder, clickhouse, process.env.CLICKHOUSE_BIN))
         .then(() => migrateTelemetry(config)),
-      supervisor.start(brokerPart("127.0.0.1", mqtt, mqttWs)),
+      supervisor.start(
+        brokerPart({
+          host: "127.0.0.1",
+          tcpPort: mqtt,
+          wsPort: mqttWs,
+          jwksUrl: "http://127.0.0.1:9",
+          issuer: config.JWT_ISSUER,
+        }),
+      ),
     ]);
     project.provide("workerEnvironment", environment);
     project.provide("passwordSamples", await passwordSamples());
