@@ -1,6 +1,7 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
+import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
 import { createDatabase } from "../src/accounts/database.ts";
 import { createUserStore, type UserStore } from "../src/accounts/user-store.ts";
@@ -17,7 +18,7 @@ const HELP = `npm run admin -- <command>
   list                            all users and their roles
   reset-password <e-mail>         set a new password and end all sign-ins
   promote <e-mail>                make a user an administrator
-  rotate-keys                     put a new signing key in front of the old one (README, "Keys")
+  rotate-keys                     the next step of a change of signing keys (README, "Keys")
 
 It works on the accounts database of a stack that runs on this machine (DATA_DIR, default .data), or on the one that LIBSQL_URL
 and LIBSQL_AUTH_TOKEN name. Passwords are asked for, without echo, or read from standard input.`;
@@ -89,7 +90,7 @@ async function newPasswordHash(): Promise<string> {
 
 async function readPassword(): Promise<string> {
   const { stdin, stdout } = process;
-  if (!stdin.isTTY) return readFileSync(stdin.fd, "utf8").replace(/\r?\n$/, "");
+  if (!stdin.isTTY) return (await text(stdin)).replace(/\r?\n$/, "");
   stdout.write("New password: ");
   // readline echoes what is typed to its output, so it gets none.
   const lines = createInterface({ input: stdin, terminal: true });
@@ -104,9 +105,12 @@ async function readPassword(): Promise<string> {
 async function rotate(): Promise<void> {
   const file = join(dataDir(), "secrets.json");
   if (!existsSync(file)) throw new Refused(`There is no ${file}. Start a stack there first, or set DATA_DIR.`);
-  const { signs, verifies } = await rotateKeys(dataDir());
-  say(`New tokens will be signed with key ${bold(signs)}; those of key ${verifies} stay good until they end.`);
-  say("Restart the service to use it. For a deployed Worker, put JWT_KEYS of that file in its secrets.");
+  const { step, key } = await rotateKeys(dataDir());
+  if (step === "published") {
+    say(`Step 1 of 2: key ${bold(key)} is known, and signs nothing yet. The key before the present one is gone.`);
+    say("Bring it into service, give it five minutes to get about, and run this command again.");
+  } else say(`Step 2 of 2: key ${bold(key)} signs from now on; tokens of the former one stay good until they end.`);
+  say("In service: restart; or, for a deployed Worker, put JWT_KEYS of secrets.json in its secrets.");
 }
 
 try {

@@ -1,20 +1,24 @@
 /**
- * Time limits on what others do. In two steps: when the time is up there is a short second chance, since a password hash may have
- * kept this isolate busy for longer than that, with the answer lying there unread. Timers come before answers otherwise.
+ * Time limits on what others do, counted in short steps. A password hash keeps this isolate busy for a while, many of them for
+ * seconds, with an answer lying there unread; of such a time, only one step counts.
  */
-const SECOND_CHANCE_MS = 100;
+const STEP_MS = 50;
 
 export async function withDeadline<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
   const late = Promise.withResolvers<never>();
-  const giveUp = () => {
+  let leftMs = ms;
+  const step = () => {
+    leftMs -= STEP_MS;
+    if (leftMs > 0) {
+      timer = setTimeout(step, STEP_MS);
+      return;
+    }
     const reason = new Error(`No answer within ${ms} ms`);
     controller.abort(reason);
     late.reject(reason);
   };
-  let timer = setTimeout(() => {
-    timer = setTimeout(giveUp, SECOND_CHANCE_MS);
-  }, ms - SECOND_CHANCE_MS);
+  let timer = setTimeout(step, STEP_MS);
   try {
     return await Promise.race([work(controller.signal), late.promise]);
   } finally {

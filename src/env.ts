@@ -41,7 +41,7 @@ const wholeNumber = (min: number, max: number) =>
 const emptyIsUnset = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (value === "" ? undefined : value), schema);
 
-const Environment = z.object({
+const EnvironmentFields = z.object({
   LIBSQL_URL: url("http:", "https:", "libsql:"),
   LIBSQL_AUTH_TOKEN: emptyIsUnset(z.string().optional()),
   CLICKHOUSE_URL: url("http:", "https:"),
@@ -71,7 +71,7 @@ const Environment = z.object({
   ),
   MAIL_FROM: emptyIsUnset(z.email("must be an e-mail address").optional()),
   MAIL_URL: emptyIsUnset(url("http:", "https:").optional()),
-  CLIENT_ADDRESS_HEADER: z.string().min(1).default("CF-Connecting-IP"),
+  CLIENT_ADDRESS_HEADER: emptyIsUnset(z.string().default("CF-Connecting-IP")),
   CORS_ORIGINS: z
     .string()
     .default("")
@@ -79,10 +79,15 @@ const Environment = z.object({
     .transform((origins) => origins.filter((origin) => origin !== "")),
 });
 
+const Environment = EnvironmentFields.refine(
+  ({ SETUP_TOKEN, ENROLMENT_TOKEN }) => SETUP_TOKEN === undefined || SETUP_TOKEN !== ENROLMENT_TOKEN,
+  { path: ["ENROLMENT_TOKEN"], error: "must differ from SETUP_TOKEN" },
+);
+
 export type Config = z.output<typeof Environment>;
 
 /** Of these settings, the ones that say where the stores are: all that a migration needs. */
-const Stores = Environment.pick({
+const Stores = EnvironmentFields.pick({
   LIBSQL_URL: true,
   LIBSQL_AUTH_TOKEN: true,
   CLICKHOUSE_URL: true,

@@ -27,7 +27,7 @@ export interface Services {
   auditTrail: AuditTrail;
   authenticate: Authenticate;
   /** Where a request comes from, as far as whoever stands in front of the service tells. */
-  clientAddress: (headers: Headers) => string;
+  clientAddress: (request: Request) => string;
   corsOrigins: string[];
   health: Health;
   login: Login;
@@ -73,7 +73,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       apps,
       doors: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN },
     }),
-    clientAddress: (headers) => headers.get(config.CLIENT_ADDRESS_HEADER) ?? "unknown",
+    clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),
     corsOrigins: config.CORS_ORIGINS,
     health: createHealth({
       libsql: () => users.ping(),
@@ -91,4 +91,11 @@ export function createServices(config: Config, bindings: Bindings): Services {
     tokens,
     users: createUsers(users, passwords),
   };
+}
+
+/** By a header that whoever stands in front sets; with `peer`, by the connection itself, where nobody does. */
+function clientAddressBy(header: string): (request: Request) => string {
+  if (header !== "peer") return ({ headers }) => headers.get(header) ?? "unknown";
+  // workerd says where a connection comes from, port included; the next one of that client has another port.
+  return ({ cf }) => String(cf?.clientIp ?? "unknown").replace(/:\d+$/, "");
 }

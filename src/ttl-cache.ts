@@ -1,12 +1,10 @@
-/** Values remembered for a short while, and no more of them than `maxEntries`: the oldest goes first. */
+/** Values remembered for a while, and no more of them than `maxEntries`: the oldest goes first. */
 export class TtlCache<V> {
   readonly #entries = new Map<string, { value: V; expiresMs: number }>();
-  readonly #ttlMs: number;
   readonly #maxEntries: number;
   readonly #now: () => number;
 
-  constructor({ ttlMs, maxEntries, now = Date.now }: { ttlMs: number; maxEntries: number; now?: () => number }) {
-    this.#ttlMs = ttlMs;
+  constructor({ maxEntries, now = Date.now }: { maxEntries: number; now?: () => number }) {
     this.#maxEntries = maxEntries;
     this.#now = now;
   }
@@ -16,9 +14,9 @@ export class TtlCache<V> {
     return entry !== undefined && entry.expiresMs > this.#now() ? entry.value : undefined;
   }
 
-  set(key: string, value: V): void {
+  set(key: string, value: V, expiresMs: number): void {
     this.#entries.delete(key);
-    this.#entries.set(key, { value, expiresMs: this.#now() + this.#ttlMs });
+    this.#entries.set(key, { value, expiresMs });
     if (this.#entries.size > this.#maxEntries) {
       for (const oldest of this.#entries.keys()) {
         this.#entries.delete(oldest);

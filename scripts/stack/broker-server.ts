@@ -20,11 +20,15 @@ const Claims = z.object({
   exp: z.number(),
 });
 
+/** Refused without a word: that is how one asks whether the broker is alive. */
+const ANONYMOUS = Object.assign(new Error("No token"), { returnCode: 5 as const });
+
 const keys = createRemoteJWKSet(new URL(jwksUrl));
 const known = new WeakMap<Client, BrokerClient>();
 
 const broker = await Aedes.createBroker({
   authenticate(client, username, password, done) {
+    if (username === undefined) return done(ANONYMOUS, null);
     identify(username, String(password)).then(
       ({ identity, expiresMs }) => {
         known.set(client, identity);
@@ -81,7 +85,9 @@ sockets.on("connection", (socket, request) => {
   stream.on("error", () => stream.destroy());
   broker.handle(stream, request);
 });
-broker.on("clientError", (client, error) => console.log(`client ${client.id}: ${error.message}`));
+broker.on("clientError", (client, error) => {
+  if (error !== ANONYMOUS) console.log(`client ${client.id}: ${error.message}`);
+});
 
 tcp.listen(Number(tcpPort), host);
 http.listen(Number(wsPort), host);

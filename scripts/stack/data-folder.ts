@@ -1,14 +1,18 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { Refused, say } from "./console.ts";
+import { writeWhole } from "./files.ts";
 import { isAlive, markOf, signalGroup } from "./processes.ts";
 
 /** The stack's data folder: who uses it, and what is in it. */
 
-/** All that the stack ever writes there. A reset takes these and nothing else, whatever folder DATA_DIR names. */
-const CONTENTS = ["sqld", "clickhouse", "worker", "build", "mail", "secrets.json", "worker.env"];
+const SECRETS_FILE = "secrets.json";
+/** All that the stack ever writes there; a reset takes these and nothing else. */
+const CONTENTS = ["sqld", "clickhouse", "worker", "build", "mail", SECRETS_FILE, "worker.env"];
 const STATE_FILE = "stack.json";
+/** Says that a folder is ours. Without it, names as common as `mail` and `build` might be somebody else's. */
+const MARK_FILE = ".controller-data";
 
 const Mark = z.object({ pid: z.int(), startTicks: z.string() });
 const State = z.object({ owner: Mark, parts: z.record(z.string(), Mark), urls: z.record(z.string(), z.string()) });
@@ -21,8 +25,20 @@ export interface DataFolder {
   release(): void;
 }
 
-export function openDataFolder(path: string, reset: boolean): DataFolder {
-  mkdirSync(path, { recursive: true });
+export interface ResetOptions {
+  /** Start anew. */
+  reset: boolean;
+  /** Keep the keys even so: what they encrypted is in a store that is not reset. */
+  keepSecrets?: boolean;
+}
+
+export function openDataFolder(path: string, { reset, keepSecrets = false }: ResetOptions): DataFolder {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  const entries = readdirSync(path);
+  if (entries.length > 0 && !entries.includes(MARK_FILE)) {
+    throw new Refused(`${path} holds other things. Set DATA_DIR to a folder that is empty or does not exist.`);
+  }
+  writeWhole(join(path, MARK_FILE), "Data of a Multi-Access Network Controller.\n");
   const stateFile = join(path, STATE_FILE);
   const earlier = readState(stateFile);
   if (earlier !== undefined && isAlive(earlier.owner)) {
@@ -36,7 +52,10 @@ export function openDataFolder(path: string, reset: boolean): DataFolder {
     signalGroup(mark.pid, "SIGKILL");
   }
   rmSync(stateFile, { force: true });
-  if (reset) for (const entry of CONTENTS) rmSync(join(path, entry), { recursive: true, force: true });
+  const kept = keepSecrets ? [SECRETS_FILE] : [];
+  for (const entry of reset ? CONTENTS : []) {
+    if (!kept.includes(entry)) rmSync(join(path, entry), { recursive: true, force: true });
+  }
 
   const owner = markOf(process.pid);
   if (owner === undefined) throw new Refused("This needs Linux with /proc.");
@@ -48,7 +67,7 @@ export function openDataFolder(path: string, reset: boolean): DataFolder {
         return mark === undefined ? [] : [[name, mark] as const];
       });
       const state: State = { owner, parts: Object.fromEntries(parts), urls };
-      writeFileSync(stateFile, JSON.stringify(state, undefined, 2));
+      writeWhole(stateFile, JSON.stringify(state, undefined, 2));
     },
     release: () => rmSync(stateFile, { force: true }),
   };

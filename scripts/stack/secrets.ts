@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair } from "jose";
 import * as z from "zod";
+import { writeWhole } from "./files.ts";
 
 /** Keys and secrets of the local stack: made at the first start, kept in the data folder, read by nobody else. */
 
@@ -23,23 +24,31 @@ export async function loadSecrets(dataDir: string): Promise<Secrets> {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   const secrets = await generateSecrets();
-  writePrivately(file, JSON.stringify(secrets, undefined, 2));
+  writeWhole(file, JSON.stringify(secrets, undefined, 2));
   return secrets;
 }
 
 async function newSigningKey() {
   const { privateKey } = await generateKeyPair("ES256", { extractable: true });
-  return { ...(await exportJWK(privateKey)), kid: randomBytes(8).toString("hex") };
+  const kid = randomBytes(8).toString("hex");
+  return { ...(await exportJWK(privateKey)), kid, created: new Date().toISOString() };
 }
 
-/** Puts a new signing key first and keeps the one that signed so far, whose tokens may still run. */
-export async function rotateKeys(dataDir: string): Promise<{ signs: string; verifies: string }> {
+/**
+ * One of the two steps of a rotation: a new key is published behind the one that signs, so that everyone who checks tokens gets to
+ * know it; then the two change places. Which step is due, the keys tell: the newest is behind, or in front.
+ */
+export async function rotateKeys(dataDir: string): Promise<{ step: "published" | "signs"; key: string }> {
   const secrets = await loadSecrets(dataDir);
-  const fresh = await newSigningKey();
-  const [former] = secrets.JWT_KEYS;
-  const rotated = { ...secrets, JWT_KEYS: [fresh, ...(former === undefined ? [] : [former])] };
-  writePrivately(fileIn(dataDir), JSON.stringify(rotated, undefined, 2));
-  return { signs: fresh.kid, verifies: String(former?.kid) };
+  const [present, other] = secrets.JWT_KEYS;
+  const isPublished = other !== undefined && String(other.created) > String(present?.created);
+  const fresh = isPublished ? other : await newSigningKey();
+  const keys = [present, fresh].filter((key) => key !== undefined);
+  writeWhole(
+    fileIn(dataDir),
+    JSON.stringify({ ...secrets, JWT_KEYS: isPublished ? keys.reverse() : keys }, undefined, 2),
+  );
+  return { step: isPublished ? "signs" : "published", key: String(fresh.kid) };
 }
 
 export async function generateSecrets(): Promise<Secrets> {
@@ -48,12 +57,4 @@ export async function generateSecrets(): Promise<Secrets> {
     ENCRYPTION_KEY: randomBytes(32).toString("base64"),
     CREDENTIAL_PEPPER: randomBytes(32).toString("base64"),
   };
-}
-
-export function writePrivately(file: string, text: string): void {
-  // By way of another file: a crash in between leaves the old one whole.
-  const draft = `${file}.new`;
-  rmSync(draft, { force: true });
-  writeFileSync(draft, text, { mode: 0o600 });
-  renameSync(draft, file);
 }

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { Email } from "../../src/schemas/primitives.ts";
 import { Refused } from "./console.ts";
 
 /** The settings of the local stack, from the environment. README, "Settings", lists them. */
@@ -57,15 +58,15 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   if (adminPassword !== undefined && (adminPassword.length < 8 || adminPassword.length > 128)) {
     throw new Refused("ADMIN_PASSWORD must have 8 to 128 characters.");
   }
-  const adminUsername = (text("ADMIN_USERNAME") ?? "admin@example.com").trim().toLowerCase();
-  if (!/^\S+@\S+\.\S+$/.test(adminUsername)) throw new Refused("ADMIN_USERNAME must be an e-mail address.");
+  const adminUsername = Email.safeParse(text("ADMIN_USERNAME") ?? "admin@example.com");
+  if (!adminUsername.success) throw new Refused("ADMIN_USERNAME must be an e-mail address.");
   return {
     host: text("HOST") ?? "127.0.0.1",
     port: port("PORT", 8787),
     mqttPort: port("MQTT_PORT", 1883),
     mqttWsPort: port("MQTT_WS_PORT", 8083),
     dataDir: resolve(text("DATA_DIR") ?? ".data"),
-    adminUsername,
+    adminUsername: adminUsername.data,
     adminPassword,
     libsqlUrl: text("LIBSQL_URL"),
     clickhouseUrl: text("CLICKHOUSE_URL"),

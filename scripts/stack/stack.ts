@@ -20,6 +20,10 @@ import { type Part, Supervisor } from "./supervisor.ts";
 export interface WorkerOptions {
   host: string;
   port: number;
+  /** Where the Worker is reached from this machine. */
+  url: string;
+  /** Fires when the stack is told to stop. */
+  signal: AbortSignal;
   dataDir: string;
   /** The Worker's settings and secrets. */
   env: Record<string, string>;
@@ -59,7 +63,7 @@ function readArguments(): { reset: boolean; help: boolean } {
 async function run(form: StackForm, reset: boolean): Promise<void> {
   const startedMs = Date.now();
   const settings = readSettings(process.env);
-  const folder = openDataFolder(settings.dataDir, reset);
+  const folder = openDataFolder(settings.dataDir, { reset, keepSecrets: settings.libsqlUrl !== undefined });
   let urls: Record<string, string> = {};
   const supervisor = new Supervisor(() => folder.record(supervisor.pids, urls));
   const stopRequested = untilStopped();
@@ -124,7 +128,8 @@ async function chooseAddresses(settings: Settings): Promise<Addresses> {
   const sqldPort = settings.libsqlUrl === undefined ? await anyFreePort() : undefined;
   const clickhousePort = settings.clickhouseUrl === undefined ? await anyFreePort() : undefined;
   const mailPort = settings.mailUrl === undefined ? await anyFreePort() : undefined;
-  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host;
+  const local: Record<string, string> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
+  const reachable = local[host] ?? (host.includes(":") ? `[${host}]` : host);
   return {
     port,
     serviceUrl: `http://${reachable}:${port}`,
@@ -143,6 +148,7 @@ async function workerEnvironment(settings: Settings, addresses: Addresses): Prom
   const { JWT_KEYS, ...secrets } = await loadSecrets(settings.dataDir);
   return {
     PUBLIC_URL: addresses.serviceUrl,
+    CLIENT_ADDRESS_HEADER: "peer",
     MAIL_FROM: "controller@example.com",
     ...settings.workerSettings,
     LIBSQL_URL: addresses.libsqlUrl,
@@ -192,7 +198,10 @@ async function start(
   const mail = async () => {
     if (mailPort !== undefined) await supervisor.start(mailPart(dataDir, mailPort));
   };
-  const worker = async () => await supervisor.start(await form.workerPart({ host, port, dataDir, env }));
+  const worker = async () =>
+    await supervisor.start(
+      await form.workerPart({ host, port, url: addresses.serviceUrl, signal: supervisor.stopSignal, dataDir, env }),
+    );
 
   const [administrator] = await Promise.all([
     step("accounts (libSQL)", accounts()),

@@ -21,6 +21,7 @@ export interface Part {
 
 const READY_TIMEOUT_MS = 90_000;
 const READY_POLL_MS = 50;
+const READY_PATIENCE_MS = 2_000;
 const FIRST_PAUSE_MS = 250;
 const MAX_DEATHS = 5;
 const DEATHS_WINDOW_MS = 60_000;
@@ -42,7 +43,7 @@ export class Supervisor {
   readonly #running: Running[] = [];
   readonly #fatal = Promise.withResolvers<never>();
   readonly #onChange: () => void;
-  #stopping = false;
+  readonly #stop = new AbortController();
 
   constructor(onChange: () => void = () => {}) {
     this.#onChange = onChange;
@@ -54,6 +55,15 @@ export class Supervisor {
     return this.#fatal.promise;
   }
 
+  /** Fires when the parts are told to stop: for whatever else is under way. */
+  get stopSignal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  get #stopping(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
   /** Process ids by part. */
   get pids(): Record<string, number> {
     return Object.fromEntries(
@@ -63,6 +73,7 @@ export class Supervisor {
 
   /** Starts a part and waits until it is ready. */
   async start(part: Part): Promise<void> {
+    if (this.#stopping) return;
     const running: Running = { part, ...this.#spawn(part), deathsMs: [], firstReady: Promise.withResolvers() };
     this.#running.push(running);
     this.#watch(running);
@@ -71,7 +82,7 @@ export class Supervisor {
   }
 
   async stop(): Promise<void> {
-    this.#stopping = true;
+    this.#stop.abort();
     const deadlineMs = Date.now() + STOP_BUDGET_MS;
     for (const { part, child, exited } of this.#running.toReversed()) {
       if (child.pid === undefined) continue;
@@ -145,7 +156,8 @@ export class Supervisor {
     const { part, child } = running;
     const deadlineMs = Date.now() + READY_TIMEOUT_MS;
     while (!this.#stopping && running.child === child) {
-      if (await part.ready().catch(() => false)) {
+      // A part that accepts and never answers must not hold up the deadline.
+      if (await Promise.race([part.ready().catch(() => false), sleep(READY_PATIENCE_MS, false, { ref: false })])) {
         running.firstReady.resolve();
         return true;
       }

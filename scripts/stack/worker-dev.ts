@@ -1,15 +1,15 @@
 import { join } from "node:path";
 import { Refused } from "./console.ts";
+import { writeWhole } from "./files.ts";
 import { installed } from "./project.ts";
-import { writePrivately } from "./secrets.ts";
 import type { WorkerOptions } from "./stack.ts";
 import type { Part } from "./supervisor.ts";
 
 /** The Worker in `wrangler dev`: rebuilt at every change of the sources. */
-export function devWorkerPart({ host, port, dataDir, env }: WorkerOptions): Part {
+export function devWorkerPart({ host, port, url, dataDir, env }: WorkerOptions): Part {
   // In a file that only this user can read: arguments show in process lists.
   const envFile = join(dataDir, "worker.env");
-  writePrivately(envFile, Object.entries(env).map(envLine).join(""));
+  writeWhole(envFile, Object.entries(env).map(envLine).join(""));
   return {
     name: "worker",
     command: process.execPath,
@@ -23,7 +23,7 @@ export function devWorkerPart({ host, port, dataDir, env }: WorkerOptions): Part
       "--show-interactive-dev-session=false",
     ],
     env: WRANGLER_ENVIRONMENT,
-    ready: async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok,
+    ready: async () => (await fetch(`${url}/healthz`)).ok,
     shows: (line) => !WRANGLER_CHATTER.test(line) && isNews(line),
     graceMs: 2_000,
   };

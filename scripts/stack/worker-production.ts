@@ -1,49 +1,58 @@
-import { execFile } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import { text } from "node:stream/consumers";
 import workerd from "workerd";
 import { unstable_readConfig as readWranglerConfig } from "wrangler";
 import * as z from "zod";
 import { Refused } from "./console.ts";
+import { signalGroup } from "./processes.ts";
 import { installed, ROOT } from "./project.ts";
 import type { WorkerOptions } from "./stack.ts";
 import type { Part } from "./supervisor.ts";
 import { isNews, WRANGLER_ENVIRONMENT } from "./worker-dev.ts";
 
 /** The Worker built once and run on plain workerd: no proxy in front of it, nothing that watches files. */
-export async function productionWorkerPart({ host, port, dataDir, env }: WorkerOptions): Promise<Part> {
+export async function productionWorkerPart({ host, port, url, signal, dataDir, env }: WorkerOptions): Promise<Part> {
   const buildDir = join(dataDir, "build");
   const objectsDir = join(dataDir, "worker");
   mkdirSync(objectsDir, { recursive: true });
-  await buildWorker(buildDir);
+  await buildWorker(buildDir, signal);
   const configFile = join(buildDir, "workerd.capnp");
   writeFileSync(
     configFile,
-    workerdConfig({ address: `${host}:${port}`, buildDir, objectsDir, settings: Object.keys(env) }),
+    workerdConfig({
+      address: host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`,
+      buildDir,
+      objectsDir,
+      settings: Object.keys(env),
+    }),
   );
   return {
     name: "worker",
     command: workerd.default,
     args: ["serve", configFile],
     env,
-    ready: async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok,
+    ready: async () => (await fetch(`${url}/healthz`)).ok,
     shows: isNews,
     graceMs: 2_000,
   };
 }
 
-export async function buildWorker(outdir: string): Promise<void> {
+export async function buildWorker(outdir: string, signal?: AbortSignal): Promise<void> {
   rmSync(outdir, { recursive: true, force: true });
-  try {
-    await promisify(execFile)(installed("wrangler"), ["deploy", "--dry-run", "--minify", "--outdir", outdir], {
-      cwd: ROOT,
-      env: { ...process.env, ...WRANGLER_ENVIRONMENT },
-    });
-  } catch (error) {
-    const output = error as { stdout?: string; stderr?: string };
-    throw new Refused(`The Worker cannot be built:\n${output.stdout ?? ""}${output.stderr ?? ""}`);
-  }
+  // A group of its own, since wrangler has children: all of them go when the stack is told to stop.
+  const wrangler = spawn(installed("wrangler"), ["deploy", "--dry-run", "--minify", "--outdir", outdir], {
+    cwd: ROOT,
+    detached: true,
+    env: { ...process.env, ...WRANGLER_ENVIRONMENT },
+  });
+  const end = () => wrangler.pid !== undefined && signalGroup(wrangler.pid, "SIGKILL");
+  signal?.addEventListener("abort", end, { once: true });
+  const output = Promise.all([text(wrangler.stdout), text(wrangler.stderr)]);
+  const code = await new Promise((resolve) => wrangler.once("close", resolve));
+  signal?.removeEventListener("abort", end);
+  if (code !== 0 && !signal?.aborted) throw new Refused(`The Worker cannot be built:\n${(await output).join("")}`);
 }
 
 const WranglerConfig = z.object({
@@ -67,15 +76,17 @@ function workerdConfig({ address, buildDir, objectsDir, settings }: WorkerdOptio
     `(name = "worker.js", esModule = embed "worker.js")`,
     ...readdirSync(buildDir)
       .filter((file) => file.endsWith(".wasm"))
-      .map((file) => `(name = ${text(`./${file}`)}, wasm = embed ${text(file)})`),
+      .map((file) => `(name = ${quoted(`./${file}`)}, wasm = embed ${quoted(file)})`),
   ];
   const bindings = [
-    ...settings.map((name) => `(name = ${text(name)}, fromEnvironment = ${text(name)})`),
-    ...objects.map(({ name, class_name }) => `(name = ${text(name)}, durableObjectNamespace = ${text(class_name)})`),
+    ...settings.map((name) => `(name = ${quoted(name)}, fromEnvironment = ${quoted(name)})`),
+    ...objects.map(
+      ({ name, class_name }) => `(name = ${quoted(name)}, durableObjectNamespace = ${quoted(class_name)})`,
+    ),
   ];
   // The key names the folder on disk that holds the objects' data: it must never change.
   const namespaces = objects.map(
-    ({ class_name }) => `(className = ${text(class_name)}, uniqueKey = ${text(class_name)}, enableSql = true)`,
+    ({ class_name }) => `(className = ${quoted(class_name)}, uniqueKey = ${quoted(class_name)}, enableSql = true)`,
   );
   return `using Workerd = import "/workerd/workerd.capnp";
 
@@ -83,17 +94,17 @@ const config :Workerd.Config = (
   services = [
     (name = "controller", worker = .controller),
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
-    (name = "objects", disk = (path = ${text(objectsDir)}, writable = true)),
+    (name = "objects", disk = (path = ${quoted(objectsDir)}, writable = true)),
   ],
-  sockets = [(name = "http", address = ${text(address)}, http = (), service = "controller")],
+  sockets = [(name = "http", address = ${quoted(address)}, http = (), service = "controller")],
 );
 
 const controller :Workerd.Worker = (
   modules = [
     ${modules.join(",\n    ")}
   ],
-  compatibilityDate = ${text(wrangler.compatibility_date)},
-  compatibilityFlags = [${wrangler.compatibility_flags.map(text).join(", ")}],
+  compatibilityDate = ${quoted(wrangler.compatibility_date)},
+  compatibilityFlags = [${wrangler.compatibility_flags.map(quoted).join(", ")}],
   bindings = [
     ${bindings.join(",\n    ")}
   ],
@@ -104,4 +115,4 @@ const controller :Workerd.Worker = (
 `;
 }
 
-const text = (value: string): string => JSON.stringify(value);
+const quoted = (value: string): string => JSON.stringify(value);

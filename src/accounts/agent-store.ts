@@ -57,6 +57,7 @@ export function createAgentStore(database: Database): AgentStore {
     },
 
     async update(apId, { passwordHash, configuration }, by) {
+      const changed = [passwordHash && "change password", configuration && "configure"].filter(Boolean);
       const [rows] = await reach(
         database.batch([
           database
@@ -71,7 +72,7 @@ export function createAgentStore(database: Database): AgentStore {
             })
             .where(eq(agents.apId, apId))
             .returning(),
-          auditIfChanged(database, by, passwordHash === undefined ? "configure" : "change password", objectOf(apId)),
+          auditIfChanged(database, by, changed.join(" and "), objectOf(apId)),
         ]),
       );
       if (rows[0] === undefined) throw new NotFound("Agent");

@@ -40,6 +40,7 @@ export function createAgents(store: AgentStore, passwords: Passwords): Agents {
 
     async update(actor, apId, { password, configuration }) {
       allowOnAgent(actor, "agents.update", apId);
+      if (password) allowOnAgent(actor, "agents.change_password", apId);
       if (!password && !configuration) return await find(apId);
       const passwordHash = password ? await passwords.hash(password) : undefined;
       return toAgent(await store.update(apId, { passwordHash, configuration: configuration ?? undefined }, actor));

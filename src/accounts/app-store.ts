@@ -22,7 +22,7 @@ export interface AppStore {
   find(appName: string): Promise<AppRow | undefined>;
   insert(app: NewApp, by: Author): Promise<AppRow>;
   /** Ends the app's tokens. */
-  update(appName: string, changes: AppChanges, by: Author): Promise<AppRow>;
+  update(app: AppRow, changes: AppChanges, by: Author): Promise<AppRow>;
   delete(appName: string, by: Author): Promise<void>;
 }
 
@@ -52,7 +52,8 @@ export function createAppStore(database: Database): AppStore {
       }
     },
 
-    async update(appName, { sealedApiKey, permissions }, by) {
+    async update(app, { sealedApiKey, permissions }, by) {
+      const changed = [sealedApiKey && "change api key", permissions && "change permissions"].filter(Boolean);
       const [rows] = await reach(
         database.batch([
           database
@@ -62,14 +63,9 @@ export function createAppStore(database: Database): AppStore {
               ...(permissions !== undefined && { permissions }),
               version: sql`${apps.version} + 1`,
             })
-            .where(eq(apps.appName, appName))
+            .where(eq(apps.id, app.id))
             .returning(),
-          auditIfChanged(
-            database,
-            by,
-            permissions === undefined ? "change api key" : "change permissions",
-            objectOf(appName),
-          ),
+          auditIfChanged(database, by, changed.join(" and "), objectOf(app.appName)),
         ]),
       );
       if (rows[0] === undefined) throw new NotFound("Third-party app");

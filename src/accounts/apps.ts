@@ -43,7 +43,7 @@ export function createApps(store: AppStore, apiKeys: ApiKeys): Apps {
       const row = await find(appName);
       if (!api_key && !permissions) return await toApp(row);
       const sealedApiKey = api_key ? await apiKeys.seal(api_key, row.id) : undefined;
-      return await toApp(await store.update(appName, { sealedApiKey, permissions: permissions ?? undefined }, actor));
+      return await toApp(await store.update(row, { sealedApiKey, permissions: permissions ?? undefined }, actor));
     },
 
     async delete(actor, appName) {

@@ -6,22 +6,40 @@ import { attempts } from "./tables.ts";
 /** How often a thing may be tried within a minute. Kept in the database, so that every isolate counts the same. */
 
 const WINDOW_MS = 60_000;
+const POLL_MS = 50;
+const MAX_WAIT_MS = 30_000;
 
 export interface Attempts {
-  /** Refuses (`TooMany`) while `key` has been counted `max` times. */
-  check(key: string, max: number): Promise<void>;
-  /** Counts `key` once more. */
-  count(key: string): Promise<void>;
-  /** Both in one: counts, and refuses what is over `max`. */
+  /** Counts `key` once more and refuses (`TooMany`) what is over `max`. */
   take(key: string, max: number): Promise<void>;
+  /**
+   * Runs an attempt that fails by coming to `undefined`, and refuses it once `max` have failed. Those that run count as failed
+   * until they have succeeded: when many come at once, the others wait their turn.
+   */
+  limitFailures<T>(key: string, max: number, attempt: () => Promise<T | undefined>): Promise<T | undefined>;
+}
+
+interface Tally {
+  count: number;
+  expiresAt: Date;
 }
 
 export function createAttempts(database: Database, now: () => number = Date.now): Attempts {
-  const refuseOver = (max: number, row: { count: number; expiresAt: Date } | undefined): void => {
-    if (row === undefined || row.count <= max) return;
-    throw new TooMany(Math.max(1, Math.ceil((row.expiresAt.getTime() - now()) / 1000)));
+  const places = new Places(now);
+  const refusal = ({ expiresAt }: Tally): TooMany =>
+    new TooMany(Math.max(1, Math.ceil((expiresAt.getTime() - now()) / 1000)));
+
+  const tallyOf = async (key: string): Promise<Tally | undefined> => {
+    const rows = await reach(
+      database
+        .select({ count: attempts.count, expiresAt: attempts.expiresAt })
+        .from(attempts)
+        .where(and(eq(attempts.key, key), gt(attempts.expiresAt, new Date(now())))),
+    );
+    return rows[0];
   };
-  const bump = async (key: string) => {
+
+  const count = async (key: string): Promise<Tally | undefined> => {
     const nowMs = now();
     const expiresAt = new Date(nowMs + WINDOW_MS);
     const runs = sql`${attempts.expiresAt} > ${nowMs}`;
@@ -44,23 +62,76 @@ export function createAttempts(database: Database, now: () => number = Date.now)
     return rows[0];
   };
 
+  /** Takes one of the places that failures have left. Each waits by itself: a promise of another request may never come true. */
+  const enter = async (key: string, max: number): Promise<Place> => {
+    for (const deadlineMs = now() + MAX_WAIT_MS; now() < deadlineMs; ) {
+      if (places.taken(key) < max) {
+        const place = places.take(key);
+        try {
+          // Asked only now, with the place taken: whoever has left by now has counted its failure before.
+          const failed = await tallyOf(key);
+          if (failed !== undefined && failed.count >= max) throw refusal(failed);
+          if ((failed?.count ?? 0) + places.taken(key) <= max) return place;
+        } catch (error) {
+          places.leave(place);
+          throw error;
+        }
+        places.leave(place);
+      }
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS * (1 + Math.random())));
+    }
+    throw new TooMany(1);
+  };
+
   return {
-    async check(key, max) {
-      const rows = await reach(
-        database
-          .select({ count: attempts.count, expiresAt: attempts.expiresAt })
-          .from(attempts)
-          .where(and(eq(attempts.key, key), gt(attempts.expiresAt, new Date(now())))),
-      );
-      refuseOver(max - 1, rows[0]);
-    },
-
-    async count(key) {
-      await bump(key);
-    },
-
     async take(key, max) {
-      refuseOver(max, await bump(key));
+      const tally = await count(key);
+      if (tally !== undefined && tally.count > max) throw refusal(tally);
+    },
+
+    async limitFailures(key, max, attempt) {
+      const place = await enter(key, max);
+      try {
+        const result = await attempt();
+        if (result === undefined) await count(key);
+        return result;
+      } finally {
+        places.leave(place);
+      }
     },
   };
+}
+
+interface Place {
+  key: string;
+  sinceMs: number;
+}
+
+/** Who is at it at this moment, in this isolate. Whoever went away without a word (its client hung up) is forgotten in time. */
+class Places {
+  readonly #places = new Map<string, Set<Place>>();
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  taken(key: string): number {
+    const at = this.#places.get(key) ?? new Set();
+    for (const place of at) if (place.sinceMs < this.#now() - MAX_WAIT_MS) this.leave(place);
+    return at.size;
+  }
+
+  take(key: string): Place {
+    const place = { key, sinceMs: this.#now() };
+    const at = this.#places.get(key) ?? new Set();
+    this.#places.set(key, at.add(place));
+    return place;
+  }
+
+  leave(place: Place): void {
+    const at = this.#places.get(place.key);
+    at?.delete(place);
+    if (at?.size === 0) this.#places.delete(place.key);
+  }
 }

@@ -1,4 +1,4 @@
-import { and, desc, eq, lt, sql } from "drizzle-orm";
+import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import { type Actor, allow } from "../auth/permissions.ts";
 import { AuditEntry, type AuditQuery } from "../schemas/audit.ts";
@@ -14,11 +14,13 @@ export interface Author {
   requestId: string;
 }
 
+export const anyone = (requestId: string): Author => ({ kind: "anyone", name: "", requestId });
+
 /**
  * The statement that writes an entry down, for the same batch as the change itself and right behind it: it does so only if that
  * statement changed something.
  */
-export function auditIfChanged(database: Database, by: Author, action: string, object: string) {
+export function auditIfChanged(database: Database, by: Author, action: string, object: string | SQL) {
   const author = by.kind === "anyone" ? "anyone" : `${by.kind}:${by.name}`;
   return database.run(
     sql`insert into ${audit} (at, request_id, actor, action, object)

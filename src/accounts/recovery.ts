@@ -1,11 +1,12 @@
 import type { Passwords } from "../auth/passwords.ts";
 import { randomSecret, sha256 } from "../auth/secrets.ts";
-import { DomainError } from "../errors.ts";
+import { Malformed } from "../errors.ts";
 import { describeError, log } from "../log.ts";
 import type { createMailer } from "../mail/mailer.ts";
 import { passwordResetMessage } from "../mail/password-reset.ts";
 import type { PasswordReset } from "../schemas/user.ts";
 import type { Attempts } from "./attempts.ts";
+import { anyone } from "./audit.ts";
 import type { UserStore } from "./user-store.ts";
 
 /** A forgotten password: a link by e-mail, and what it leads to. */
@@ -32,8 +33,6 @@ const MAX_RECOVERIES_PER_MINUTE = 5;
 const MAX_FAILED_RESETS_PER_MINUTE = 10;
 
 export function createRecovery({ users, attempts, passwords, mailer, publicUrl }: RecoveryOptions): Recovery {
-  const anyone = (requestId: string) => ({ kind: "anyone", name: "", requestId }) as const;
-
   const sendLink = async (username: string, requestId: string): Promise<void> => {
     const user = await users.find(username);
     if (user === undefined) return;
@@ -64,14 +63,14 @@ export function createRecovery({ users, attempts, passwords, mailer, publicUrl }
 
     async reset({ token, new_password }, clientAddress, requestId) {
       const key = `reset:${clientAddress}`;
-      await attempts.check(key, MAX_FAILED_RESETS_PER_MINUTE);
-      const tokenHash = await sha256(token);
-      const redeemed =
-        (await users.hasResetToken(tokenHash)) &&
-        (await users.redeemResetToken(tokenHash, await passwords.hash(new_password), anyone(requestId)));
-      if (redeemed) return;
-      await attempts.count(key);
-      throw new DomainError("malformed", "Invalid or expired token");
+      const redeemed = await attempts.limitFailures(key, MAX_FAILED_RESETS_PER_MINUTE, async () => {
+        const tokenHash = await sha256(token);
+        const isGood =
+          (await users.hasResetToken(tokenHash)) &&
+          (await users.redeemResetToken(tokenHash, await passwords.hash(new_password), anyone(requestId)));
+        return isGood || undefined;
+      });
+      if (!redeemed) throw new Malformed("Invalid or expired token");
     },
   };
 }

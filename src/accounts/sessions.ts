@@ -1,4 +1,4 @@
-import type { Identity } from "../auth/permissions.ts";
+import { type Identity, SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../auth/permissions.ts";
 import { isSame } from "../auth/secrets.ts";
 import type { Claims, Tokens } from "../auth/tokens.ts";
 import { NotAuthenticated } from "../errors.ts";
@@ -29,30 +29,28 @@ const MAX_REMEMBERED = 10_000;
 
 export function createAuthenticate(options: SessionOptions): Authenticate {
   const { tokens, doors, now = Date.now } = options;
-  const known = new TtlCache<{ identity: Identity; expiresMs: number }>({
-    ttlMs: REMEMBERED_MS,
-    maxEntries: MAX_REMEMBERED,
-    now,
-  });
+  const known = new TtlCache<Identity>({ maxEntries: MAX_REMEMBERED, now });
 
   const doorOf = async (token: string): Promise<Identity | undefined> => {
     for (const kind of ["setup", "enrolment"] as const) {
       const secret = doors[kind];
       if (secret !== undefined && (await isSame(secret, token)))
-        return { kind, name: "token", roles: [], scopes: new Set() };
+        return { kind, name: "token", roles: [], scopes: new Set(), isWhole: true };
     }
     return undefined;
   };
 
   return async (token) => {
     const remembered = known.get(token);
-    if (remembered !== undefined && remembered.expiresMs > now()) return remembered.identity;
+    if (remembered !== undefined) return remembered;
     const door = await doorOf(token);
     if (door !== undefined) return door;
+    // From before the look-up: what it finds may have changed by the time it is back.
+    const askedMs = now();
     const claims = await tokens.verify(token);
     const identity = await identify(options, claims);
     if (identity === undefined) throw new NotAuthenticated("Could not validate credentials");
-    known.set(token, { identity, expiresMs: claims.exp * 1000 });
+    known.set(token, identity, Math.min(askedMs + REMEMBERED_MS, claims.exp * 1000));
     return identity;
   };
 }
@@ -61,19 +59,24 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
 async function identify({ users, agents, apps }: SessionOptions, claims: Claims): Promise<Identity | undefined> {
   const { sub: name, login_type, ver } = claims;
   const scopes = new Set(claims.scope.split(" "));
+  const carriesAll = (granted: readonly string[]): boolean => granted.every((scope) => scopes.has(scope));
   switch (login_type) {
     case "user": {
       const user = await users.find(name);
       if (user?.version !== ver) return undefined;
-      return { kind: user.roles.includes("admin") ? "admin" : "user", name, roles: user.roles, scopes };
+      const kind = user.roles.includes("admin") ? "admin" : "user";
+      return { kind, name, roles: user.roles, scopes, isWhole: carriesAll(scopesOfRoles(user.roles)) };
     }
     case "agent": {
       const agent = await agents.find(name);
-      return agent?.version === ver ? { kind: "agent", name, roles: [], scopes } : undefined;
+      if (agent?.version !== ver) return undefined;
+      return { kind: "agent", name, roles: [], scopes, isWhole: carriesAll(SCOPES_OF_AGENT) };
     }
     case "third_party_app": {
       const app = await apps.find(name);
-      return app?.version === ver ? { kind: "app", name, roles: [], scopes, apIds: app.permissions.ap_ids } : undefined;
+      if (app?.version !== ver) return undefined;
+      const isWhole = carriesAll(scopesOfApp(app.permissions));
+      return { kind: "app", name, roles: [], scopes, isWhole, apIds: app.permissions.ap_ids };
     }
   }
 }

@@ -105,6 +105,7 @@ export function createUserStore(database: Database): UserStore {
     },
 
     async update(username, { passwordHash, roles }, by) {
+      const changed = [passwordHash && "change password", roles && "change roles"].filter(Boolean);
       const staysAdministrator = roles === undefined || roles.includes("admin");
       const [rows] = await reach(
         database.batch([
@@ -117,7 +118,15 @@ export function createUserStore(database: Database): UserStore {
             })
             .where(and(eq(users.username, username), staysAdministrator ? undefined : anotherAdministrator))
             .returning(COLUMNS),
-          auditIfChanged(database, by, roles === undefined ? "change password" : "change roles", objectOf(username)),
+          auditIfChanged(database, by, changed.join(" and "), objectOf(username)),
+          // A link on its way must not undo the new password. Without one, nothing to delete is named.
+          database
+            .delete(resetTokens)
+            .where(
+              passwordHash === undefined
+                ? sql`false`
+                : sql`user_id = (select id from users where username = ${username})`,
+            ),
         ]),
       );
       if (rows[0] === undefined) throw await whyNot(username);
@@ -173,10 +182,7 @@ export function createUserStore(database: Database): UserStore {
             .set({ passwordHash, version: sql`${users.version} + 1` })
             .where(sql`${users.id} = ${owner}`)
             .returning({ id: users.id }),
-          database.run(
-            sql`insert into audit (at, request_id, actor, action, object)
-                select ${Date.now()}, ${by.requestId}, 'anyone', 'reset password', ${name} where changes() > 0`,
-          ),
+          auditIfChanged(database, by, "reset password", name),
           database.delete(resetTokens).where(sql`${resetTokens.userId} = ${owner}`),
         ]),
       );

@@ -3,6 +3,7 @@ import { type Actor, allow, allowOn, type Role, scopesOfRoles } from "../auth/pe
 import { NotAllowed, NotFound } from "../errors.ts";
 import type { Page } from "../schemas/primitives.ts";
 import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../schemas/user.ts";
+import { anyone } from "./audit.ts";
 import type { UserStore } from "./user-store.ts";
 
 export interface Users {
@@ -27,7 +28,7 @@ export function createUsers(store: UserStore, passwords: Passwords): Users {
   return {
     async signup(registration, requestId) {
       const user = await withHash({ ...registration, roles: ["user"] });
-      await store.insert(user, { kind: "anyone", name: "", requestId });
+      await store.insert(user, anyone(requestId));
       return toTokenData(user);
     },
 

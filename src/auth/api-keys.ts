@@ -1,3 +1,5 @@
+import { fromBase64, toBase64 } from "./base64.ts";
+
 /**
  * API keys of third-party apps. The interface returns them, so they must be recoverable, and they must not lie in the database
  * in the clear: AES-256-GCM under a key from a secret, with the app's id as associated data, so that one app's key cannot be
@@ -37,7 +39,3 @@ export function createApiKeys(secretBase64: string): ApiKeys {
     },
   };
 }
-
-export const toBase64 = (bytes: Uint8Array): string => btoa(String.fromCharCode(...bytes));
-export const fromBase64 = (text: string): Uint8Array<ArrayBuffer> =>
-  Uint8Array.from(atob(text), (c) => c.charCodeAt(0));

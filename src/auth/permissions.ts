@@ -26,8 +26,10 @@ export interface Identity {
   /** Username, ap_id or app_name. */
   name: string;
   roles: readonly Role[];
-  /** What the caller's token carries: all that the account grants, or less. */
+  /** What the caller's token carries. */
   scopes: ReadonlySet<string>;
+  /** Whether that is all that the account grants: the token was not narrowed. */
+  isWhole: boolean;
   /** The only agents that an app may touch; absent: all. */
   apIds?: readonly string[] | undefined;
 }
@@ -37,8 +39,11 @@ export interface Actor extends Identity {
   requestId: string;
 }
 
-/** The scope that a caller's token must carry; `free` where none is needed. */
-type Needs = Scope | "free";
+/**
+ * The scope that a caller's token must carry; `free` where none is needed; `whole` for what gives full power over an account, which
+ * a narrowed token must not regain.
+ */
+type Needs = Scope | "free" | "whole";
 
 interface Row {
   /** Callers that may do it to any object. */
@@ -68,9 +73,9 @@ const matrix = {
   "users.create": { any: { admin: "users:manage" } },
   "users.me": { own: { admin: "free", user: "free" } },
   "users.read": { any: { admin: "users:manage" }, own: { user: "free" } },
-  "users.update": { any: { admin: "users:manage" }, own: { user: "free" } },
+  "users.update": { any: { admin: "users:manage" }, own: { user: "whole" } },
   "users.change_roles": { any: { admin: "users:manage" } },
-  "users.delete": { any: { admin: "users:manage" }, own: { user: "free" } },
+  "users.delete": { any: { admin: "users:manage" }, own: { user: "whole" } },
 
   "agents.enrol": { any: { admin: "agents:manage", enrolment: "free" } },
   "agents.create": { any: { admin: "agents:manage" } },
@@ -79,10 +84,11 @@ const matrix = {
     own: { agent: "agents:read" },
   },
   "agents.update": { any: { admin: "agents:manage" }, own: { agent: "telemetry:write" } },
+  "agents.change_password": { any: { admin: "agents:manage" }, own: { agent: "whole" } },
   "agents.delete": { any: { admin: "agents:manage" } },
 
   "apps.create": { any: { admin: "apps:manage" } },
-  "apps.read": { any: { admin: "apps:manage" }, own: { app: "free" } },
+  "apps.read": { any: { admin: "apps:manage" }, own: { app: "whole" } },
   "apps.update": { any: { admin: "apps:manage" } },
   "apps.delete": { any: { admin: "apps:manage" } },
 
@@ -106,7 +112,10 @@ export function callersOf(action: Action): string[] {
 
 function reachOf(actor: Identity, action: Action): "any" | "own" | undefined {
   const { any = {}, own = {} } = rowOf(action);
-  const carries = (needs: Needs | undefined) => needs === "free" || (needs !== undefined && actor.scopes.has(needs));
+  const carries = (needs: Needs | undefined): boolean => {
+    if (needs === "whole") return actor.isWhole;
+    return needs === "free" || (needs !== undefined && actor.scopes.has(needs));
+  };
   if (carries(any[actor.kind])) return "any";
   return carries(own[actor.kind]) ? "own" : undefined;
 }

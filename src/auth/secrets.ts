@@ -1,4 +1,4 @@
-import { fromBase64, toBase64 } from "./api-keys.ts";
+import { fromBase64, toBase64 } from "./base64.ts";
 
 /** Secrets that the service makes itself, 256 random bits each. So many bits need no slow hash to be kept safely. */
 

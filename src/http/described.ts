@@ -40,8 +40,6 @@ export function describeInput<H extends object>(place: InputPlace, schema: z.Zod
   return handler;
 }
 
-export const descriptionOf = (handler: object): Description | undefined => descriptions.get(handler);
-
 /** A declared route: its operation, and its inputs by place. */
 export interface DeclaredRoute {
   method: string;
@@ -59,7 +57,7 @@ interface RegisteredHandler {
 export function declaredRoutes(registered: readonly RegisteredHandler[]): DeclaredRoute[] {
   const routes = new Map<string, DeclaredRoute>();
   for (const { method, path, handler } of registered) {
-    const description = descriptionOf(handler);
+    const description = descriptions.get(handler);
     const key = `${method} ${path}`;
     if (description?.operation !== undefined) {
       if (routes.has(key)) throw new Error(`${key} is declared twice`);

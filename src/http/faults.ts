@@ -7,9 +7,12 @@ type Fault = Pick<ValidationItem, "msg" | "type">;
 
 export const MISSING: Fault = { type: "missing", msg: "Field required" };
 
+/** More faults than this help nobody, and an answer should not outgrow its question. */
+const MAX_ITEMS = 100;
+
 /** The issues of `parse`. */
 export function toValidationItems(place: string, error: z.core.$ZodError): ValidationItem[] {
-  return error.issues.map((issue) => {
+  return error.issues.slice(0, MAX_ITEMS).map((issue) => {
     const path = issue.path.map((key) => (typeof key === "symbol" ? String(key) : key));
     return { loc: [place, ...path], ...toFault(issue) };
   });

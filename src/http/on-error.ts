@@ -36,7 +36,13 @@ export function onError(error: Error, c: AppContext): Response {
   log.error("bug", {
     request_id: requestId,
     error: describeError(error),
-    stack: error.stack?.split("\n").slice(1, 8).join("\n"),
+    stack: framesOf(error),
   });
   return c.json({ detail: "Internal Server Error" }, 500);
+}
+
+/** The frames alone: what stands above them may quote the values of a query. */
+function framesOf({ stack = "" }: Error): string {
+  const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
+  return frames.slice(0, 8).join("\n");
 }

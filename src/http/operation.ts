@@ -24,6 +24,8 @@ export type Operation = (description: OperationDescription) => MiddlewareHandler
 export function createOperation(authenticate: Authenticate): Operation {
   return (description) =>
     describeOperation(description, async function operation(c, next) {
+      // Answers carry tokens and keys; a page or a public document says otherwise itself.
+      c.header("Cache-Control", "no-store");
       if (!isPublic(description.action)) {
         const identity = await authenticate(bearerToken(c.req.header("Authorization")));
         c.set("actor", { ...identity, requestId: c.get("requestId") });

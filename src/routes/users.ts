@@ -82,7 +82,7 @@ export function usersRoutes(
       }),
       body(PasswordReset),
       async (c) => {
-        await recovery.reset(c.req.valid("json"), clientAddress(c.req.raw.headers), c.get("requestId"));
+        await recovery.reset(c.req.valid("json"), clientAddress(c.req.raw), c.get("requestId"));
         return c.json(done("The new password is set."));
       },
     )

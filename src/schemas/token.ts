@@ -9,9 +9,16 @@ export const LoginForm = z
       .string()
       .regex(/^password$/)
       .optional(),
-    username: z.string().describe("E-mail address of a user, `ap_id` of an agent, `app_name` of a third-party app."),
-    password: z.string().describe("Password, or `api_key` of a third-party app."),
-    scope: z.string().default("").describe("Scopes wanted, separated by spaces. Empty: all that the caller may have."),
+    username: z
+      .string()
+      .max(256)
+      .describe("E-mail address of a user, `ap_id` of an agent, `app_name` of a third-party app."),
+    password: z.string().max(256).describe("Password, or `api_key` of a third-party app."),
+    scope: z
+      .string()
+      .max(1000)
+      .default("")
+      .describe("Scopes wanted, separated by spaces. Empty: all that the caller may have."),
     client_id: z.string().optional(),
     client_secret: z.string().optional(),
   })

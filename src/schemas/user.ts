@@ -11,7 +11,7 @@ export const TokenData = z
   .meta({ id: "TokenData" });
 export type TokenData = z.output<typeof TokenData>;
 
-const Roles = z.array(z.enum(ROLES)).min(1);
+const Roles = z.array(z.enum(ROLES)).min(1).max(10);
 
 export const UserRegister = z.object({ username: Email, password: Password }).meta({ id: "UserRegister" });
 export type UserRegister = z.output<typeof UserRegister>;
@@ -29,6 +29,6 @@ export const UserPath = z.object({
 export const PasswordRecoveryRequest = z.object({ username: Email }).meta({ id: "PasswordRecoveryRequest" });
 
 export const PasswordReset = z
-  .object({ token: z.string().max(256).describe("Reset token."), new_password: Password })
+  .object({ token: z.string().describe("Reset token."), new_password: Password })
   .meta({ id: "PasswordReset" });
 export type PasswordReset = z.output<typeof PasswordReset>;

@@ -25,7 +25,7 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
   let product: Product;
 
   const call = (path: string, init?: RequestInit) =>
-    fetch(`${product.url}${path}`, { signal: AbortSignal.timeout(10_000), ...init });
+    fetch(`${product.url}${path}`, { signal: AbortSignal.timeout(20_000), ...init });
   const postJson = (path: string, body: object) =>
     call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
   const logIn = (account: typeof USER) =>
@@ -46,7 +46,11 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
   };
 
   beforeAll(async () => {
-    if (form === "start") await run("npm", ["run", "--silent", "admin", "--", "rotate-keys"], { DATA_DIR: dataDir });
+    // Both steps of a change of keys, between the two runs.
+    for (const step of form === "start" ? ["Step 1 of 2", "Step 2 of 2"] : []) {
+      const { output } = await run("npm", ["run", "--silent", "admin", "--", "rotate-keys"], { DATA_DIR: dataDir });
+      expect(output).toContain(step);
+    }
     product = await Product.run(form, dataDir, { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password });
   });
 
@@ -89,6 +93,11 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
       const crowd = Array.from({ length: 100 }, async () => (await call("/api/v1/users/me", { headers })).status);
       expect(new Set(await Promise.all(crowd))).toEqual(new Set([200]));
     }
+    const strangers = Array.from({ length: 60 }, async (_, i) => {
+      const response = await logIn({ username: `stranger-${i}@example.com`, password: USER.password });
+      return response.status;
+    });
+    expect(new Set(await Promise.all(strangers))).toEqual(new Set([401]));
   });
 
   it("obeys the admin command", async () => {

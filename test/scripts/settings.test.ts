@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openDataFolder } from "../../scripts/stack/data-folder.ts";
 import { claimPort } from "../../scripts/stack/ports.ts";
 import { markOf } from "../../scripts/stack/processes.ts";
-import { loadSecrets } from "../../scripts/stack/secrets.ts";
+import { loadSecrets, rotateKeys } from "../../scripts/stack/secrets.ts";
 import { readSettings } from "../../scripts/stack/settings.ts";
 
 const HOST = "127.0.0.1";
@@ -92,17 +92,27 @@ describe("the data folder", () => {
   afterEach(() => rmSync(path, { recursive: true, force: true }));
 
   it("is used by one stack at a time", () => {
-    const folder = openDataFolder(path, false);
-    expect(() => openDataFolder(path, false)).toThrow(`${path} is in use by process ${process.pid}.`);
+    const folder = openDataFolder(path, { reset: false });
+    expect(() => openDataFolder(path, { reset: false })).toThrow(`${path} is in use by process ${process.pid}.`);
     folder.release();
-    openDataFolder(path, false).release();
+    openDataFolder(path, { reset: false }).release();
   });
 
   it("loses the stack's own data on a reset, and nothing else", () => {
-    mkdirSync(join(path, "sqld"));
-    writeFileSync(join(path, "thesis.txt"), "");
-    openDataFolder(path, true).release();
-    expect([existsSync(join(path, "sqld")), existsSync(join(path, "thesis.txt"))]).toEqual([false, true]);
+    openDataFolder(path, { reset: false }).release();
+    for (const folder of ["sqld", "thesis"]) mkdirSync(join(path, folder));
+    writeFileSync(join(path, "secrets.json"), "{}");
+    const left = () => ["sqld", "secrets.json", "thesis"].filter((entry) => existsSync(join(path, entry)));
+    openDataFolder(path, { reset: true, keepSecrets: true }).release();
+    expect(left()).toEqual(["secrets.json", "thesis"]);
+    openDataFolder(path, { reset: true }).release();
+    expect(left()).toEqual(["thesis"]);
+  });
+
+  it("is none that holds somebody else's things", () => {
+    mkdirSync(join(path, "mail"));
+    expect(() => openDataFolder(path, { reset: true })).toThrow(`${path} holds other things.`);
+    expect(existsSync(join(path, "mail"))).toBe(true);
   });
 
   it("is cleared of what a run that was cut off left behind", async () => {
@@ -110,12 +120,13 @@ describe("the data folder", () => {
     const pid = orphan.pid ?? 0;
     const mark = markOf(pid);
     const gone = { pid: 2 ** 22, startTicks: "1" };
+    openDataFolder(path, { reset: false }).release();
     writeFileSync(
       join(path, "stack.json"),
       JSON.stringify({ owner: gone, parts: { sqld: mark, broker: gone }, urls: {} }),
     );
     const ended = new Promise((resolve) => orphan.once("exit", (_code, signal) => resolve(signal)));
-    openDataFolder(path, false).release();
+    openDataFolder(path, { reset: false }).release();
     expect(await ended).toBe("SIGKILL");
   });
 
@@ -124,5 +135,16 @@ describe("the data folder", () => {
     expect(await loadSecrets(path)).toEqual(secrets);
     expect(statSync(join(path, "secrets.json")).mode & 0o777).toBe(0o600);
     expect(JSON.parse(readFileSync(join(path, "secrets.json"), "utf8"))).toEqual(secrets);
+  });
+
+  it("changes its signing key in two steps, and knows the former one meanwhile", async () => {
+    const keys = async () => (await loadSecrets(path)).JWT_KEYS.map(({ kid }) => kid);
+    const [first] = await keys();
+    const { step, key: second } = await rotateKeys(path);
+    expect([step, await keys()]).toEqual(["published", [first, second]]);
+    expect(await rotateKeys(path)).toEqual({ step: "signs", key: second });
+    expect(await keys()).toEqual([second, first]);
+    const { key: third } = await rotateKeys(path);
+    expect(await keys()).toEqual([second, third]);
   });
 });

@@ -106,6 +106,14 @@ describe("agents", () => {
     expect((await logIn(apId, PASSWORD, "agent")).status).toBe(200);
   });
 
+  it("set a new password only with a token that was not narrowed", async () => {
+    const { apId, token } = await newAgent();
+    const narrowed = await tokenOf(apId, PASSWORD, "agent", "telemetry:write");
+    expect((await send("PUT", agentAt(apId), { configuration: { a: 1 } }, narrowed)).status).toBe(200);
+    expect((await send("PUT", agentAt(apId), { password: PASSWORD }, narrowed)).status).toBe(403);
+    expect((await send("PUT", agentAt(apId), { password: PASSWORD }, token)).status).toBe(200);
+  });
+
   it("log in a hundred at once without being held up", async () => {
     const generated = createGeneratedSecrets(settings.CREDENTIAL_PEPPER ?? "");
     const store = createAgentStore(database());
@@ -167,6 +175,12 @@ describe("third-party apps", () => {
     expect(await read()).toBe(200);
     await send("PUT", appAt(appName), { permissions: { agents: false } }, await adminToken());
     await expect.poll(read, { timeout: 6_000, interval: 200 }).toBe(401);
+  });
+
+  it("do not show their key to a narrowed token", async () => {
+    const { appName } = await newApp();
+    const narrowed = await tokenOf(appName, PASSWORD, "third_party_app", "agents:read");
+    expect((await send("GET", appAt(appName), undefined, narrowed)).status).toBe(403);
   });
 
   it("have keys that are sealed to them", async () => {

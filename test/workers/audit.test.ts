@@ -23,14 +23,14 @@ describe("the audit trail", () => {
     const path = `/api/v1/users/${encodeURIComponent(username)}`;
     const created = await send("POST", "/api/v1/users/", { username, password: PASSWORD, roles: ["user"] }, token);
     await send("PUT", path, { password: PASSWORD }, token);
-    await send("PUT", path, { roles: ["user", "admin"] }, token);
+    await send("PUT", path, { roles: ["user", "admin"], password: PASSWORD }, token);
     await send("PUT", path, { roles: null }, token);
     await send("DELETE", path, undefined, token);
     await send("DELETE", path, undefined, token);
     const entries = await trail(`object=${encodeURIComponent(`user:${username}`)}`);
     expect(told(entries)).toEqual([
       [admin, "delete", `user:${username}`],
-      [admin, "change roles", `user:${username}`],
+      [admin, "change password and change roles", `user:${username}`],
       [admin, "change password", `user:${username}`],
       [admin, "create", `user:${username}`],
     ]);

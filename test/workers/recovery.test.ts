@@ -15,7 +15,12 @@ function appWithMail(changes: Record<string, string> = {}) {
     },
   } as unknown as SendEmail;
   const app = appWith({ PUBLIC_URL, MAIL_FROM: "no-reply@example.com", ...changes }, { EMAIL });
-  const post = async (path: string, body: object, headers: Record<string, string> = {}) => {
+  const address = crypto.randomUUID();
+  const post = async (
+    path: string,
+    body: object,
+    headers: Record<string, string> = { "CF-Connecting-IP": address },
+  ) => {
     const context = createExecutionContext();
     const init = {
       method: "POST",
@@ -89,6 +94,16 @@ describe("a forgotten password", () => {
     );
     const token = tokenIn(outbox[0]?.text ?? "");
     expect((await post("reset-password", { token, new_password: OTHER_PASSWORD })).status).toBe(400);
+  });
+
+  it("is of no use any more once the password was changed", async () => {
+    const { username, token: session } = await signedUp();
+    const { outbox, post } = appWithMail();
+    await post("password-recovery", { username });
+    const path = `/api/v1/users/${encodeURIComponent(username)}`;
+    expect((await send("PUT", path, { password: OTHER_PASSWORD }, session)).status).toBe(200);
+    const token = tokenIn(outbox[0]?.text ?? "");
+    expect((await post("reset-password", { token, new_password: PASSWORD })).status).toBe(400);
   });
 
   it("is no use after a quarter of an hour", async () => {

@@ -123,6 +123,10 @@ describe("the environment", () => {
     [{ ENCRYPTION_KEY: "short" }, "The setting ENCRYPTION_KEY must be 32 bytes in base64."],
     [{ TOKEN_LIFETIME_SECONDS: "1" }, "The setting TOKEN_LIFETIME_SECONDS must be a whole number from 60 to 86400."],
     [
+      { SETUP_TOKEN: "sixteen characters", ENROLMENT_TOKEN: "sixteen characters" },
+      "The setting ENROLMENT_TOKEN must differ from SETUP_TOKEN.",
+    ],
+    [
       { LIBSQL_URL: undefined, CLICKHOUSE_URL: undefined },
       "The setting LIBSQL_URL is missing. The setting CLICKHOUSE_URL is missing.",
     ],

@@ -87,6 +87,23 @@ describe("users", () => {
     expect((await logIn(username, OTHER_PASSWORD)).status).toBe(200);
   });
 
+  it("have no more roles than there can be", async () => {
+    const { username, token } = await signedUp();
+    for (const roles of [Array.from({ length: 500_000 }, () => 1), Array.from({ length: 11 }, () => "user")]) {
+      const response = await send("PUT", at(username), { roles }, token);
+      expect(response.status).toBe(422);
+      expect((await response.text()).length).toBeLessThan(20_000);
+    }
+  });
+
+  it("do not regain with a narrowed token what it lacks", async () => {
+    const { username } = await signedUp();
+    const narrowed = await tokenOf(username, PASSWORD, "user", "agents:read");
+    expect((await send("GET", at(username), undefined, narrowed)).status).toBe(200);
+    expect((await send("PUT", at(username), { password: OTHER_PASSWORD }, narrowed)).status).toBe(403);
+    expect((await send("DELETE", at(username), undefined, narrowed)).status).toBe(403);
+  });
+
   it("cannot be made twice by fifty at once, and the others are told so", async () => {
     const body = { username: uniqueEmail(), password: PASSWORD };
     const responses = await Promise.all(Array.from({ length: 50 }, () => postJson("/api/v1/users/signup", body)));
@@ -178,9 +195,19 @@ describe("too many failed logins", () => {
     expect((await logIn(other, PASSWORD)).status).toBe(200);
   });
 
-  it("do not count those that succeed", async () => {
+  it("are no more when they come at once", async () => {
     const { username } = await signedUp();
-    for (let i = 0; i < 12; i++) expect((await logIn(username, PASSWORD)).status).toBe(200);
+    const guesses = await Promise.all(
+      Array.from({ length: 30 }, async () => (await logIn(username, OTHER_PASSWORD)).status),
+    );
+    const [refused, shutOut] = [401, 429].map((status) => guesses.filter((guess) => guess === status).length);
+    expect([refused, shutOut]).toEqual([10, 20]);
+  });
+
+  it("do not count those that succeed, at once or one by one", async () => {
+    const { username } = await signedUp();
+    const logins = await Promise.all(Array.from({ length: 25 }, async () => (await logIn(username, PASSWORD)).status));
+    expect(new Set(logins)).toEqual(new Set([200]));
   });
 });
 
