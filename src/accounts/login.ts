@@ -10,8 +10,11 @@ import type { AppRow, AppStore } from "./app-store.ts";
 import type { Attempts } from "./attempts.ts";
 import type { UserStore } from "./user-store.ts";
 
-/** Trades credentials for a token. */
-export type Login = (loginType: LoginType, form: LoginForm) => Promise<Token>;
+/** Trades credentials for a token. `afterwards` is what need not keep the caller waiting; run it once the answer is out. */
+export type Login = (
+  loginType: LoginType,
+  form: LoginForm,
+) => Promise<{ token: Token; afterwards: () => Promise<void> }>;
 
 export interface LoginOptions {
   users: UserStore;
@@ -27,7 +30,7 @@ export interface LoginOptions {
 const MAX_FAILURES_PER_MINUTE = 10;
 
 /** What the token of an account says, all scopes that it grants included; nothing where the credentials do not match. */
-type Grant = Omit<Claims, "scope"> & { scopes: readonly string[] };
+type Grant = Omit<Claims, "scope"> & { scopes: readonly string[]; afterwards?: () => Promise<void> };
 
 export function createLogin(options: LoginOptions): Login {
   const { users, agents, apps, attempts, passwords, generatedSecrets, apiKeys, tokens } = options;
@@ -56,8 +59,15 @@ export function createLogin(options: LoginOptions): Login {
     const agent = await agents.find(apId);
     const matches = await matchesAgent(agent, password);
     if (agent === undefined || !matches) return undefined;
-    if (!agent.onboard) await agents.markOnboard(apId);
-    return { sub: apId, login_type: "agent", roles: [], ver: agent.version, scopes: SCOPES_OF_AGENT };
+    return {
+      sub: apId,
+      login_type: "agent",
+      roles: [],
+      ver: agent.version,
+      scopes: SCOPES_OF_AGENT,
+      // If it comes to nothing, the next login makes up for it.
+      ...(!agent.onboard && { afterwards: () => agents.markOnboard(apId) }),
+    };
   };
 
   const matchesApp = async (app: AppRow | undefined, apiKey: string): Promise<boolean> =>
@@ -77,12 +87,9 @@ export function createLogin(options: LoginOptions): Login {
     const key = `login:${loginType}:${name}`;
     const grant = await attempts.limitFailures(key, MAX_FAILURES_PER_MINUTE, () => ways[loginType](name, password));
     if (grant === undefined) throw new NotAuthenticated("Incorrect username or password");
-    const { scopes, ...claims } = grant;
-    return {
-      access_token: await tokens.issue({ ...claims, scope: narrow(scopes, scope) }),
-      token_type: "bearer",
-      expires_in: tokens.lifetimeSeconds,
-    };
+    const { scopes, afterwards = async () => {}, ...claims } = grant;
+    const access_token = await tokens.issue({ ...claims, scope: narrow(scopes, scope) });
+    return { token: { access_token, token_type: "bearer", expires_in: tokens.lifetimeSeconds }, afterwards };
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Passwords } from "../auth/passwords.ts";
 import { randomSecret, sha256 } from "../auth/secrets.ts";
 import { Malformed } from "../errors.ts";
-import { describeError, log } from "../log.ts";
+import { log } from "../log.ts";
 import type { createMailer } from "../mail/mailer.ts";
 import { passwordResetMessage } from "../mail/password-reset.ts";
 import type { PasswordReset } from "../schemas/user.ts";
@@ -52,13 +52,7 @@ export function createRecovery({ users, attempts, passwords, mailer, publicUrl }
   return {
     async request(username, requestId) {
       await attempts.take(`recovery:${username}`, MAX_RECOVERIES_PER_MINUTE);
-      return async () => {
-        try {
-          await sendLink(username, requestId);
-        } catch (error) {
-          log.error("No message sent for a forgotten password", { request_id: requestId, error: describeError(error) });
-        }
-      };
+      return () => sendLink(username, requestId);
     },
 
     async reset({ token, new_password }, clientAddress, requestId) {

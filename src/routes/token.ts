@@ -1,4 +1,5 @@
 import { Hono } from "hono";
+import { inBackground } from "../http/background.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { form, query } from "../http/validation.ts";
@@ -21,6 +22,10 @@ export function tokenRoutes(operation: Operation, { login }: Pick<Services, "log
     }),
     query(TokenQuery),
     form(LoginForm),
-    async (c) => c.json(await login(c.req.valid("query").login_type, c.req.valid("form"))),
+    async (c) => {
+      const { token, afterwards } = await login(c.req.valid("query").login_type, c.req.valid("form"));
+      inBackground(c, afterwards);
+      return c.json(token);
+    },
   );
 }

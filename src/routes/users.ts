@@ -1,5 +1,6 @@
 import { Hono } from "hono";
 import * as z from "zod";
+import { inBackground } from "../http/background.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
@@ -65,8 +66,7 @@ export function usersRoutes(
       }),
       body(PasswordRecoveryRequest),
       async (c) => {
-        const sendLink = await recovery.request(c.req.valid("json").username, c.get("requestId"));
-        c.executionCtx.waitUntil(sendLink());
+        inBackground(c, await recovery.request(c.req.valid("json").username, c.get("requestId")));
         return c.json(done("If there is such an account, a message with a link is on its way to it."));
       },
     )

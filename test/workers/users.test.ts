@@ -1,3 +1,4 @@
+import { createExecutionContext } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import {
   adminToken,
@@ -160,7 +161,12 @@ describe("with a database of their own", () => {
     expect(statuses.toSorted()).toEqual([200, 403, 403]);
 
     const body = new URLSearchParams({ username: first.username, password: PASSWORD });
-    const login = await app.request("/api/v1/token/?login_type=user", { method: "POST", body });
+    const login = await app.request(
+      "/api/v1/token/?login_type=user",
+      { method: "POST", body },
+      {},
+      createExecutionContext(),
+    );
     const { access_token: token } = (await login.json()) as { access_token: string };
     for (const conflict of [
       await call("DELETE", at(first.username), token),
