@@ -14,6 +14,7 @@ import { appsRoutes } from "./routes/apps.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { pagesRoutes } from "./routes/pages.ts";
 import { serviceRoutes } from "./routes/service.ts";
+import { telemetryRoutes } from "./routes/telemetry.ts";
 import { tokenRoutes } from "./routes/token.ts";
 import { usersRoutes } from "./routes/users.ts";
 import type { Services } from "./services.ts";
@@ -68,6 +69,7 @@ export function createApp(services: Services) {
   app.route("/", usersRoutes(operation, services));
   app.route("/", agentsRoutes(operation, services));
   app.route("/", appsRoutes(operation, services));
+  app.route("/", telemetryRoutes(operation, services));
   app.route("/", auditRoutes(operation, services));
   app.route("/", serviceRoutes(operation, services, openApi));
   app.route("/", pagesRoutes(operation, openApi));

@@ -64,6 +64,7 @@ const EnvironmentFields = z.object({
   CREDENTIAL_PEPPER: base64Key,
   SETUP_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   ENROLMENT_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
+  AGENT_SHARDS: emptyIsUnset(wholeNumber(1, 256).default(4)),
   PUBLIC_URL: emptyIsUnset(
     url("http:", "https:")
       .transform((value) => value.replace(/\/+$/, ""))

@@ -18,7 +18,12 @@ import { probeBroker } from "./broker/probe.ts";
 import type { Config } from "./env.ts";
 import { createHealth, type Health } from "./health.ts";
 import { createMailer } from "./mail/mailer.ts";
-import { createTelemetry } from "./telemetry/clickhouse.ts";
+import type { AgentShard } from "./telemetry/agent-shard.ts";
+import { createClickHouse } from "./telemetry/clickhouse.ts";
+import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
+import { createReport, type Report } from "./telemetry/reports.ts";
+import { createShards } from "./telemetry/shards.ts";
+import { createTelemetryStore } from "./telemetry/store.ts";
 
 /** Everything the routes need, wired in one place. */
 export interface Services {
@@ -31,7 +36,9 @@ export interface Services {
   corsOrigins: string[];
   health: Health;
   login: Login;
+  metrics: Metrics;
   recovery: Recovery;
+  report: Report;
   tokens: Tokens;
   users: Users;
 }
@@ -39,6 +46,7 @@ export interface Services {
 /** What the platform binds besides settings. */
 export interface Bindings {
   EMAIL?: SendEmail;
+  AGENT_SHARD: DurableObjectNamespace<AgentShard>;
 }
 
 export function createServices(config: Config, bindings: Bindings): Services {
@@ -55,7 +63,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     issuer: config.JWT_ISSUER,
     lifetimeSeconds: config.TOKEN_LIFETIME_SECONDS,
   });
-  const telemetry = createTelemetry({
+  const clickhouse = createClickHouse({
     url: config.CLICKHOUSE_URL,
     username: config.CLICKHOUSE_USER,
     password: config.CLICKHOUSE_PASSWORD,
@@ -77,7 +85,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     corsOrigins: config.CORS_ORIGINS,
     health: createHealth({
       libsql: () => users.ping(),
-      clickhouse: () => telemetry.ping(),
+      clickhouse: () => clickhouse.ping(),
       broker: (signal) => probeBroker(config.MQTT_URL, signal),
     }),
     login: createLogin({ users, agents, apps, attempts, passwords, generatedSecrets, apiKeys, tokens }),
@@ -88,6 +96,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
       mailer: createMailer({ from: config.MAIL_FROM, url: config.MAIL_URL, binding: bindings.EMAIL }),
       publicUrl: config.PUBLIC_URL,
     }),
+    metrics: createMetrics(agents, createTelemetryStore(clickhouse)),
+    report: createReport(agents, createShards(bindings.AGENT_SHARD, config.AGENT_SHARDS)),
     tokens,
     users: createUsers(users, passwords),
   };

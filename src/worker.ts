@@ -3,6 +3,8 @@ import { parseEnv } from "./env.ts";
 import { log } from "./log.ts";
 import { createServices } from "./services.ts";
 
+export { AgentShard } from "./telemetry/agent-shard.ts";
+
 let app: App | undefined;
 
 export default {

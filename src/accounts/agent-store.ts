@@ -1,6 +1,7 @@
-import { eq, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import * as z from "zod";
-import { Duplicate, NotFound } from "../errors.ts";
+import { Conflict, Duplicate, NotFound } from "../errors.ts";
+import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
 import { type Database, isUniqueViolation, reach } from "./database.ts";
 import { agents } from "./tables.ts";
@@ -28,18 +29,26 @@ export interface AgentStore {
   insert(agent: NewAgent, by: Author): Promise<AgentRow>;
   /** A new password ends the agent's tokens; a new configuration does not. */
   update(apId: string, changes: AgentChanges, by: Author): Promise<AgentRow>;
+  /** Puts keys into the agent's configuration, each replacing what it held; a configuration that stays the same is not written. */
+  mergeConfiguration(apId: string, patch: Record<string, unknown>, by: Author): Promise<void>;
+  /** In the order of their names; of `only` those, where given. */
+  list(page: Page, only?: readonly string[]): Promise<AgentRow[]>;
   delete(apId: string, by: Author): Promise<void>;
   markOnboard(apId: string): Promise<void>;
 }
 
+const MAX_MERGES = 5;
+
 const objectOf = (apId: string): string => `agent:${apId}`;
 
 export function createAgentStore(database: Database): AgentStore {
+  const find: AgentStore["find"] = async (apId) => {
+    const rows = await reach(database.select().from(agents).where(eq(agents.apId, apId)));
+    return rows[0] === undefined ? undefined : AgentRow.parse(rows[0]);
+  };
+
   return {
-    async find(apId) {
-      const rows = await reach(database.select().from(agents).where(eq(agents.apId, apId)));
-      return rows[0] === undefined ? undefined : AgentRow.parse(rows[0]);
-    },
+    find,
 
     async insert(agent, by) {
       const row = { id: crypto.randomUUID(), createdAt: new Date(), version: Date.now(), ...agent };
@@ -77,6 +86,43 @@ export function createAgentStore(database: Database): AgentStore {
       );
       if (rows[0] === undefined) throw new NotFound("Agent");
       return AgentRow.parse(rows[0]);
+    },
+
+    async mergeConfiguration(apId, patch, by) {
+      for (let attempt = 0; attempt < MAX_MERGES; attempt++) {
+        const row = await find(apId);
+        if (row === undefined) throw new NotFound("Agent");
+        const before = JSON.stringify(row.configuration);
+        const after = { ...row.configuration, ...patch };
+        if (JSON.stringify(after) === before) return;
+        // Only if it is still what was read: of two that merge at once, one sees the other's keys and tries again.
+        const unchanged = sql`${agents.configuration} = ${before}`;
+        const [rows] = await reach(
+          database.batch([
+            database
+              .update(agents)
+              .set({ configuration: after })
+              .where(and(eq(agents.apId, apId), unchanged))
+              .returning({ id: agents.id }),
+            auditIfChanged(database, by, "configure", objectOf(apId)),
+          ]),
+        );
+        if (rows[0] !== undefined) return;
+      }
+      throw new Conflict("The agent's configuration keeps changing");
+    },
+
+    async list({ limit, offset }, only) {
+      const rows = await reach(
+        database
+          .select()
+          .from(agents)
+          .where(only === undefined ? undefined : inArray(agents.apId, [...only]))
+          .orderBy(asc(agents.apId))
+          .limit(limit ?? -1)
+          .offset(offset),
+      );
+      return z.array(AgentRow).parse(rows);
     },
 
     async delete(apId, by) {

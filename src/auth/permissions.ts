@@ -87,6 +87,14 @@ const matrix = {
   "agents.change_password": { any: { admin: "agents:manage" }, own: { agent: "whole" } },
   "agents.delete": { any: { admin: "agents:manage" } },
 
+  "agents.list": { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } },
+
+  "telemetry.report": { own: { agent: "telemetry:write" } },
+  "telemetry.read": {
+    any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" },
+    own: { agent: "telemetry:read" },
+  },
+
   "apps.create": { any: { admin: "apps:manage" } },
   "apps.read": { any: { admin: "apps:manage" }, own: { app: "whole" } },
   "apps.update": { any: { admin: "apps:manage" } },

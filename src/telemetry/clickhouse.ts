@@ -1,4 +1,6 @@
-import { type ClickHouseClient, createClient } from "@clickhouse/client-web";
+import { type ClickHouseClient, ClickHouseError, createClient } from "@clickhouse/client-web";
+import { withDeadline } from "../deadline.ts";
+import { Unavailable } from "../errors.ts";
 
 export interface ClickHouseOptions {
   url: string;
@@ -7,19 +9,48 @@ export interface ClickHouseOptions {
   database: string;
 }
 
-export interface Telemetry {
+/** After so long without an answer the server is asked whether it is there at all; one that is may take its time. */
+const DOUBT_MS = 1_400;
+const PING_MS = 400;
+const PATIENCE_MS = 30_000;
+
+export interface ClickHouse {
+  /** Runs work against the server; `Unavailable` where that is away or refuses to take more on. */
+  reach<T>(work: (client: ClickHouseClient, signal: AbortSignal) => Promise<T>): Promise<T>;
   ping(): Promise<void>;
 }
 
-/** Below the two seconds within which a caller learns that a store is away. */
-const TIMEOUT_MS = 1_500;
+export function createClickHouse(options: ClickHouseOptions): ClickHouse {
+  const client = createClient({ ...options, request_timeout: PATIENCE_MS });
 
-export function createTelemetry(options: ClickHouseOptions): Telemetry {
-  const client: ClickHouseClient = createClient({ ...options, request_timeout: TIMEOUT_MS });
-  return {
-    async ping() {
-      const result = await client.ping();
-      if (!result.success) throw result.error;
-    },
+  const ping = async (): Promise<void> => {
+    const result = await client.ping();
+    if (!result.success) throw result.error;
   };
+
+  const reach: ClickHouse["reach"] = async (work) => {
+    const away = new AbortController();
+    const gone = Promise.withResolvers<never>();
+    const doubt = setTimeout(() => {
+      withDeadline(PING_MS, ping).catch((error: unknown) => {
+        away.abort();
+        gone.reject(error);
+      });
+    }, DOUBT_MS);
+    try {
+      return await Promise.race([work(client, away.signal), gone.promise]);
+    } catch (error) {
+      throw isBug(error) ? error : new Unavailable("telemetry store", error);
+    } finally {
+      clearTimeout(doubt);
+    }
+  };
+
+  return { reach, ping };
 }
+
+/** Codes with which the server says that it has too much to do: memory, queries, parts, time. */
+const OVERLOAD_CODES = new Set(["159", "160", "202", "241", "252"]);
+
+/** The server answered, and not that it is overloaded: the question was wrong. */
+const isBug = (error: unknown): boolean => error instanceof ClickHouseError && !OVERLOAD_CODES.has(error.code);

@@ -177,6 +177,46 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     expect(await (await call("/docs")).text()).toContain("API reference");
   });
 
+  it("keeps every sample that it said it stored, although ClickHouse is killed meanwhile", async () => {
+    const { access_token: admin } = (await (await logIn(ADMIN)).json()) as { access_token: string };
+    const apId = `${form}-reporter`;
+    const password = `${SECRET_MARK} of a reporter`;
+    const post = (path: string, token: string, body: object) =>
+      call(path, {
+        method: "POST",
+        headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    await post("/api/v1/agents/", admin, { ap_id: apId, password, configuration: {} });
+    const login = await call("/api/v1/token/?login_type=agent", {
+      method: "POST",
+      body: new URLSearchParams({ username: apId, password }),
+    });
+    const { access_token: token } = (await login.json()) as { access_token: string };
+
+    const startMs = Date.now() - 60_000;
+    const answered = new Map<number, number>();
+    const send = async (i: number) => {
+      const sample = { ts: startMs + i, payload: { i } };
+      answered.set(i, (await post("/api/v1/agent_update/update", token, sample)).status);
+    };
+    for (let i = 0; i < 10; i++) await send(i);
+    process.kill(product.pidOf("clickhouse"), "SIGKILL");
+    for (let i = 10; i < 20; i++) await send(i);
+    await untilReadyzAnswers(200);
+    for (let i = 20; i < 25; i++) await send(i);
+    const stored = [...answered].filter(([, status]) => status === 200).map(([i]) => i);
+    expect([...new Set(answered.values())].toSorted()).toEqual([200, 503]);
+
+    const response = await call(`/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=i`, {
+      headers: { Authorization: `Bearer ${admin}` },
+    });
+    const { series } = (await response.json()) as { series: { points: { value: number }[] }[] };
+    const values = series[0]?.points.map(({ value }) => value) ?? [];
+    expect(values).toEqual(expect.arrayContaining(stored));
+    expect(new Set(values).size).toBe(values.length);
+  });
+
   it.each(["mqtt", "ws"])("has a broker over %s that lets agents and services in by their tokens", async (protocol) => {
     const { access_token: admin } = (await (await logIn(ADMIN)).json()) as { access_token: string };
     const password = `${SECRET_MARK} of a device`;

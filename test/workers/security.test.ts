@@ -45,8 +45,9 @@ type Reach = "any" | "own" | "listed" | "yes";
 
 interface Row {
   route: string;
-  /** The kind of account that the path names. */
+  /** The kind of account that the path names, or the end of the query. */
   object?: ObjectKind;
+  query?: string;
   body?: () => object;
   who: Partial<Record<Caller, Reach>>;
 }
@@ -93,6 +94,14 @@ const TABLE: Row[] = [
   },
   { route: "DELETE /api/v1/third_party_apps/:app_name", object: "app", who: { admin: "any" } },
   { route: "GET /api/v1/audit/", who: { admin: "yes" } },
+  { route: "POST /api/v1/agent_update/update", body: () => ({ payload: { x: 1 } }), who: { agent: "yes" } },
+  {
+    route: "GET /api/v1/metrics/agent_details",
+    who: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
+  },
+  { route: "GET /api/v1/metrics/agent_data", query: "agent=", object: "agent", who: anyReader },
+  { route: "GET /api/v1/metrics/agent_multi_metric_data", query: "metrics=x&agent=", object: "agent", who: anyReader },
+  { route: "GET /api/v1/metrics/agent_metrics", query: "agent=", object: "agent", who: anyReader },
 ];
 
 const CALLERS: Caller[] = ["admin", "user", "agent", "app", "app without permissions", "app of one agent"];
@@ -136,9 +145,11 @@ async function account(caller: Caller): Promise<Account> {
 const someone = async (kind: ObjectKind): Promise<string> => (await account(kind)).name;
 const nobody = (kind: ObjectKind): string => (kind === "user" ? uniqueEmail() : uniqueName());
 
-const call = async ({ route, body }: Row, token: string, object = ""): Promise<number> => {
+const call = async ({ route, query, body }: Row, token: string, object = ""): Promise<number> => {
   const [method = "", path = ""] = route.split(" ");
-  return (await send(method, path.replace(/:\w+/, encodeURIComponent(object)), body?.(), token)).status;
+  const name = encodeURIComponent(object);
+  const target = query === undefined ? path.replace(/:\w+/, name) : `${path}?${query}${name}`;
+  return (await send(method, target, body?.(), token)).status;
 };
 
 describe("the table", () => {

@@ -128,5 +128,5 @@ export async function newApp(permissions: object = {}): Promise<{ appName: strin
 }
 
 /** Another Worker's app, with some settings changed and, where given, other bindings. */
-export const appWith = (changes: Record<string, string>, bindings: Bindings = {}) =>
-  createApp(createServices(parseEnv({ ...env, ...changes }), bindings));
+export const appWith = (changes: Record<string, string>, bindings: Partial<Bindings> = {}) =>
+  createApp(createServices(parseEnv({ ...env, ...changes }), { AGENT_SHARD: env.AGENT_SHARD, ...bindings }));

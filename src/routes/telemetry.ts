@@ -1,0 +1,83 @@
+import { Hono } from "hono";
+import * as z from "zod";
+import type { AppEnv } from "../http/context.ts";
+import type { Operation } from "../http/operation.ts";
+import { body, query } from "../http/validation.ts";
+import {
+  AgentData,
+  AgentDataQuery,
+  AgentDetails,
+  AgentDetailsQuery,
+  AgentMetrics,
+  MetricsQuery,
+  MultiMetricData,
+  MultiMetricQuery,
+} from "../schemas/metrics.ts";
+import { AgentReport, ReportAnswer } from "../schemas/telemetry.ts";
+import type { Services } from "../services.ts";
+
+const METRICS = "/api/v1/metrics";
+const TAG = "Metrics";
+const UNKNOWN = { 404: "There is no such agent" };
+
+export function telemetryRoutes(operation: Operation, { report, metrics }: Pick<Services, "report" | "metrics">) {
+  return new Hono<AppEnv>()
+    .post(
+      "/api/v1/agent_update/update",
+      operation({
+        action: "telemetry.report",
+        tag: "Agent operations",
+        summary: "Onboard, and post telemetry",
+        description:
+          "By an agent, about itself. Nested values are flattened with `.`; numbers and booleans become metrics, texts are kept as texts; " +
+          "everything else is named in the answer. With status 200 what was accepted is stored for good.",
+        answer: ReportAnswer,
+        otherAnswers: { 409: "The configuration keeps changing" },
+      }),
+      body(AgentReport),
+      async (c) => c.json(await report(c.get("actor"), c.req.valid("json"))),
+    )
+    .get(
+      `${METRICS}/agent_details`,
+      operation({ action: "agents.list", tag: TAG, summary: "All agents", answer: z.array(AgentDetails) }),
+      query(AgentDetailsQuery),
+      async (c) => c.json(await metrics.agentDetails(c.get("actor"), c.req.valid("query"))),
+    )
+    .get(
+      `${METRICS}/agent_data`,
+      operation({
+        action: "telemetry.read",
+        tag: TAG,
+        summary: "All of an agent's telemetry",
+        answer: AgentData,
+        otherAnswers: UNKNOWN,
+      }),
+      query(AgentDataQuery),
+      async (c) => c.json(await metrics.agentData(c.get("actor"), c.req.valid("query"))),
+    )
+    .get(
+      `${METRICS}/agent_multi_metric_data`,
+      operation({
+        action: "telemetry.read",
+        tag: TAG,
+        summary: "Some metrics of an agent",
+        description: "For charts that ask about once a second; with `since` they get only what is new.",
+        answer: MultiMetricData,
+        otherAnswers: UNKNOWN,
+      }),
+      query(MultiMetricQuery),
+      async (c) => c.json(await metrics.multiMetricData(c.get("actor"), c.req.valid("query"))),
+    )
+    .get(
+      `${METRICS}/agent_metrics`,
+      operation({
+        action: "telemetry.read",
+        tag: TAG,
+        summary: "Which metrics an agent has",
+        answer: AgentMetrics,
+        otherAnswers: UNKNOWN,
+      }),
+      query(MetricsQuery),
+      async (c) => c.json(await metrics.agentMetrics(c.get("actor"), c.req.valid("query"))),
+    );
+}

@@ -1,0 +1,84 @@
+import type { AgentStore } from "../accounts/agent-store.ts";
+import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
+import { NotFound } from "../errors.ts";
+import type { AgentData, AgentDetails, AgentMetrics, MultiMetricData } from "../schemas/metrics.ts";
+import type { Page } from "../schemas/primitives.ts";
+import { TtlCache } from "../ttl-cache.ts";
+import { labelOf } from "./labels.ts";
+import type { Series, TelemetryStore } from "./store.ts";
+
+/** What charts ask for. */
+export interface Metrics {
+  agentDetails(actor: Actor, page: Page): Promise<AgentDetails[]>;
+  agentData(actor: Actor, query: WindowQuery): Promise<AgentData>;
+  multiMetricData(actor: Actor, query: WindowQuery & { metrics: string[] }): Promise<MultiMetricData>;
+  agentMetrics(actor: Actor, query: WindowQuery): Promise<AgentMetrics>;
+}
+
+export interface WindowQuery {
+  agent: string;
+  /** In milliseconds. */
+  window: number;
+  /** Only what is newer, in milliseconds of the epoch. */
+  since?: number | undefined;
+}
+
+/** Agents do not come and go by the second; a chart that asks every second need not look its agent up each time. */
+const KNOWN_MS = 5_000;
+const MAX_KNOWN = 10_000;
+/** Samples may lie a little ahead, where clocks differ. */
+const AHEAD_MS = 5 * 60_000;
+
+export function createMetrics(agents: AgentStore, store: TelemetryStore, now: () => number = Date.now): Metrics {
+  const known = new TtlCache<true>({ maxEntries: MAX_KNOWN, now });
+  const expectAgent = async (actor: Actor, apId: string): Promise<void> => {
+    allowOnAgent(actor, "telemetry.read", apId);
+    if (known.get(apId)) return;
+    if ((await agents.find(apId)) === undefined) throw new NotFound("Agent");
+    known.set(apId, true, now() + KNOWN_MS);
+  };
+  const span = ({ window, since }: WindowQuery) => {
+    const nowMs = now();
+    const fromMs = nowMs - window;
+    return { fromMs: since === undefined ? fromMs : Math.max(fromMs, since + 1), toMs: nowMs + AHEAD_MS };
+  };
+
+  return {
+    async agentDetails(actor, page) {
+      allow(actor, "agents.list");
+      const rows = await agents.list(page, actor.apIds);
+      return rows.map(({ id, apId, configuration, onboard }) => ({ id, ap_id: apId, configuration, onboard }));
+    },
+
+    async agentData(actor, query) {
+      await expectAgent(actor, query.agent);
+      const range = { apId: query.agent, ...span(query) };
+      const [numbers, texts] = await Promise.all([store.series(range), store.texts(range)]);
+      const series = [...numbers.map(toWire), ...texts.map(toWire)];
+      return { key: `agent/${query.agent}/data`, ...header(query), series };
+    },
+
+    async multiMetricData(actor, query) {
+      await expectAgent(actor, query.agent);
+      const found = await store.series({ apId: query.agent, metrics: query.metrics, ...span(query) });
+      const byName = new Map(found.map((series) => [series.metric, series]));
+      // In the order in which they were asked for, and one for each.
+      const series = query.metrics.map((metric) => toWire(byName.get(metric) ?? { metric, points: [] }));
+      return { ...header(query), series };
+    },
+
+    async agentMetrics(actor, query) {
+      await expectAgent(actor, query.agent);
+      const names = await store.metrics(query.agent, now() - query.window);
+      return { ...header(query), metrics: names.map((name) => ({ name, label: labelOf(name) })) };
+    },
+  };
+}
+
+const header = ({ agent, window }: WindowQuery) => ({ agent_id: agent, window_minutes: Math.ceil(window / 60_000) });
+
+const toWire = <V>({ metric, bucketMs, points }: Series<V>) => ({
+  metric,
+  ...(bucketMs !== undefined && { bucket_ms: bucketMs }),
+  points: points.map(({ tsMs, value }) => ({ ts: new Date(tsMs).toISOString(), value })),
+});

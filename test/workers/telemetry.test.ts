@@ -1,0 +1,298 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { adminToken, newAgent, newApp, send, signedUp, uniqueName } from "./support.ts";
+
+interface Point {
+  ts: string;
+  value: number | string;
+}
+interface Series {
+  metric: string;
+  bucket_ms?: number;
+  points: Point[];
+}
+
+const post = (body: unknown, token: string) => send("POST", "/api/v1/agent_update/update", body, token);
+const get = async (path: string, token: string) => await send("GET", `/api/v1/metrics/${path}`, undefined, token);
+const data = async (apId: string, token: string, query = "") => {
+  const response = await get(`agent_data?agent=${apId}${query}`, token);
+  expect(response.status).toBe(200);
+  return (await response.json()) as { key: string; agent_id: string; window_minutes: number; series: Series[] };
+};
+const multi = async (apId: string, token: string, metrics: string, query = "") => {
+  const response = await get(`agent_multi_metric_data?agent=${apId}&metrics=${metrics}${query}`, token);
+  expect(response.status).toBe(200);
+  return (await response.json()) as { agent_id: string; window_minutes: number; series: Series[] };
+};
+const values = (series: Series[]) =>
+  Object.fromEntries(series.map(({ metric, points }) => [metric, points.map(({ value }) => value)]));
+const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
+
+describe("what an agent reports", () => {
+  it("is there at the next request, in every form", async () => {
+    const { apId, token } = await newAgent();
+    const forms = [
+      { payload: { a: 1 }, ts: secondsAgo(50) },
+      { a: 2, ts: Math.floor(Date.now() / 1000) - 40 },
+      { ap_id: apId, a: 3, ts: Date.now() - 30_000 },
+      {
+        samples: [
+          { ts: secondsAgo(20), payload: { a: 4 } },
+          { ts: secondsAgo(10), payload: { a: 5 } },
+        ],
+      },
+      { a: 6 },
+    ];
+    for (const form of forms) {
+      const answer = await (await post(form, token)).json();
+      expect(answer).toMatchObject({ status: "success", accepted: "samples" in form ? 2 : 1, rejected: [] });
+    }
+    expect(values((await multi(apId, token, "a")).series)).toEqual({ a: [1, 2, 3, 4, 5, 6] });
+  });
+
+  it("is flattened; numbers and booleans are metrics, texts are texts, the rest is refused by name", async () => {
+    const { apId, token } = await newAgent();
+    const payload = '{"cpu":{"load":0.5,"ok":true},"name":"x","list":[1],"none":null,"huge":1e999,"cpu.load":2}';
+    const answer = await (await post(`{"payload":${payload}}`, token)).json();
+    expect(answer).toEqual({
+      status: "success",
+      detail: "3 values stored",
+      accepted: 3,
+      rejected: [
+        { field: "list", reason: "is an array" },
+        { field: "none", reason: "is null" },
+        { field: "huge", reason: "is not a finite number" },
+        { field: "cpu.load", reason: "is given twice" },
+      ],
+    });
+    const { key, agent_id, window_minutes, series } = await data(apId, token);
+    expect({ key, agent_id, window_minutes }).toEqual({ key: `agent/${apId}/data`, agent_id: apId, window_minutes: 5 });
+    expect(values(series)).toEqual({ "cpu.load": [0.5], "cpu.ok": [1], name: ["x"] });
+    expect(values((await multi(apId, token, "name,cpu.ok")).series)).toEqual({ name: [], "cpu.ok": [1] });
+  });
+
+  it("sent twice is there once", async () => {
+    const { apId, token } = await newAgent();
+    const sample = { ts: secondsAgo(5), payload: { a: 1, b: "x" } };
+    for (let i = 0; i < 3; i++) await post(sample, token);
+    expect(values((await data(apId, token)).series)).toEqual({ a: [1], b: ["x"] });
+  });
+
+  it("from many agents at once is there for each", async () => {
+    const agents = await Promise.all(Array.from({ length: 20 }, () => newAgent()));
+    const answers = await Promise.all(agents.map(({ token }, i) => post({ x: i }, token)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    for (const [i, { apId, token }] of agents.entries()) {
+      expect(values((await multi(apId, token, "x")).series)).toEqual({ x: [i] });
+    }
+  });
+
+  it("puts its configuration and place into its record, key by key", async () => {
+    const { apId, token } = await newAgent({ vendor: "x", limits: { a: 1 } });
+    await post({ configuration: { limits: { b: 2 } }, geolocation: { lat: "51.4", lon: -2.5 } }, token);
+    const agent = (await (await send("GET", `/api/v1/agents/${apId}`, undefined, token)).json()) as {
+      configuration: unknown;
+    };
+    expect(agent.configuration).toEqual({
+      vendor: "x",
+      limits: { b: 2 },
+      geolocation: { latitude: 51.4, longitude: -2.5 },
+    });
+    const merges = Array.from({ length: 5 }, (_, i) => post({ configuration: { [`k${i}`]: i } }, token));
+    expect((await Promise.all(merges)).every(({ status }) => status === 200)).toBe(true);
+    const merged = (await (await send("GET", `/api/v1/agents/${apId}`, undefined, token)).json()) as {
+      configuration: object;
+    };
+    expect(merged.configuration).toMatchObject({ k0: 0, k1: 1, k2: 2, k3: 3, k4: 4 });
+  });
+
+  it("is refused whole where a sample lies in the future, or is another's", async () => {
+    const { apId, token } = await newAgent();
+    const ahead = secondsAgo(-301);
+    const response = await post(
+      {
+        payload: { a: 1 },
+        samples: [
+          { ts: secondsAgo(1), payload: { a: 2 } },
+          { ts: ahead, payload: { a: 3 } },
+        ],
+      },
+      token,
+    );
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({
+      detail: [{ loc: ["body", "samples", 1, "ts"], type: "value_error" }],
+    });
+    expect(await (await post({ payload: { a: 1 }, ts: ahead }, token)).json()).toMatchObject({
+      detail: [{ loc: ["body", "ts"] }],
+    });
+    expect((await post({ ap_id: uniqueName(), a: 1 }, token)).status).toBe(403);
+    expect((await data(apId, token)).series).toEqual([]);
+  });
+
+  it.each([
+    [{ payload: 1 }, ["payload"], "dict_type"],
+    [{ ts: "yesterday", payload: {} }, ["ts"], "datetime_from_date_parsing"],
+    [{ samples: [{ payload: {} }] }, ["samples", 0, "ts"], "missing"],
+    [{ samples: Array.from({ length: 1001 }, () => ({ ts: 1, payload: {} })) }, ["samples"], "too_long"],
+    [{ geolocation: { lat: 91, lon: 0 } }, ["geolocation", "latitude"], "less_than_equal"],
+  ])("is 422 where it makes no sense: %#", async (body, where, type) => {
+    const { token } = await newAgent();
+    const response = await post(body, token);
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({ detail: [{ loc: ["body", ...where], type }] });
+  });
+
+  it("goes in and comes out the same: any names, any numbers, any texts, any times", async () => {
+    const name = fc
+      .string({ unit: "binary", minLength: 1, maxLength: 40 })
+      .filter((text) => text.isWellFormed() && !text.includes("__proto__"));
+    const number = fc.double({ noNaN: true, noDefaultInfinity: true });
+    const field = fc.oneof(
+      number,
+      fc.integer(),
+      fc.boolean(),
+      fc.string({ maxLength: 40 }).filter((text) => text.isWellFormed()),
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(
+          fc.record({
+            ageMs: fc.integer({ min: 1, max: 200_000 }),
+            payload: fc.dictionary(name, field, { minKeys: 1, maxKeys: 6 }),
+          }),
+          { selector: ({ ageMs }) => ageMs, minLength: 1, maxLength: 8 },
+        ),
+        async (drawn) => {
+          const { apId, token } = await newAgent();
+          const nowMs = Date.now();
+          const samples = drawn.map(({ ageMs, payload }) => ({ ts: new Date(nowMs - ageMs).toISOString(), payload }));
+          expect(await (await post({ samples }, token)).json()).toMatchObject({ rejected: [] });
+          const stored = (await data(apId, token)).series.flatMap(({ metric, points }) =>
+            points.map(({ ts, value }) => `${ts} ${JSON.stringify(metric)} ${JSON.stringify(value)}`),
+          );
+          const sent = samples.flatMap(({ ts, payload }) =>
+            Object.entries(payload).map(
+              ([metric, value]) =>
+                `${ts} ${JSON.stringify(metric)} ${JSON.stringify(typeof value === "boolean" ? Number(value) : value)}`,
+            ),
+          );
+          expect(stored.toSorted()).toEqual(sent.toSorted());
+        },
+      ),
+      { numRuns: 12 },
+    );
+  }, 60_000);
+
+  it("may have ten thousand fields with names of any kind", async () => {
+    const { apId, token } = await newAgent();
+    const odd = [
+      "a'b",
+      'a"b',
+      "a\\b",
+      "'; DROP TABLE points_v1; --",
+      "{x:String}",
+      "ü",
+      "密",
+      "🔑",
+      "constructor",
+      "a\nb",
+    ];
+    const payload = Object.fromEntries(
+      [...odd, ...Array.from({ length: 9_990 }, (_, i) => `f${i}`)].map((name, i) => [name, i]),
+    );
+    expect(await (await post({ payload }, token)).json()).toMatchObject({ accepted: 10_000, rejected: [] });
+    expect(values((await multi(apId, token, odd.map(encodeURIComponent).join("&metrics="))).series)).toEqual(
+      Object.fromEntries(odd.map((name, i) => [name, [i]])),
+    );
+  });
+});
+
+describe("metrics", () => {
+  it.each([
+    ["", 5],
+    ["&window=1", 1],
+    ["&window=30s", 1],
+    ["&window=90s", 2],
+    ["&window=1h", 60],
+    ["&window=2d", 2880],
+    ["&window=1w", 10_080],
+    ["&window=31d", 44_640],
+  ])("look back over a window: %j is %i minutes", async (query, minutes) => {
+    const { apId, token } = await newAgent();
+    expect((await multi(apId, token, "a", query)).window_minutes).toBe(minutes);
+  });
+
+  it.each(["0", "32d", "-1", "1y", "x", "1.5", "99999999999999999999"])("have no window of %j", async (window) => {
+    const { apId, token } = await newAgent();
+    const response = await get(`agent_metrics?agent=${apId}&window=${window}`, token);
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({ detail: [{ loc: ["query", "window"], type: "value_error" }] });
+  });
+
+  it("leave out what is older than the window, or not newer than `since`", async () => {
+    const { apId, token } = await newAgent();
+    const [old, middle, fresh] = [secondsAgo(400), secondsAgo(100), secondsAgo(10)];
+    await post({ samples: [old, middle, fresh].map((ts, a) => ({ ts, payload: { a } })) }, token);
+    expect(values((await multi(apId, token, "a")).series)).toEqual({ a: [1, 2] });
+    expect(values((await multi(apId, token, "a", "&window=10")).series)).toEqual({ a: [0, 1, 2] });
+    expect(values((await multi(apId, token, "a", `&since=${middle}`)).series)).toEqual({ a: [2] });
+  });
+
+  it("come in the order asked for, repeated or with commas, also those that have no points", async () => {
+    const { apId, token } = await newAgent();
+    await post({ a: 1, b: 2 }, token);
+    expect(values((await multi(apId, token, "b,none&metrics=a,b")).series)).toEqual({ b: [2], none: [], a: [1] });
+    const many = Array.from({ length: 51 }, (_, i) => `m${i}`).join(",");
+    expect((await get(`agent_multi_metric_data?agent=${apId}&metrics=${many}`, token)).status).toBe(422);
+    expect((await get(`agent_multi_metric_data?agent=${apId}`, token)).status).toBe(422);
+  });
+
+  it("are averaged over equal spans where there are more than 2,000 points, and say so", async () => {
+    const { apId, token } = await newAgent();
+    const nowMs = Date.now();
+    for (let part = 0; part < 3; part++) {
+      const samples = Array.from({ length: 1_000 }, (_, i) => ({
+        ts: nowMs - (part * 1_000 + i) * 1_000,
+        payload: { many: 7, ...(i < 10 && { few: i }) },
+      }));
+      expect((await post({ samples }, token)).status).toBe(200);
+    }
+    const [many, few] = (await multi(apId, token, "many,few", "&window=1h")).series;
+    expect(many?.bucket_ms).toBeGreaterThan(0);
+    expect(many?.points.length).toBeLessThanOrEqual(2_000);
+    expect(new Set(many?.points.map(({ value }) => value))).toEqual(new Set([7]));
+    expect(few?.bucket_ms).toBeUndefined();
+    expect(few?.points).toHaveLength(30);
+    const times = many?.points.map(({ ts }) => ts) ?? [];
+    expect(times).toEqual(times.toSorted());
+  });
+
+  it("are listed with readable names", async () => {
+    const { apId, token } = await newAgent();
+    await post({ "DRB.UEThpDl": 1, rx_rate_mbps: 2, someThing: 3, text: "x" }, token);
+    const response = await get(`agent_metrics?agent=${apId}`, token);
+    expect(await response.json()).toEqual({
+      agent_id: apId,
+      window_minutes: 5,
+      metrics: [
+        { name: "DRB.UEThpDl", label: "Throughput per user, downlink (kbit/s)" },
+        { name: "rx_rate_mbps", label: "Rx rate (Mbit/s)" },
+        { name: "someThing", label: "Some Thing" },
+      ],
+    });
+  });
+
+  it("of an agent that does not exist are 404", async () => {
+    const { token } = await signedUp();
+    expect((await get(`agent_data?agent=${uniqueName()}`, token)).status).toBe(404);
+  });
+
+  it("come with the agents themselves, of which an app sees its own only", async () => {
+    const { apId } = await newAgent({ a: 1 });
+    const record = { id: expect.any(String), ap_id: apId, configuration: { a: 1 }, onboard: true };
+    expect(await (await get("agent_details", await adminToken())).json()).toContainEqual(record);
+    const { token } = await newApp({ ap_ids: [apId] });
+    expect(await (await get("agent_details", token)).json()).toEqual([record]);
+  });
+});
