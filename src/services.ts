@@ -21,7 +21,7 @@ import { createMailer } from "./mail/mailer.ts";
 import type { AgentShard } from "./telemetry/agent-shard.ts";
 import { createClickHouse } from "./telemetry/clickhouse.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
-import { createReport, type Report } from "./telemetry/reports.ts";
+import { createReports, type Reports } from "./telemetry/reports.ts";
 import { createShards } from "./telemetry/shards.ts";
 import { createTelemetryStore } from "./telemetry/store.ts";
 
@@ -38,7 +38,7 @@ export interface Services {
   login: Login;
   metrics: Metrics;
   recovery: Recovery;
-  report: Report;
+  reports: Reports;
   tokens: Tokens;
   users: Users;
 }
@@ -97,7 +97,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       publicUrl: config.PUBLIC_URL,
     }),
     metrics: createMetrics(agents, createTelemetryStore(clickhouse)),
-    report: createReport(agents, createShards(bindings.AGENT_SHARD, config.AGENT_SHARDS)),
+    reports: createReports(agents, createShards(bindings.AGENT_SHARD, config.AGENT_SHARDS)),
     tokens,
     users: createUsers(users, passwords),
   };

@@ -90,6 +90,7 @@ const matrix = {
   "agents.list": { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } },
 
   "telemetry.report": { own: { agent: "telemetry:write" } },
+  "telemetry.deliver": { any: { app: "broker:use" } },
   "telemetry.read": {
     any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" },
     own: { agent: "telemetry:read" },

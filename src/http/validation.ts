@@ -2,9 +2,9 @@ import { zValidator } from "@hono/zod-validator";
 import type { MiddlewareHandler } from "hono";
 import type * as z from "zod";
 import { Invalid } from "../errors.ts";
+import { MISSING, parse, toValidationItems } from "../schemas/faults.ts";
 import type { AppEnv } from "./context.ts";
 import { describeInput } from "./described.ts";
-import { MISSING, parse, toValidationItems } from "./faults.ts";
 import { parseJson } from "./json.ts";
 
 /** Input against its schema. Each of these is a middleware that also carries its schema to the OpenAPI document. */

@@ -1,9 +1,11 @@
 import { Hono } from "hono";
+import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
-import { body, path } from "../http/validation.ts";
+import { body, path, query } from "../http/validation.ts";
 import { Agent, AgentCreate, AgentPath, AgentUpdate } from "../schemas/agent.ts";
-import { Done, done } from "../schemas/primitives.ts";
+import { AgentState } from "../schemas/metrics.ts";
+import { Done, done, Page } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
 
 const BASE = "/api/v1/agents";
@@ -11,8 +13,19 @@ const TAG = "Agents";
 const TAKEN = { 409: "The ap_id is taken" };
 const UNKNOWN = { 404: "There is no such agent" };
 
-export function agentsRoutes(operation: Operation, { agents }: Pick<Services, "agents">) {
+export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Services, "agents" | "metrics">) {
   return new Hono<AppEnv>()
+    .get(
+      `${BASE}/`,
+      operation({
+        action: "agents.list",
+        tag: TAG,
+        summary: "All agents and their state",
+        answer: z.array(AgentState),
+      }),
+      query(Page),
+      async (c) => c.json(await metrics.agentStates(c.get("actor"), c.req.valid("query"))),
+    )
     .post(
       `${BASE}/public`,
       operation({

@@ -13,14 +13,14 @@ import {
   MultiMetricData,
   MultiMetricQuery,
 } from "../schemas/metrics.ts";
-import { AgentReport, ReportAnswer } from "../schemas/telemetry.ts";
+import { AgentReport, Delivered, Delivery, ReportAnswer } from "../schemas/telemetry.ts";
 import type { Services } from "../services.ts";
 
 const METRICS = "/api/v1/metrics";
 const TAG = "Metrics";
 const UNKNOWN = { 404: "There is no such agent" };
 
-export function telemetryRoutes(operation: Operation, { report, metrics }: Pick<Services, "report" | "metrics">) {
+export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick<Services, "reports" | "metrics">) {
   return new Hono<AppEnv>()
     .post(
       "/api/v1/agent_update/update",
@@ -35,7 +35,20 @@ export function telemetryRoutes(operation: Operation, { report, metrics }: Pick<
         otherAnswers: { 409: "The configuration keeps changing" },
       }),
       body(AgentReport),
-      async (c) => c.json(await report(c.get("actor"), c.req.valid("json"))),
+      async (c) => c.json(await reports.report(c.get("actor"), c.req.valid("json"))),
+    )
+    .post(
+      "/api/v1/bridge/data",
+      operation({
+        action: "telemetry.deliver",
+        tag: "Bridge",
+        summary: "Bring what agents said to the broker",
+        description:
+          "For services with the permission `broker`. Each message is what the agent would have posted itself.",
+        answer: Delivered,
+      }),
+      body(Delivery),
+      async (c) => c.json(await reports.deliver(c.get("actor"), c.req.valid("json"))),
     )
     .get(
       `${METRICS}/agent_details`,

@@ -52,6 +52,14 @@ export const AgentDetails = z
   .meta({ id: "AgentDetails" });
 export type AgentDetails = z.output<typeof AgentDetails>;
 
+export const AgentState = AgentDetails.extend({
+  online: z
+    .boolean()
+    .describe("It was heard of within three of its intervals (`configuration.interval` in seconds, default 10)."),
+  last_seen: z.iso.datetime().nullable(),
+}).meta({ id: "AgentState" });
+export type AgentState = z.output<typeof AgentState>;
+
 export const AgentData = z
   .object({
     key: z.string().describe("`agent/<ap_id>/data`"),

@@ -2,7 +2,7 @@ import * as z from "zod";
 
 /** Small shapes that the wire's records are made of. */
 
-/** How a schema names a fault that zod has no word for; `http/faults.ts` passes type and text on as they are. */
+/** How a schema names a fault that zod has no word for; `faults.ts` passes type and text on as they are. */
 export function fault(type: string, msg: string) {
   return { code: "custom" as const, message: msg, params: { type } };
 }

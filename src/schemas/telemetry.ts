@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { Configuration, Geolocation } from "./configuration.ts";
-import { fault } from "./primitives.ts";
+import { fault, Identifier } from "./primitives.ts";
 
 /** A time: RFC 3339 (without an offset: UTC), or the epoch in seconds or, from 1e11 on, in milliseconds. As milliseconds. */
 export const Timestamp = z
@@ -64,3 +64,34 @@ export const ReportAnswer = z
   })
   .meta({ id: "ReportAnswer" });
 export type ReportAnswer = z.output<typeof ReportAnswer>;
+
+/** Messages that a bridge takes in one call. */
+export const MAX_DELIVERY = 1_000;
+
+export const Delivery = z
+  .object({
+    messages: z
+      .array(
+        z.object({
+          ap_id: Identifier,
+          received_at: Timestamp.describe("The time of a sample that does not say its own."),
+          report: z.unknown().describe("What the agent said: an `AgentReport`."),
+        }),
+      )
+      .min(1)
+      .max(MAX_DELIVERY),
+  })
+  .meta({ id: "Delivery" });
+export type Delivery = z.output<typeof Delivery>;
+
+const Rejections = z.array(z.object({ field: z.string(), reason: z.string() }));
+
+export const Delivered = z
+  .object({
+    status: z.literal("success"),
+    results: z
+      .array(z.union([z.object({ accepted: z.int(), rejected: Rejections }), z.object({ error: z.string() })]))
+      .describe("One for each message, in their order."),
+  })
+  .meta({ id: "Delivered" });
+export type Delivered = z.output<typeof Delivered>;

@@ -1,7 +1,7 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
 import { NotFound } from "../errors.ts";
-import type { AgentData, AgentDetails, AgentMetrics, MultiMetricData } from "../schemas/metrics.ts";
+import type { AgentData, AgentDetails, AgentMetrics, AgentState, MultiMetricData } from "../schemas/metrics.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { TtlCache } from "../ttl-cache.ts";
 import { labelOf } from "./labels.ts";
@@ -10,6 +10,8 @@ import type { Series, TelemetryStore } from "./store.ts";
 /** What charts ask for. */
 export interface Metrics {
   agentDetails(actor: Actor, page: Page): Promise<AgentDetails[]>;
+  /** The agents, and which of them are there at this moment. */
+  agentStates(actor: Actor, page: Page): Promise<AgentState[]>;
   agentData(actor: Actor, query: WindowQuery): Promise<AgentData>;
   multiMetricData(actor: Actor, query: WindowQuery & { metrics: string[] }): Promise<MultiMetricData>;
   agentMetrics(actor: Actor, query: WindowQuery): Promise<AgentMetrics>;
@@ -50,6 +52,22 @@ export function createMetrics(agents: AgentStore, store: TelemetryStore, now: ()
       return rows.map(({ id, apId, configuration, onboard }) => ({ id, ap_id: apId, configuration, onboard }));
     },
 
+    async agentStates(actor, page) {
+      allow(actor, "agents.list");
+      const [rows, lastSeen] = await Promise.all([agents.list(page, actor.apIds), store.lastSeen(actor.apIds)]);
+      return rows.map(({ id, apId, configuration, onboard }) => {
+        const seenMs = lastSeen.get(apId);
+        return {
+          id,
+          ap_id: apId,
+          configuration,
+          onboard,
+          online: seenMs !== undefined && now() - seenMs < MISSED_REPORTS * intervalMs(configuration),
+          last_seen: seenMs === undefined ? null : new Date(seenMs).toISOString(),
+        };
+      });
+    },
+
     async agentData(actor, query) {
       await expectAgent(actor, query.agent);
       const range = { apId: query.agent, ...span(query) };
@@ -73,6 +91,15 @@ export function createMetrics(agents: AgentStore, store: TelemetryStore, now: ()
       return { ...header(query), metrics: names.map((name) => ({ name, label: labelOf(name) })) };
     },
   };
+}
+
+/** An agent that has missed so many of its reports is not there any more. */
+const MISSED_REPORTS = 3;
+const DEFAULT_INTERVAL_S = 10;
+
+/** How often the agent reports, as its configuration says. */
+function intervalMs({ interval }: Record<string, unknown>): number {
+  return (typeof interval === "number" && interval > 0 ? interval : DEFAULT_INTERVAL_S) * 1000;
 }
 
 const header = ({ agent, window }: WindowQuery) => ({ agent_id: agent, window_minutes: Math.ceil(window / 60_000) });

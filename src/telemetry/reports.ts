@@ -1,31 +1,38 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
-import { type Actor, allowOnAgent } from "../auth/permissions.ts";
-import { Invalid, NotAllowed } from "../errors.ts";
-import type { AgentReport, ReportAnswer } from "../schemas/telemetry.ts";
+import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
+import { DomainError, Invalid, NotAllowed, NotFound, Unavailable } from "../errors.ts";
+import { parse, toValidationItems } from "../schemas/faults.ts";
+import { AgentReport, type Delivered, type Delivery, type ReportAnswer } from "../schemas/telemetry.ts";
+import { TtlCache } from "../ttl-cache.ts";
 import { countValues, type Payload, type Rejection, type Sample, toSample } from "./samples.ts";
 import type { Shards } from "./shards.ts";
 
 /** What agents report: their configuration, their place, and their telemetry. */
-export type Report = (actor: Actor, report: AgentReport) => Promise<ReportAnswer>;
+export interface Reports {
+  /** By the agent itself. */
+  report(actor: Actor, report: AgentReport): Promise<ReportAnswer>;
+  /** By a service that brings what agents said to the broker. One bad message does not hold up the others. */
+  deliver(actor: Actor, delivery: Delivery): Promise<Delivered>;
+}
 
 /** Clocks differ; a sample from further ahead than this would stay the newest for too long. */
 const MAX_AHEAD_MS = 5 * 60_000;
+const KNOWN_MS = 5_000;
+const MAX_KNOWN = 10_000;
 
-interface Timed {
-  tsMs: number;
-  payload: Payload;
-  /** Where the time stood in the body. */
-  loc: (string | number)[];
-}
+export function createReports(agents: AgentStore, shards: Shards, now: () => number = Date.now): Reports {
+  const known = new TtlCache<true>({ maxEntries: MAX_KNOWN, now });
+  const expectAgent = async (apId: string): Promise<void> => {
+    if (known.get(apId)) return;
+    if ((await agents.find(apId)) === undefined) throw new NotFound("Agent");
+    known.set(apId, true, now() + KNOWN_MS);
+  };
 
-export function createReport(agents: AgentStore, shards: Shards, now: () => number = Date.now): Report {
-  return async (actor, report) => {
-    const apId = actor.name;
-    allowOnAgent(actor, "telemetry.report", apId);
+  /** Does what the report says but for storing its samples, which it returns. */
+  const take = async (apId: string, report: AgentReport, receivedMs: number, actor: Actor): Promise<Taken> => {
     if (report.ap_id !== undefined && report.ap_id !== apId) throw new NotAllowed();
-    const timed = samplesOf(report, now());
+    const timed = samplesOf(report, receivedMs);
     refuseFuture(timed, now());
-
     const { configuration, geolocation } = report;
     if (configuration !== undefined || geolocation !== undefined) {
       const patch = { ...configuration, ...(geolocation !== undefined && { geolocation }) };
@@ -38,15 +45,64 @@ export function createReport(agents: AgentStore, shards: Shards, now: () => numb
       rejected.push(...parsed.rejected);
       if (countValues(parsed.sample) > 0) samples.push(parsed.sample);
     }
-    if (samples.length > 0) await shards.append(apId, samples);
-    const accepted = samples.reduce((sum, sample) => sum + countValues(sample), 0);
-    return { status: "success", detail: `${accepted} values stored`, accepted, rejected };
+    return { apId, samples, rejected, accepted: samples.reduce((sum, sample) => sum + countValues(sample), 0) };
+  };
+  const store = async (taken: readonly Taken[]): Promise<void> =>
+    await shards.append(taken.flatMap(({ apId, samples }) => samples.map((sample) => ({ apId, ...sample }))));
+
+  return {
+    async report(actor, report) {
+      allowOnAgent(actor, "telemetry.report", actor.name);
+      const taken = await take(actor.name, report, now(), actor);
+      await store([taken]);
+      const { accepted, rejected } = taken;
+      return { status: "success", detail: `${accepted} values stored`, accepted, rejected };
+    },
+
+    async deliver(actor, { messages }) {
+      allow(actor, "telemetry.deliver");
+      const outcomes = await Promise.all(
+        messages.map(async ({ ap_id, received_at, report }): Promise<Taken | { error: string }> => {
+          try {
+            await expectAgent(ap_id);
+            const parsed = parse(AgentReport, report);
+            if (!parsed.success) throw new Invalid(toValidationItems("payload", parsed.error));
+            return await take(ap_id, parsed.data, received_at, actor);
+          } catch (error) {
+            // Whoever brings it can try again where a store is away, and with the message itself nothing can be done.
+            if (!(error instanceof DomainError) || error instanceof Unavailable) throw error;
+            return { error: error instanceof Invalid ? (error.items[0]?.msg ?? error.message) : error.message };
+          }
+        }),
+      );
+      await store(outcomes.filter((outcome): outcome is Taken => !("error" in outcome)));
+      return {
+        status: "success",
+        results: outcomes.map((outcome) =>
+          "error" in outcome ? outcome : { accepted: outcome.accepted, rejected: outcome.rejected },
+        ),
+      };
+    },
   };
 }
 
-function samplesOf(report: AgentReport, nowMs: number): Timed[] {
+interface Taken {
+  apId: string;
+  samples: Sample[];
+  rejected: Rejection[];
+  accepted: number;
+}
+
+interface Timed {
+  tsMs: number;
+  payload: Payload;
+  /** Where the time stood in the body. */
+  loc: (string | number)[];
+}
+
+function samplesOf(report: AgentReport, receivedMs: number): Timed[] {
   const { ap_id: _, ts, configuration, geolocation, payload, samples, ...rest } = report;
-  const tsMs = ts ?? nowMs;
+  const tsMs = ts ?? receivedMs;
   const isFree = [configuration, geolocation, payload, samples].every((member) => member === undefined);
   const single = isFree ? rest : payload;
   return [

@@ -1,19 +1,23 @@
 import { Unavailable } from "../errors.ts";
 import type { AgentShard } from "./agent-shard.ts";
-import type { Sample } from "./samples.ts";
+import type { AgentSample } from "./store.ts";
 
 /** The way to an agent's shard: agents are spread over a few objects by their names. */
 export interface Shards {
   /** Returns when the samples have been committed. */
-  append(apId: string, samples: readonly Sample[]): Promise<void>;
+  append(samples: readonly AgentSample[]): Promise<void>;
 }
 
 export function createShards(namespace: DurableObjectNamespace<AgentShard>, count: number): Shards {
   return {
-    async append(apId, samples) {
-      const shard = namespace.getByName(`shard-${hash(apId) % count}`);
-      const appended = await shard.append(samples.map((sample) => ({ apId, ...sample })));
-      if (appended !== "committed") throw new Unavailable("telemetry store", new Error("The shard could not commit"));
+    async append(samples) {
+      const byShard = Map.groupBy(samples, ({ apId }) => hash(apId) % count);
+      const appended = await Promise.all(
+        [...byShard].map(([shard, its]) => namespace.getByName(`shard-${shard}`).append(its)),
+      );
+      if (!appended.every((outcome) => outcome === "committed")) {
+        throw new Unavailable("telemetry store", new Error("A shard could not commit"));
+      }
     },
   };
 }

@@ -29,6 +29,8 @@ export interface TelemetryStore {
   /** Points in ascending order, at most `MAX_POINTS` of each metric; only metrics that have any. */
   series(query: SeriesQuery): Promise<Series[]>;
   texts(query: Omit<SeriesQuery, "metrics">): Promise<Series<string>[]>;
+  /** When each of the agents, or of all, was last heard of, in milliseconds of the epoch. */
+  lastSeen(apIds?: readonly string[]): Promise<Map<string, number>>;
   /** Names of the metrics heard of since then. */
   metrics(apId: string, sinceMs: number): Promise<string[]>;
 }
@@ -39,6 +41,7 @@ const Points = z.array(
   z.object({ metric: z.string(), n: z.coerce.number(), at: z.coerce.number(), value: z.number() }),
 );
 const Texts = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.string() }));
+const LastSeen = z.array(z.object({ ap_id: z.string(), at: z.coerce.number() }));
 const Names = z.array(z.object({ metric: z.string() }));
 
 export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
@@ -114,6 +117,17 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
         { ap_id: apId, from: fromMs, to: toMs, max_points: MAX_POINTS },
       );
       return grouped(found.reverse().map((row) => ({ ...row, n: 0 }))).toReversed();
+    },
+
+    async lastSeen(apIds) {
+      const found = await rows(
+        LastSeen,
+        `SELECT ap_id, toUnixTimestamp64Milli(max(last_seen)) AS at FROM agents_v1
+         WHERE {all:Bool} OR ap_id IN {ap_ids:Array(String)}
+         GROUP BY ap_id`,
+        { all: apIds === undefined, ap_ids: apIds ?? [] },
+      );
+      return new Map(found.map(({ ap_id, at }) => [ap_id, at]));
     },
 
     async metrics(apId, sinceMs) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
-import { parse, toValidationItems } from "../../src/http/faults.ts";
 import { errorPosition } from "../../src/http/json.ts";
+import { parse, toValidationItems } from "../../src/schemas/faults.ts";
 import { Email, integer } from "../../src/schemas/primitives.ts";
 
 function faultsOf(schema: z.ZodType, input: unknown) {

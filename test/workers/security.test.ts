@@ -96,6 +96,12 @@ const TABLE: Row[] = [
   { route: "GET /api/v1/audit/", who: { admin: "yes" } },
   { route: "POST /api/v1/agent_update/update", body: () => ({ payload: { x: 1 } }), who: { agent: "yes" } },
   {
+    route: "POST /api/v1/bridge/data",
+    body: () => ({ messages: [{ ap_id: uniqueName(), received_at: 1, report: {} }] }),
+    who: {},
+  },
+  { route: "GET /api/v1/agents/", who: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" } },
+  {
     route: "GET /api/v1/metrics/agent_details",
     who: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
   },

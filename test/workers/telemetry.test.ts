@@ -208,6 +208,40 @@ describe("what an agent reports", () => {
   });
 });
 
+describe("what a bridge brings", () => {
+  it("is stored for each agent that is known, and what cannot be is named", async () => {
+    const { token } = await newApp({ broker: true });
+    const [one, two] = await Promise.all([newAgent(), newAgent()]);
+    const received_at = Date.now() - 1_000;
+    const messages = [
+      { ap_id: one.apId, received_at, report: { a: 1, list: [] } },
+      {
+        ap_id: two.apId,
+        received_at,
+        report: { samples: [{ ts: received_at, payload: { a: 2 } }], configuration: { k: 1 } },
+      },
+      { ap_id: uniqueName(), received_at, report: { a: 3 } },
+      { ap_id: one.apId, received_at, report: ["not an object"] },
+      { ap_id: one.apId, received_at, report: { ap_id: two.apId, a: 4 } },
+    ];
+    for (let i = 0; i < 2; i++) {
+      const response = await send("POST", "/api/v1/bridge/data", { messages }, token);
+      expect(await response.json()).toEqual({
+        status: "success",
+        results: [
+          { accepted: 1, rejected: [{ field: "list", reason: "is an array" }] },
+          { accepted: 1, rejected: [] },
+          { error: "Agent not found" },
+          { error: "Input should be a valid dictionary or object to extract fields from" },
+          { error: "Not enough permissions" },
+        ],
+      });
+    }
+    expect(values((await multi(one.apId, one.token, "a")).series)).toEqual({ a: [1] });
+    expect(values((await multi(two.apId, two.token, "a")).series)).toEqual({ a: [2] });
+  });
+});
+
 describe("metrics", () => {
   it.each([
     ["", 5],
@@ -286,6 +320,26 @@ describe("metrics", () => {
   it("of an agent that does not exist are 404", async () => {
     const { token } = await signedUp();
     expect((await get(`agent_data?agent=${uniqueName()}`, token)).status).toBe(404);
+  });
+
+  it("tell which agents are there", async () => {
+    const [quiet, fresh, slow, gone] = await Promise.all([
+      newAgent(),
+      newAgent(),
+      newAgent({ interval: 60 }),
+      newAgent(),
+    ]);
+    const minuteAgo = secondsAgo(60);
+    await post({ a: 1 }, fresh.token);
+    await post({ a: 1, ts: minuteAgo }, slow.token);
+    await post({ a: "only text", ts: minuteAgo }, gone.token);
+    const response = await send("GET", "/api/v1/agents/", undefined, await adminToken());
+    const states = (await response.json()) as { ap_id: string; online: boolean; last_seen: string | null }[];
+    const stateOf = ({ apId }: { apId: string }) => states.find(({ ap_id }) => ap_id === apId);
+    expect(stateOf(quiet)).toMatchObject({ online: false, last_seen: null, onboard: true });
+    expect(stateOf(fresh)).toMatchObject({ online: true, last_seen: expect.any(String) });
+    expect(stateOf(slow)).toMatchObject({ online: true, last_seen: minuteAgo });
+    expect(stateOf(gone)).toMatchObject({ online: false, last_seen: minuteAgo });
   });
 
   it("come with the agents themselves, of which an app sees its own only", async () => {

@@ -55,3 +55,16 @@ SELECT ap_id, metric, max(ts) AS last_seen
 FROM samples_v1
 ARRAY JOIN mapKeys(metrics) AS metric
 GROUP BY ap_id, metric;
+
+-- When each agent was last heard of.
+CREATE TABLE IF NOT EXISTS agents_v1 (
+  ap_id String,
+  last_seen SimpleAggregateFunction(max, DateTime64(3, 'UTC'))
+) ENGINE = AggregatingMergeTree
+ORDER BY ap_id
+SETTINGS non_replicated_deduplication_window = 1000;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS agents_mv_v1 TO agents_v1 AS
+SELECT ap_id, max(ts) AS last_seen
+FROM samples_v1
+GROUP BY ap_id;
