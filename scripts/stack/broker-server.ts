@@ -1,13 +1,15 @@
-/** An MQTT broker (aedes) over TCP and WebSocket: broker-server.ts <host> <tcp port> <websocket port> <jwks url> <issuer> */
+/** An MQTT broker (aedes) over TCP and WebSocket: broker-server.ts <folder> <host> <tcp port> <websocket port> <jwks url> <issuer> */
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { Aedes, type Client } from "aedes";
+import aedesPersistenceLevel from "aedes-persistence-level";
+import { ClassicLevel } from "classic-level";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { createWebSocketStream, WebSocketServer } from "ws";
 import * as z from "zod";
 import { type BrokerClient, mayPublish, maySubscribe } from "../../src/broker/topics.ts";
 
-const [host = "127.0.0.1", tcpPort, wsPort, jwksUrl = "", issuer = ""] = process.argv.slice(2);
+const [folder = "", host = "127.0.0.1", tcpPort, wsPort, jwksUrl = "", issuer = ""] = process.argv.slice(2);
 
 const MAX_PAYLOAD_BYTES = 1024 * 1024;
 /** The longest pause that a timer can make; a token that runs longer is looked at again then. */
@@ -26,7 +28,13 @@ const ANONYMOUS = Object.assign(new Error("No token"), { returnCode: 5 as const 
 const keys = createRemoteJWKSet(new URL(jwksUrl));
 const known = new WeakMap<Client, BrokerClient>();
 
+// On disk: a message for a client that is away outlives the broker's own end. (aedes acknowledges a message a moment before it is
+// on disk; whoever must be sure of more waits for an answer from beyond the broker.)
+const level = new ClassicLevel(folder);
+await level.open();
+
 const broker = await Aedes.createBroker({
+  persistence: aedesPersistenceLevel(level),
   authenticate(client, username, password, done) {
     if (username === undefined) return done(ANONYMOUS, null);
     identify(username, String(password)).then(

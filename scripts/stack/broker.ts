@@ -1,8 +1,11 @@
+import { mkdirSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Part } from "./supervisor.ts";
 
 export interface BrokerOptions {
+  dataDir: string;
   host: string;
   tcpPort: number;
   wsPort: number;
@@ -12,12 +15,14 @@ export interface BrokerOptions {
 }
 
 /** The MQTT broker, in a process of its own. */
-export function brokerPart({ host, tcpPort, wsPort, jwksUrl, issuer }: BrokerOptions): Part {
+export function brokerPart({ dataDir, host, tcpPort, wsPort, jwksUrl, issuer }: BrokerOptions): Part {
+  const folder = join(dataDir, "broker");
+  mkdirSync(folder, { recursive: true });
   const program = fileURLToPath(new URL("broker-server.ts", import.meta.url));
   return {
     name: "broker",
     command: process.execPath,
-    args: [program, host, String(tcpPort), String(wsPort), jwksUrl, issuer],
+    args: [program, folder, host, String(tcpPort), String(wsPort), jwksUrl, issuer],
     ready: async () => (await accepts(host, tcpPort)) && (await accepts(host, wsPort)),
   };
 }

@@ -11,6 +11,8 @@ const Secrets = z.object({
   JWT_KEYS: z.array(z.record(z.string(), z.unknown())),
   ENCRYPTION_KEY: z.string(),
   CREDENTIAL_PEPPER: z.string(),
+  /** The bridge's api key; the Worker is not told. */
+  BRIDGE_KEY: z.string(),
 });
 export type Secrets = z.output<typeof Secrets>;
 
@@ -56,5 +58,6 @@ export async function generateSecrets(): Promise<Secrets> {
     JWT_KEYS: [await newSigningKey()],
     ENCRYPTION_KEY: randomBytes(32).toString("base64"),
     CREDENTIAL_PEPPER: randomBytes(32).toString("base64"),
+    BRIDGE_KEY: randomBytes(32).toString("base64url"),
   };
 }

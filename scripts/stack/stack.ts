@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { BadConfiguration, type Config, parseEnv } from "../../src/env.ts";
 import { describeError } from "../../src/log.ts";
 import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts";
+import { bridgePart, ensureBridgeApp } from "./bridge.ts";
 import { brokerPart } from "./broker.ts";
 import { clickhousePart } from "./clickhouse.ts";
 import { bold, Refused, red, say } from "./console.ts";
@@ -10,7 +11,7 @@ import { openDataFolder } from "./data-folder.ts";
 import { mailFolder, mailPart } from "./mail.ts";
 import { migrateAccounts, migrateTelemetry } from "./migrations.ts";
 import { anyFreePort, claimPort } from "./ports.ts";
-import { loadSecrets } from "./secrets.ts";
+import { loadSecrets, type Secrets } from "./secrets.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { sqldPart } from "./sqld.ts";
 import { type Part, Supervisor } from "./supervisor.ts";
@@ -76,9 +77,10 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
       clickhouse: addresses.clickhouseUrl,
       mqtt: addresses.mqttUrl,
     };
-    const env = await workerEnvironment(settings, addresses);
+    const secrets = await loadSecrets(settings.dataDir);
+    const env = workerEnvironment(settings, addresses, secrets);
     const config = parseEnv(env);
-    const running = start(form, settings, addresses, env, config, supervisor);
+    const running = start(form, settings, addresses, { env, config, bridgeKey: secrets.BRIDGE_KEY }, supervisor);
     const administrator = await Promise.race([running, supervisor.fatal, stopRequested]);
     if (administrator !== STOPPED) {
       announce(settings, addresses, administrator, Date.now() - startedMs);
@@ -144,8 +146,8 @@ async function chooseAddresses(settings: Settings): Promise<Addresses> {
   };
 }
 
-async function workerEnvironment(settings: Settings, addresses: Addresses): Promise<Record<string, string>> {
-  const { JWT_KEYS, ...secrets } = await loadSecrets(settings.dataDir);
+function workerEnvironment(settings: Settings, addresses: Addresses, secrets: Secrets): Record<string, string> {
+  const { JWT_KEYS, ENCRYPTION_KEY, CREDENTIAL_PEPPER } = secrets;
   return {
     PUBLIC_URL: addresses.serviceUrl,
     CLIENT_ADDRESS_HEADER: "peer",
@@ -155,7 +157,8 @@ async function workerEnvironment(settings: Settings, addresses: Addresses): Prom
     CLICKHOUSE_URL: addresses.clickhouseUrl,
     MQTT_URL: addresses.mqttUrl,
     MAIL_URL: addresses.mailUrl,
-    ...secrets,
+    ENCRYPTION_KEY,
+    CREDENTIAL_PEPPER,
     JWT_KEYS: JSON.stringify(JWT_KEYS),
   };
 }
@@ -165,8 +168,7 @@ async function start(
   form: StackForm,
   settings: Settings,
   addresses: Addresses,
-  env: Record<string, string>,
-  config: Config,
+  { env, config, bridgeKey }: { env: Record<string, string>; config: Config; bridgeKey: string },
   supervisor: Supervisor,
 ): Promise<FirstAdministrator> {
   const { dataDir, host } = settings;
@@ -183,6 +185,7 @@ async function start(
     if (sqldPort !== undefined) await supervisor.start(sqldPart(dataDir, sqldPort));
     await persistently("The accounts database cannot be prepared", () => migrateAccounts(config));
     const database = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
+    await ensureBridgeApp(config, bridgeKey);
     return await ensureAdministrator(database, settings.adminUsername, settings.adminPassword);
   };
   const telemetry = async () => {
@@ -193,7 +196,7 @@ async function start(
   const broker = async () => {
     if (mqtt === undefined) return;
     const jwksUrl = `${addresses.serviceUrl}/.well-known/jwks.json`;
-    await supervisor.start(brokerPart({ host, ...mqtt, jwksUrl, issuer: config.JWT_ISSUER }));
+    await supervisor.start(brokerPart({ dataDir, host, ...mqtt, jwksUrl, issuer: config.JWT_ISSUER }));
   };
   const mail = async () => {
     if (mailPort !== undefined) await supervisor.start(mailPart(dataDir, mailPort));
@@ -211,6 +214,8 @@ async function start(
     step("worker", worker()),
   ]);
   await untilReady(addresses.serviceUrl);
+  const { serviceUrl, mqttUrl } = addresses;
+  await supervisor.start(bridgePart({ serviceUrl, mqttUrl, apiKey: bridgeKey }));
   return administrator;
 }
 

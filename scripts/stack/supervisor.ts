@@ -11,8 +11,8 @@ export interface Part {
   command: string;
   args: string[];
   env?: Record<string, string>;
-  /** Whether the part does its work by now. */
-  ready: () => Promise<boolean>;
+  /** Whether the part does its work by now; its last lines may tell. */
+  ready: (lastLines: readonly string[]) => Promise<boolean>;
   /** Which of its lines a person should see; all of them by default. */
   shows?: (line: string) => boolean;
   /** How long it may take to end by itself when told to. */
@@ -153,11 +153,13 @@ export class Supervisor {
 
   /** Polls until the part is ready; false where it ended, or the stack did, before that. */
   async #untilReady(running: Running): Promise<boolean> {
-    const { part, child } = running;
+    const { part, child, lastLines } = running;
     const deadlineMs = Date.now() + READY_TIMEOUT_MS;
     while (!this.#stopping && running.child === child) {
       // A part that accepts and never answers must not hold up the deadline.
-      if (await Promise.race([part.ready().catch(() => false), sleep(READY_PATIENCE_MS, false, { ref: false })])) {
+      if (
+        await Promise.race([part.ready(lastLines).catch(() => false), sleep(READY_PATIENCE_MS, false, { ref: false })])
+      ) {
         running.firstReady.resolve();
         return true;
       }

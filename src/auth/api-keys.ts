@@ -10,13 +10,16 @@ export interface ApiKeys {
   open(sealed: string, appId: string): Promise<string>;
 }
 
+/** `CryptoKey`, a name that Node's types lack. */
+type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
 const IV_BYTES = 12;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export function createApiKeys(secretBase64: string): ApiKeys {
-  let imported: CryptoKey | undefined;
-  const key = async (): Promise<CryptoKey> => {
+  let imported: Key | undefined;
+  const key = async (): Promise<Key> => {
     imported ??= await crypto.subtle.importKey("raw", fromBase64(secretBase64), "AES-GCM", false, [
       "encrypt",
       "decrypt",

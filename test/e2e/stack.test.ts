@@ -247,8 +247,14 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
       service.on("message", (topic, payload) => resolve(`${topic} ${payload}`)),
     );
     await service.subscribeAsync("agent/+/data", { qos: 1 });
-    await agent.publishAsync(`agent/${apId}/data`, "{}", { qos: 1 });
-    expect(await received).toBe(`agent/${apId}/data {}`);
+    await agent.publishAsync(`agent/${apId}/data`, '{"x":7}', { qos: 1 });
+    expect(await received).toBe(`agent/${apId}/data {"x":7}`);
+    // The bridge hears it too, and has it stored.
+    const headers = { Authorization: `Bearer ${admin}` };
+    await until(async () => {
+      const response = await call(`/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=x`, { headers });
+      return (await response.text()).includes('"value":7');
+    });
     await Promise.all([agent.endAsync(), service.endAsync()]);
   });
 

@@ -1,15 +1,20 @@
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { connectAsync, type MqttClient } from "mqtt";
+import { connectAsync, connect as connectNow, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { brokerPart } from "../../scripts/stack/broker.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
+import { until } from "../support/product.ts";
 
 const ISSUER = "controller";
 
 describe("the broker", () => {
   const supervisor = new Supervisor();
+  const folder = mkdtempSync(join(tmpdir(), "broker-"));
   let keyServer: Server;
   let port: number;
   let sign: (claims: object, seconds?: number) => Promise<string>;
@@ -30,13 +35,16 @@ describe("the broker", () => {
     const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
     port = tcpPort;
     const jwksUrl = `http://127.0.0.1:${(keyServer.address() as { port: number }).port}/`;
-    await supervisor.start(brokerPart({ host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: ISSUER }));
+    await supervisor.start(
+      brokerPart({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: ISSUER }),
+    );
   });
 
   afterAll(async () => {
     await Promise.all(clients.map((client) => client.endAsync(true)));
     await supervisor.stop();
     keyServer.close();
+    rmSync(folder, { recursive: true, force: true });
   });
 
   const connect = async (username: string, password: string): Promise<MqttClient> => {
@@ -84,6 +92,27 @@ describe("the broker", () => {
     for (const filter of ["#", "agent/+/command", "agent/b/command", "agent/a/data", "$SYS/#"]) {
       await expect(listener.subscribeAsync(filter, { qos: 1 }), filter).rejects.toThrow();
     }
+  });
+
+  it("keeps what was said for a listener that is away, across its own end", async () => {
+    const password = await sign({ sub: "bridge", login_type: "third_party_app" });
+    const options = { username: "bridge", password, clientId: "keeper", clean: false, reconnectPeriod: 0 };
+    const url = `mqtt://127.0.0.1:${port}`;
+    const listener = await connectAsync(url, options);
+    await listener.subscribeAsync("agent/+/data", { qos: 1 });
+    await listener.endAsync();
+    await (await agent("a")).publishAsync("agent/a/data", "kept", { qos: 1 });
+    const pid = supervisor.pids.broker ?? 0;
+    process.kill(pid, "SIGTERM");
+    await until(() => supervisor.pids.broker !== pid);
+    // Its ears open before it connects: what was kept comes right behind the broker's greeting.
+    const again = connectNow(url, { ...options, reconnectPeriod: 200 });
+    clients.push(again);
+    again.on("error", () => {});
+    const heard = new Promise<string>((resolve) =>
+      again.on("message", (_topic, payload) => resolve(payload.toString())),
+    );
+    expect(await heard).toBe("kept");
   });
 
   it("ends a connection with the token that opened it", async () => {

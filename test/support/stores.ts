@@ -30,7 +30,7 @@ export default async function startStores(project: TestProject): Promise<() => P
       anyFreePort(),
       anyFreePort(),
     ]);
-    const { JWT_KEYS, ...secrets } = await generateSecrets();
+    const { JWT_KEYS, BRIDGE_KEY: _, ...secrets } = await generateSecrets();
     const environment = {
       ...secrets,
       JWT_KEYS: JSON.stringify(JWT_KEYS),
@@ -60,6 +60,7 @@ export default async function startStores(project: TestProject): Promise<() => P
         .then(() => migrateTelemetry(config)),
       supervisor.start(
         brokerPart({
+          dataDir: folder,
           host: "127.0.0.1",
           tcpPort: mqtt,
           wsPort: mqttWs,

@@ -1,0 +1,91 @@
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { BatchQueue } from "./bridge/batch-queue.ts";
+import { type Incoming, listen } from "./bridge/broker-listener.ts";
+import { createService, type ServiceOptions } from "./bridge/service.ts";
+import { Refused, red, say } from "./stack/console.ts";
+
+const HELP = `npm run bridge
+
+Brings what agents publish to agent/<ap_id>/data on the MQTT broker to the service, in batches. A message is acknowledged to the
+broker only when the service has stored it, so nothing is lost when this process, the service or the broker is cut off.
+
+Settings come from the environment:
+  SERVICE_URL   the service (http://127.0.0.1:8787)
+  MQTT_URL      the broker (mqtt://127.0.0.1:1883)
+  BRIDGE_APP    the name of a third-party app with the permission "broker" (bridge)
+  BRIDGE_KEY    its api key
+  BRIDGE_TOPIC  what to subscribe to (agent/+/data); with several bridges on a broker that has shared subscriptions:
+                $share/bridge/agent/+/data
+  BRIDGE_ID     tells several bridges apart (this machine's name)
+
+\`npm run dev\` and \`npm start\` run one by themselves.`;
+
+const REPORT_EVERY_MS = 60_000;
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
+  if (values.help) return say(HELP);
+  const { SERVICE_URL, MQTT_URL, BRIDGE_APP, BRIDGE_KEY, BRIDGE_TOPIC, BRIDGE_ID } = process.env;
+  if (!BRIDGE_KEY) throw new Refused("BRIDGE_KEY is missing: the api key of the bridge's app. Try --help.");
+  const options: ServiceOptions = {
+    url: SERVICE_URL || "http://127.0.0.1:8787",
+    appName: BRIDGE_APP || "bridge",
+    apiKey: BRIDGE_KEY,
+  };
+
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const service = createService(options);
+  const tally = { stored: 0, refused: 0, lastRefusal: "" };
+  const queue = new BatchQueue<Incoming>({
+    signal: stop.signal,
+    async send(batch) {
+      const results = await service.deliver(batch);
+      for (const [i, message] of batch.entries()) {
+        const error = results[i]?.error;
+        if (error === undefined) tally.stored++;
+        else {
+          tally.refused++;
+          tally.lastRefusal = `${message.topic}: ${error}`;
+        }
+        // Also what was refused: to bring it again would change nothing.
+        message.acknowledge();
+      }
+    },
+  });
+  const reporting = setInterval(() => {
+    if (tally.refused === 0) return;
+    say(`${tally.refused} messages refused, the last one ${tally.lastRefusal}`);
+    tally.refused = 0;
+  }, REPORT_EVERY_MS);
+
+  while (!stop.signal.aborted) {
+    try {
+      const { token } = await service.logIn();
+      await listen({
+        url: MQTT_URL || "mqtt://127.0.0.1:1883",
+        username: options.appName,
+        password: token,
+        clientId: `bridge-${BRIDGE_ID || hostname()}`,
+        topic: BRIDGE_TOPIC || "agent/+/data",
+        signal: stop.signal,
+        onMessage: (message) => queue.add(message),
+      });
+    } catch (error) {
+      if (!stop.signal.aborted) say(`Waiting for the service and the broker: ${(error as Error).message}`);
+    }
+    await sleep(1_000, undefined, { signal: stop.signal }).catch(() => {});
+  }
+  clearInterval(reporting);
+  say(`Stopped. ${tally.stored} messages stored.`);
+}
+
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof Refused)) throw error;
+  say(red(error.message));
+  process.exitCode = 1;
+}

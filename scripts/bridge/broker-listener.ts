@@ -1,0 +1,79 @@
+import { connect, type IPublishPacket } from "mqtt";
+import { say } from "../stack/console.ts";
+
+/** Messages from the broker, each of which is acknowledged only when its taker says so. */
+
+export interface Incoming {
+  topic: string;
+  payload: Buffer;
+  bytes: number;
+  receivedMs: number;
+  acknowledge(): void;
+}
+
+export interface ListenOptions {
+  url: string;
+  username: string;
+  password: string;
+  /** The broker keeps what comes for this id while it is away. */
+  clientId: string;
+  topic: string;
+  signal: AbortSignal;
+  /** What it returns, if anything, must come true before more messages are read. */
+  onMessage(message: Incoming): Promise<void> | undefined;
+}
+
+/** Said when the broker knows what to keep for us. */
+export const LISTENING = "Listening.";
+
+/** To the client an error means that a message is not to be acknowledged; it goes on with the next one. */
+const NOT_YET = new Error("Not acknowledged yet");
+
+/** Listens until the connection ends. */
+export async function listen({ url, topic, signal, onMessage, ...options }: ListenOptions): Promise<void> {
+  // Connected by hand, once everything is in place: what the broker has kept comes right behind its greeting.
+  const client = connect(url, {
+    ...options,
+    clean: false,
+    reconnectPeriod: 0,
+    connectTimeout: 5_000,
+    keepalive: 30,
+    manualConnect: true,
+  });
+  const connected = new Promise<void>((resolve, reject) => {
+    client.once("connect", () => resolve());
+    client.once("error", reject);
+    client.once("close", () => reject(new Error("the broker closed the connection")));
+  });
+  const ended = new Promise<void>((resolve) => client.once("close", resolve));
+  client.on("error", () => client.end(true));
+  client.handleMessage = (packet: IPublishPacket, done) => {
+    const payload = Buffer.from(packet.payload);
+    const room = onMessage({
+      topic: packet.topic,
+      payload,
+      bytes: payload.length + packet.topic.length,
+      receivedMs: Date.now(),
+      acknowledge: () => acknowledge(packet),
+    });
+    if (packet.qos === 0) done();
+    else if (room === undefined) done(NOT_YET);
+    else void room.then(() => done(NOT_YET));
+  };
+  // The client has no public way to acknowledge later. An id is good for its connection only; a new one brings the message again.
+  const acknowledge = ({ qos, messageId }: IPublishPacket): void => {
+    if (qos === 0 || !client.connected) return;
+    (client as unknown as { _sendPacket(packet: object): void })._sendPacket({
+      cmd: "puback",
+      messageId,
+      reasonCode: 0,
+    });
+  };
+
+  signal.addEventListener("abort", () => client.end(true), { once: true });
+  client.connect();
+  await connected;
+  await client.subscribeAsync(topic, { qos: 1 });
+  say(LISTENING);
+  await ended;
+}
