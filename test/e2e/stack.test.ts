@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +11,8 @@ import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
 
 const ADMIN = { username: "root@example.com", password: `${SECRET_MARK} administrator's password` };
 const USER = { username: "first@example.com", password: `${SECRET_MARK} first user's password` };
+
+const ENROLMENT_TOKEN = `${SECRET_MARK}-enrolment-token`;
 
 /** One data folder for both forms: what was written under the first must be there under the second. */
 const dataDir = mkdtempSync(join(tmpdir(), "controller-e2e-"));
@@ -51,7 +54,11 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
       const { output } = await run("npm", ["run", "--silent", "admin", "--", "rotate-keys"], { DATA_DIR: dataDir });
       expect(output).toContain(step);
     }
-    product = await Product.run(form, dataDir, { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password });
+    product = await Product.run(form, dataDir, {
+      ADMIN_USERNAME: ADMIN.username,
+      ADMIN_PASSWORD: ADMIN.password,
+      ENROLMENT_TOKEN,
+    });
   });
 
   // The last test ends the product; this is for a run in which that one was not reached.
@@ -256,6 +263,79 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
       return (await response.text()).includes('"value":7');
     });
     await Promise.all([agent.endAsync(), service.endAsync()]);
+  });
+
+  it.each(["HTTP", "MQTT"])("shows what the reference agent reports over %s", async (channel) => {
+    const apId = `${form}-reference-${channel}`;
+    const agent = spawn("npm", ["run", "--silent", "agent"], {
+      env: {
+        ...process.env,
+        SERVICE_URL: product.url,
+        AP_ID: apId,
+        AP_PASSWORD: `${SECRET_MARK} reference`,
+        ENROLMENT_TOKEN,
+        INTERVAL: "0.2",
+        LATITUDE: "51.4545",
+        LONGITUDE: "-2.5879",
+        ...(channel === "MQTT" && { MQTT_URL: `mqtt://127.0.0.1:${product.mqttPort}` }),
+      },
+    });
+    const ended = new Promise((resolve) => agent.once("exit", resolve));
+    try {
+      const { access_token } = (await (await logIn(ADMIN)).json()) as { access_token: string };
+      const headers = { Authorization: `Bearer ${access_token}` };
+      let answer = { series: [{ points: [] }] };
+      await until(async () => {
+        const path = `/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=memory_used_pct,network.rx_bytes`;
+        const response = await call(path, { headers });
+        if (response.ok) answer = (await response.json()) as typeof answer;
+        return (answer.series[0]?.points.length ?? 0) >= 3;
+      });
+      expect(answer.series.map(({ points }) => points.length > 0)).toEqual([true, true]);
+      const agents = (await (await call("/api/v1/agents/", { headers })).json()) as { ap_id: string }[];
+      expect(agents.find(({ ap_id }) => ap_id === apId)).toMatchObject({
+        online: true,
+        configuration: { interval: 0.2, geolocation: { latitude: 51.4545, longitude: -2.5879 } },
+      });
+    } finally {
+      agent.kill("SIGTERM");
+      await ended;
+    }
+  });
+
+  it("brings what agents said while the bridge was dead", async () => {
+    const { access_token: admin } = (await (await logIn(ADMIN)).json()) as { access_token: string };
+    const headers = { Authorization: `Bearer ${admin}`, "Content-Type": "application/json" };
+    const [apId, password] = [`${form}-patient`, `${SECRET_MARK} patient`];
+    await call("/api/v1/agents/", {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ ap_id: apId, password, configuration: {} }),
+    });
+    const body = new URLSearchParams({ username: apId, password });
+    const login = await call("/api/v1/token/?login_type=agent", { method: "POST", body });
+    const { access_token } = (await login.json()) as { access_token: string };
+    const agent = await connectAsync(`mqtt://127.0.0.1:${product.mqttPort}`, {
+      username: apId,
+      password: access_token,
+    });
+    const startMs = Date.now() - 10_000;
+    const numbers = Array.from({ length: 20 }, (_, i) => i);
+    const killed = product.pidOf("bridge");
+    for (const i of numbers) {
+      if (i === 7) process.kill(killed, "SIGKILL");
+      await agent.publishAsync(`agent/${apId}/data`, JSON.stringify({ ts: startMs + i, payload: { i } }), { qos: 1 });
+    }
+    await agent.endAsync();
+    let values: number[] = [];
+    await until(async () => {
+      const response = await call(`/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=i`, { headers });
+      const { series } = (await response.json()) as { series: { points: { value: number }[] }[] };
+      values = series[0]?.points.map(({ value }) => value) ?? [];
+      return values.length >= numbers.length;
+    });
+    expect(values).toEqual(numbers);
+    expect(product.pidOf("bridge")).not.toBe(killed);
   });
 
   it.each([

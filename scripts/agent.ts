@@ -1,0 +1,132 @@
+/** A small agent that reports this machine's own figures: a starting point for authors of agents. */
+import { readFileSync } from "node:fs";
+import { cpus, freemem, hostname, loadavg, totalmem, uptime } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { connectAsync, type MqttClient } from "mqtt";
+
+const HELP = `npm run agent
+
+Logs in as an agent, onboards, and reports this machine's load, memory and network counters until it is stopped.
+
+  SERVICE_URL      the service (http://127.0.0.1:8787)
+  AP_ID            the agent's ap_id (this machine's name)
+  AP_PASSWORD      its password
+  ENROLMENT_TOKEN  where given, the agent registers itself first
+  INTERVAL         seconds between two reports (5)
+  LATITUDE, LONGITUDE   where it is
+  MQTT_URL         report to this broker instead of over HTTP, and obey commands: "ping", "interval <seconds>"`;
+
+const { SERVICE_URL, AP_ID, AP_PASSWORD = "", ENROLMENT_TOKEN, LATITUDE, LONGITUDE, MQTT_URL } = process.env;
+const service = SERVICE_URL || "http://127.0.0.1:8787";
+const apId = AP_ID || hostname();
+let intervalS = Number(process.env.INTERVAL || 5);
+
+async function call(path: string, init: RequestInit): Promise<Record<string, unknown>> {
+  const response = await fetch(`${service}/api/v1/${path}`, { signal: AbortSignal.timeout(10_000), ...init });
+  const answer = (await response.json()) as Record<string, unknown>;
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(answer.detail)}`);
+  return answer;
+}
+
+const postJson = (path: string, token: string, body: object) =>
+  call(path, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+
+/** A token, and the time at which to get the next one. */
+async function logIn(): Promise<{ token: string; renewAtMs: number }> {
+  const body = new URLSearchParams({ username: apId, password: AP_PASSWORD });
+  const { access_token, expires_in } = await call("token/?login_type=agent", { method: "POST", body });
+  return { token: String(access_token), renewAtMs: Date.now() + Number(expires_in) * 900 };
+}
+
+function sample(): object {
+  const [oneMinute = 0] = loadavg();
+  return {
+    ts: Date.now(),
+    payload: {
+      load: oneMinute / cpus().length,
+      memory_used_pct: 100 * (1 - freemem() / totalmem()),
+      uptime_s: uptime(),
+      network: networkCounters(),
+    },
+  };
+}
+
+/** Bytes received and sent, over all interfaces but the loopback. */
+function networkCounters(): { rx_bytes: number; tx_bytes: number } {
+  const counters = { rx_bytes: 0, tx_bytes: 0 };
+  for (const line of readFileSync("/proc/net/dev", "utf8").split("\n").slice(2)) {
+    const [name = "", figures = ""] = line.split(":");
+    const [received, , , , , , , , sent] = figures.trim().split(/\s+/).map(Number);
+    if (name.trim() === "lo") continue;
+    counters.rx_bytes += received || 0;
+    counters.tx_bytes += sent || 0;
+  }
+  return counters;
+}
+
+/** How reports leave: over HTTP, or over a connection to the broker, which also brings commands. */
+async function openChannel(
+  token: string,
+): Promise<{ report: (body: object) => Promise<unknown>; close: () => Promise<unknown> }> {
+  if (!MQTT_URL) return { report: (body) => postJson("agent_update/update", token, body), close: async () => {} };
+  const will = { topic: `agent/${apId}/status`, payload: Buffer.from("offline"), qos: 1, retain: true } as const;
+  const client = await connectAsync(MQTT_URL, { username: apId, password: token, reconnectPeriod: 0, will });
+  await client.publishAsync(will.topic, "online", { qos: 1, retain: true });
+  client.on("message", (_topic, payload) => void obey(client, JSON.parse(payload.toString())).catch(complain));
+  await client.subscribeAsync(`agent/${apId}/command`, { qos: 1 });
+  return {
+    report: async (body) => await client.publishAsync(`agent/${apId}/data`, JSON.stringify(body), { qos: 1 }),
+    close: () => client.endAsync(),
+  };
+}
+
+async function obey(
+  client: MqttClient,
+  { job_number, command }: { job_number: string; command: string },
+): Promise<void> {
+  const [verb, argument] = command.split(" ");
+  if (verb === "interval" && Number(argument) > 0) intervalS = Number(argument);
+  const isKnown = verb === "ping" || (verb === "interval" && Number(argument) > 0);
+  const result = { job_number, status: isKnown ? "done" : "failed", data: { command, interval: intervalS } };
+  await client.publishAsync(`agent/${apId}/result`, JSON.stringify(result), { qos: 1 });
+}
+
+const complain = (error: unknown) => console.log(error instanceof Error ? error.message : error);
+
+/** From one login to the next, or until something goes wrong. */
+async function session(stop: AbortSignal): Promise<void> {
+  const { token, renewAtMs } = await logIn();
+  const channel = await openChannel(token);
+  try {
+    const configuration = { interval: intervalS, host: hostname(), commands: ["ping", "interval"] };
+    const geolocation = LATITUDE && LONGITUDE ? { geolocation: { latitude: LATITUDE, longitude: LONGITUDE } } : {};
+    await channel.report({ configuration, ...geolocation });
+    console.log(`${apId} reports every ${intervalS} s.`);
+    while (!stop.aborted && Date.now() < renewAtMs) {
+      await channel.report(sample());
+      await sleep(intervalS * 1000, undefined, { signal: stop }).catch(() => {});
+    }
+  } finally {
+    await channel.close();
+  }
+}
+
+const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
+if (values.help) console.log(HELP);
+else {
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  if (ENROLMENT_TOKEN) {
+    const agent = { ap_id: apId, password: AP_PASSWORD, configuration: {} };
+    await postJson("agents/public", ENROLMENT_TOKEN, agent).catch(complain);
+  }
+  while (!stop.signal.aborted) {
+    await session(stop.signal).catch(complain);
+    await sleep(1_000, undefined, { signal: stop.signal }).catch(() => {});
+  }
+}
