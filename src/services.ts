@@ -63,6 +63,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     issuer: config.JWT_ISSUER,
     lifetimeSeconds: config.TOKEN_LIFETIME_SECONDS,
   });
+  const shards = createShards(bindings.AGENT_SHARD, config.AGENT_SHARDS);
   const clickhouse = createClickHouse({
     url: config.CLICKHOUSE_URL,
     username: config.CLICKHOUSE_USER,
@@ -96,8 +97,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
       mailer: createMailer({ from: config.MAIL_FROM, url: config.MAIL_URL, binding: bindings.EMAIL }),
       publicUrl: config.PUBLIC_URL,
     }),
-    metrics: createMetrics(agents, createTelemetryStore(clickhouse)),
-    reports: createReports(agents, createShards(bindings.AGENT_SHARD, config.AGENT_SHARDS)),
+    metrics: createMetrics(agents, createTelemetryStore(clickhouse), shards, config.LIVE_WINDOW_MINUTES * 60_000),
+    reports: createReports(agents, shards),
     tokens,
     users: createUsers(users, passwords),
   };

@@ -4,15 +4,27 @@ import { Unavailable } from "../errors.ts";
 import { describeError, log } from "../log.ts";
 import { createClickHouse } from "./clickhouse.ts";
 import { GroupCommit } from "./group-commit.ts";
+import { LiveWindow, type Track } from "./live-window.ts";
 import { type AgentSample, createTelemetryStore, type TelemetryStore } from "./store.ts";
 
 /** What became of samples. Not an exception: those lose their kind on the way out of an object. */
 export type Appended = "committed" | "unavailable";
 
-/** A few agents' present: their samples are committed here, those of many requests in one insert. */
+/** Sixteen bytes each: 32 MB in one object at the most, 3 MB for one agent. */
+const MAX_POINTS_IN_MEMORY = 2_000_000;
+const MAX_POINTS_OF_AGENT = 200_000;
+
+/**
+ * A few agents' present: their samples are committed here, those of many requests in one insert, and the last minutes of those that
+ * somebody watches are remembered.
+ */
 export class AgentShard extends DurableObject<Env> {
   readonly #store: TelemetryStore;
   readonly #commits: GroupCommit<AgentSample>;
+  readonly #window: LiveWindow;
+  readonly #spanMs: number;
+  /** Agents whose past is on its way from the store. */
+  readonly #filling = new Map<string, Promise<void>>();
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -32,16 +44,44 @@ export class AgentShard extends DurableObject<Env> {
       maxWaiting: 50_000,
       attempts: 1,
     });
+    this.#spanMs = config.LIVE_WINDOW_MINUTES * 60_000;
+    this.#window = new LiveWindow({ spanMs: this.#spanMs, maxPoints: MAX_POINTS_IN_MEMORY, now: Date.now });
   }
 
   async append(samples: AgentSample[]): Promise<Appended> {
     try {
       await this.#commits.add(samples);
+      for (const sample of samples) this.#window.add(sample.apId, sample);
       return "committed";
     } catch (error) {
+      // It may have been committed all the same: memory must not claim to know.
+      for (const { apId } of samples) this.#window.forget(apId);
       if (!(error instanceof Unavailable)) throw error;
       log.warn("samples not committed", { samples: samples.length, error: describeError(error) });
       return "unavailable";
+    }
+  }
+
+  /** Points out of memory; nothing where they are not all there, and the store has to be asked. */
+  async read(apId: string, metrics: string[], fromMs: number, toMs: number): Promise<Track[] | undefined> {
+    if (fromMs < Date.now() - this.#spanMs) return undefined;
+    if (!this.#window.has(apId) || this.#filling.has(apId)) {
+      const filling = this.#filling.get(apId) ?? this.#fill(apId);
+      this.#filling.set(apId, filling);
+      await filling.finally(() => this.#filling.delete(apId));
+    }
+    return this.#window.read(apId, metrics, fromMs, toMs);
+  }
+
+  async #fill(apId: string): Promise<void> {
+    this.#window.watch(apId);
+    try {
+      const points = await this.#store.recent(apId, Date.now() - this.#spanMs, MAX_POINTS_OF_AGENT);
+      if (points === undefined) this.#window.forget(apId);
+      else this.#window.fill(apId, points);
+    } catch (error) {
+      this.#window.forget(apId);
+      log.warn("live window not filled", { error: describeError(error) });
     }
   }
 }

@@ -4,8 +4,11 @@ import { NotFound } from "../errors.ts";
 import type { AgentData, AgentDetails, AgentMetrics, AgentState, MultiMetricData } from "../schemas/metrics.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { TtlCache } from "../ttl-cache.ts";
+import { toIsoTime } from "./iso-time.ts";
 import { labelOf } from "./labels.ts";
-import type { Series, TelemetryStore } from "./store.ts";
+import type { Track } from "./live-window.ts";
+import type { Shards } from "./shards.ts";
+import { MAX_POINTS, type Series, type SeriesQuery, type TelemetryStore } from "./store.ts";
 
 /** What charts ask for. */
 export interface Metrics {
@@ -31,7 +34,19 @@ const MAX_KNOWN = 10_000;
 /** Samples may lie a little ahead, where clocks differ. */
 const AHEAD_MS = 5 * 60_000;
 
-export function createMetrics(agents: AgentStore, store: TelemetryStore, now: () => number = Date.now): Metrics {
+export function createMetrics(
+  agents: AgentStore,
+  store: TelemetryStore,
+  shards: Pick<Shards, "read">,
+  liveWindowMs: number,
+  now: () => number = Date.now,
+): Metrics {
+  /** From the agent's shard, which remembers the last minutes; from the store what reaches further back, or is too much for a chart. */
+  const seriesOf = async (query: SeriesQuery & { metrics: readonly string[] }): Promise<WireSeries<number>[]> => {
+    const recent = query.fromMs > now() - liveWindowMs ? await shards.read(query) : undefined;
+    const isEnough = recent?.every(({ tsMs }) => tsMs.length <= MAX_POINTS);
+    return recent !== undefined && isEnough ? recent.map(trackToWire) : (await store.series(query)).map(toWire);
+  };
   const known = new TtlCache<true>({ maxEntries: MAX_KNOWN, now });
   const expectAgent = async (actor: Actor, apId: string): Promise<void> => {
     allowOnAgent(actor, "telemetry.read", apId);
@@ -78,10 +93,10 @@ export function createMetrics(agents: AgentStore, store: TelemetryStore, now: ()
 
     async multiMetricData(actor, query) {
       await expectAgent(actor, query.agent);
-      const found = await store.series({ apId: query.agent, metrics: query.metrics, ...span(query) });
+      const found = await seriesOf({ apId: query.agent, metrics: query.metrics, ...span(query) });
       const byName = new Map(found.map((series) => [series.metric, series]));
       // In the order in which they were asked for, and one for each.
-      const series = query.metrics.map((metric) => toWire(byName.get(metric) ?? { metric, points: [] }));
+      const series = query.metrics.map((metric) => byName.get(metric) ?? { metric, points: [] });
       return { ...header(query), series };
     },
 
@@ -104,8 +119,20 @@ function intervalMs({ interval }: Record<string, unknown>): number {
 
 const header = ({ agent, window }: WindowQuery) => ({ agent_id: agent, window_minutes: Math.ceil(window / 60_000) });
 
-const toWire = <V>({ metric, bucketMs, points }: Series<V>) => ({
+interface WireSeries<V> {
+  metric: string;
+  bucket_ms?: number;
+  points: { ts: string; value: V }[];
+}
+
+const toWire = <V>({ metric, bucketMs, points }: Series<V>): WireSeries<V> => ({
   metric,
   ...(bucketMs !== undefined && { bucket_ms: bucketMs }),
-  points: points.map(({ tsMs, value }) => ({ ts: new Date(tsMs).toISOString(), value })),
+  points: points.map(({ tsMs, value }) => ({ ts: toIsoTime(tsMs), value })),
 });
+
+function trackToWire({ metric, tsMs, values }: Track): WireSeries<number> {
+  const points = new Array<{ ts: string; value: number }>(tsMs.length);
+  for (let i = 0; i < tsMs.length; i++) points[i] = { ts: toIsoTime(tsMs[i] ?? 0), value: values[i] ?? 0 };
+  return { metric, points };
+}

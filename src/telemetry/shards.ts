@@ -1,23 +1,31 @@
 import { Unavailable } from "../errors.ts";
 import type { AgentShard } from "./agent-shard.ts";
-import type { AgentSample } from "./store.ts";
+import type { Track } from "./live-window.ts";
+import type { AgentSample, SeriesQuery } from "./store.ts";
 
 /** The way to an agent's shard: agents are spread over a few objects by their names. */
 export interface Shards {
   /** Returns when the samples have been committed. */
   append(samples: readonly AgentSample[]): Promise<void>;
+  /** Recent points out of memory; nothing where they are not all there. */
+  read(query: SeriesQuery & { metrics: readonly string[] }): Promise<Track[] | undefined>;
 }
 
 export function createShards(namespace: DurableObjectNamespace<AgentShard>, count: number): Shards {
+  const shardOf = (apId: string) => hash(apId) % count;
+  const byNumber = (shard: number) => namespace.getByName(`shard-${shard}`);
+
   return {
     async append(samples) {
-      const byShard = Map.groupBy(samples, ({ apId }) => hash(apId) % count);
-      const appended = await Promise.all(
-        [...byShard].map(([shard, its]) => namespace.getByName(`shard-${shard}`).append(its)),
-      );
+      const byShard = Map.groupBy(samples, ({ apId }) => shardOf(apId));
+      const appended = await Promise.all([...byShard].map(([shard, its]) => byNumber(shard).append(its)));
       if (!appended.every((outcome) => outcome === "committed")) {
         throw new Unavailable("telemetry store", new Error("A shard could not commit"));
       }
+    },
+
+    async read({ apId, metrics, fromMs, toMs }) {
+      return await byNumber(shardOf(apId)).read(apId, [...metrics], fromMs, toMs);
     },
   };
 }

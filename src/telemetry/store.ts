@@ -28,6 +28,12 @@ export interface TelemetryStore {
   insert(samples: readonly AgentSample[], token: string): Promise<void>;
   /** Points in ascending order, at most `MAX_POINTS` of each metric; only metrics that have any. */
   series(query: SeriesQuery): Promise<Series[]>;
+  /** Every point since then, one by one; nothing where they are more than `max`. */
+  recent(
+    apId: string,
+    sinceMs: number,
+    max: number,
+  ): Promise<{ metric: string; tsMs: number; value: number }[] | undefined>;
   texts(query: Omit<SeriesQuery, "metrics">): Promise<Series<string>[]>;
   /** When each of the agents, or of all, was last heard of, in milliseconds of the epoch. */
   lastSeen(apIds?: readonly string[]): Promise<Map<string, number>>;
@@ -40,6 +46,7 @@ export const MAX_POINTS = 2_000;
 const Points = z.array(
   z.object({ metric: z.string(), n: z.coerce.number(), at: z.coerce.number(), value: z.number() }),
 );
+const RawPoints = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.number() }));
 const Texts = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.string() }));
 const LastSeen = z.array(z.object({ ap_id: z.string(), at: z.coerce.number() }));
 const Names = z.array(z.object({ metric: z.string() }));
@@ -103,6 +110,19 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
         },
       );
       return grouped(found).map((series) => (series.n > MAX_POINTS ? { ...series, bucketMs } : series));
+    },
+
+    async recent(apId, sinceMs, max) {
+      const found = await rows(
+        RawPoints,
+        `SELECT metric, toUnixTimestamp64Milli(ts) AS at, value
+         FROM points_v1 FINAL
+         WHERE ap_id = {ap_id:String} AND ts >= fromUnixTimestamp64Milli({since:Int64})
+         ORDER BY metric, at
+         LIMIT {limit:UInt32}`,
+        { ap_id: apId, since: sinceMs, limit: max + 1 },
+      );
+      return found.length > max ? undefined : found.map(({ metric, at, value }) => ({ metric, tsMs: at, value }));
     },
 
     async texts({ apId, fromMs, toMs }) {
