@@ -23,6 +23,7 @@ Settings come from the environment:
 \`npm run dev\` and \`npm start\` run one by themselves.`;
 
 const REPORT_EVERY_MS = 60_000;
+const DRAIN_MS = 1_500;
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
@@ -37,10 +38,13 @@ async function main(): Promise<void> {
 
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  // What was taken from the broker when the stop came is still stored and acknowledged, if that does not take long.
+  const giveUp = new AbortController();
+  stop.signal.addEventListener("abort", () => setTimeout(() => giveUp.abort(), DRAIN_MS).unref());
   const service = createService(options);
   const tally = { stored: 0, refused: 0, lastRefusal: "" };
   const queue = new BatchQueue<Incoming>({
-    signal: stop.signal,
+    signal: giveUp.signal,
     async send(batch) {
       const results = await service.deliver(batch);
       for (const [i, message] of batch.entries()) {
@@ -71,6 +75,7 @@ async function main(): Promise<void> {
         clientId: `bridge-${BRIDGE_ID || hostname()}`,
         topic: BRIDGE_TOPIC || "agent/+/data",
         signal: stop.signal,
+        drained: () => queue.drained(),
         onMessage: (message) => queue.add(message),
       });
     } catch (error) {

@@ -12,6 +12,7 @@ const MAX_BATCH_BYTES = 512 * 1024;
 /** While so many wait, whoever brings more is told to wait as well. */
 const HIGH_WATER = 10_000;
 const LOW_WATER = HIGH_WATER / 2;
+const DRAIN_POLL_MS = 20;
 const FIRST_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 5_000;
 
@@ -34,6 +35,11 @@ export class BatchQueue<T extends { bytes: number }> {
       setImmediate(() => void this.#run());
     }
     return this.#waiting.length < HIGH_WATER ? undefined : this.#room.promise;
+  }
+
+  /** Comes true when nothing waits and nothing is under way. */
+  async drained(): Promise<void> {
+    while (this.#isSending && !this.#options.signal.aborted) await sleep(DRAIN_POLL_MS);
   }
 
   async #run(): Promise<void> {

@@ -18,7 +18,9 @@ export interface ListenOptions {
   /** The broker keeps what comes for this id while it is away. */
   clientId: string;
   topic: string;
+  /** Stops the listening. What has been taken can still be acknowledged until `drained` comes true. */
   signal: AbortSignal;
+  drained(): Promise<void>;
   /** What it returns, if anything, must come true before more messages are read. */
   onMessage(message: Incoming): Promise<void> | undefined;
 }
@@ -30,7 +32,7 @@ export const LISTENING = "Listening.";
 const NOT_YET = new Error("Not acknowledged yet");
 
 /** Listens until the connection ends. */
-export async function listen({ url, topic, signal, onMessage, ...options }: ListenOptions): Promise<void> {
+export async function listen({ url, topic, signal, drained, onMessage, ...options }: ListenOptions): Promise<void> {
   // Connected by hand, once everything is in place: what the broker has kept comes right behind its greeting.
   const client = connect(url, {
     ...options,
@@ -48,6 +50,8 @@ export async function listen({ url, topic, signal, onMessage, ...options }: List
   const ended = new Promise<void>((resolve) => client.once("close", resolve));
   client.on("error", () => client.end(true));
   client.handleMessage = (packet: IPublishPacket, done) => {
+    // Left with the broker, which brings it again: not even the next one is asked for.
+    if (signal.aborted) return;
     const payload = Buffer.from(packet.payload);
     const room = onMessage({
       topic: packet.topic,
@@ -70,7 +74,7 @@ export async function listen({ url, topic, signal, onMessage, ...options }: List
     });
   };
 
-  signal.addEventListener("abort", () => client.end(true), { once: true });
+  signal.addEventListener("abort", () => void drained().then(() => client.end(true)), { once: true });
   client.connect();
   await connected;
   await client.subscribeAsync(topic, { qos: 1 });

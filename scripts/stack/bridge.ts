@@ -24,6 +24,7 @@ export function bridgePart({ serviceUrl, mqttUrl, apiKey }: BridgeOptions): Part
     env: { SERVICE_URL: serviceUrl, MQTT_URL: mqttUrl, BRIDGE_APP: APP_NAME, BRIDGE_KEY: apiKey, BRIDGE_ID: "local" },
     // From then on the broker keeps what agents say for it, whether it is there or not.
     ready: async (lastLines) => lastLines.includes(LISTENING),
+    graceMs: 2_000,
     shows: (line) => line !== LISTENING && !line.startsWith("Waiting for"),
   };
 }

@@ -86,7 +86,11 @@ describe("the live window", () => {
 describe("times", () => {
   it("are written as Date writes them", async () => {
     const ms = fc.integer({ min: Date.UTC(1900, 0, 1), max: Date.UTC(2299, 11, 31) });
-    await fc.assert(fc.property(ms, (tsMs) => expect(toIsoTime(tsMs)).toBe(new Date(tsMs).toISOString())));
+    await fc.assert(
+      fc.property(ms, (tsMs) => {
+        expect(toIsoTime(tsMs)).toBe(new Date(tsMs).toISOString());
+      }),
+    );
   });
 });
 
