@@ -102,6 +102,8 @@ function untilStopped(): Promise<typeof STOPPED> {
   return new Promise((resolve) => {
     // Not `once`: npm passes the terminal's Ctrl-C on a second time, and that must not end us before the parts have ended.
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => resolve(STOPPED));
+    // Whoever read our lines has gone. Without this, the next line would end us at once and leave the parts behind.
+    for (const stream of [process.stdout, process.stderr]) stream.on("error", () => resolve(STOPPED));
   });
 }
 

@@ -1,4 +1,5 @@
 import { execFile, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
@@ -6,10 +7,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openDataFolder } from "../../scripts/stack/data-folder.ts";
-import { claimPort } from "../../scripts/stack/ports.ts";
+import { anyFreePort, claimPort } from "../../scripts/stack/ports.ts";
 import { markOf } from "../../scripts/stack/processes.ts";
 import { loadSecrets, rotateKeys } from "../../scripts/stack/secrets.ts";
 import { readSettings } from "../../scripts/stack/settings.ts";
+import { processesWith } from "../support/product.ts";
 
 const HOST = "127.0.0.1";
 
@@ -65,6 +67,28 @@ describe("with a port taken", () => {
       code: 1,
       stdout: `Port ${port} (PORT) is taken. Choose another one, or free it.\n`,
     });
+    rmSync(dataDir, { recursive: true });
+  });
+});
+
+describe("whoever reads its lines", () => {
+  it("takes npm start along when it goes, which leaves no process", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "reader-"));
+    const run = randomUUID();
+    const ports = {
+      PORT: String(await anyFreePort()),
+      MQTT_PORT: String(await anyFreePort()),
+      MQTT_WS_PORT: String(await anyFreePort()),
+    };
+    const child = spawn("npm", ["run", "--silent", "start"], {
+      env: { ...process.env, ...ports, DATA_DIR: dataDir, CONTROLLER_RUN: run },
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    await new Promise((resolve) => child.stdout.once("data", resolve));
+    child.stdout.destroy();
+    await ended;
+    expect(processesWith(`CONTROLLER_RUN=${run}`)).toEqual([]);
     rmSync(dataDir, { recursive: true });
   });
 });

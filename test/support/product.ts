@@ -89,19 +89,24 @@ export class Product {
 
   /** Command lines of all processes that come of this run and are alive. */
   processes(): string[] {
-    return readdirSync("/proc")
-      .filter((entry) => /^\d+$/.test(entry))
-      .flatMap((pid) => {
-        try {
-          const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
-          return environment.includes(this.#marker)
-            ? [readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")]
-            : [];
-        } catch {
-          return [];
-        }
-      });
+    return processesWith(this.#marker);
   }
+}
+
+/** Command lines of all processes that have `NAME=value` in their environment. */
+export function processesWith(variable: string): string[] {
+  return readdirSync("/proc")
+    .filter((entry) => /^\d+$/.test(entry))
+    .flatMap((pid) => {
+      try {
+        const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+        return environment.includes(variable)
+          ? [readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")]
+          : [];
+      } catch {
+        return [];
+      }
+    });
 }
 
 export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
