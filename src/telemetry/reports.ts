@@ -22,10 +22,15 @@ const MAX_KNOWN = 10_000;
 
 export function createReports(agents: AgentStore, shards: Shards, now: () => number = Date.now): Reports {
   const known = new TtlCache<true>({ maxEntries: MAX_KNOWN, now });
-  const expectAgent = async (apId: string): Promise<void> => {
-    if (known.get(apId)) return;
-    if ((await agents.find(apId)) === undefined) throw new NotFound("Agent");
-    known.set(apId, true, now() + KNOWN_MS);
+  /** Which of the agents exist, in one look-up at the most. */
+  const existing = async (apIds: readonly string[]): Promise<Set<string>> => {
+    const [sure, unsure] = [new Set<string>(), new Set<string>()];
+    for (const apId of apIds) (known.get(apId) ? sure : unsure).add(apId);
+    for (const { apId } of unsure.size === 0 ? [] : await agents.list({ offset: 0 }, [...unsure])) {
+      known.set(apId, true, now() + KNOWN_MS);
+      sure.add(apId);
+    }
+    return sure;
   };
 
   /** Does what the report says but for storing its samples, which it returns. */
@@ -61,10 +66,11 @@ export function createReports(agents: AgentStore, shards: Shards, now: () => num
 
     async deliver(actor, { messages }) {
       allow(actor, "telemetry.deliver");
+      const agentsThere = await existing(messages.map(({ ap_id }) => ap_id));
       const outcomes = await Promise.all(
         messages.map(async ({ ap_id, received_at, report }): Promise<Taken | { error: string }> => {
           try {
-            await expectAgent(ap_id);
+            if (!agentsThere.has(ap_id)) throw new NotFound("Agent");
             const parsed = parse(AgentReport, report);
             if (!parsed.success) throw new Invalid(toValidationItems("payload", parsed.error));
             return await take(ap_id, parsed.data, received_at, actor);

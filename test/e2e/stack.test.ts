@@ -6,6 +6,9 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { connectAsync } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { nativePasswords } from "../../scripts/native-passwords.ts";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { createUserStore } from "../../src/accounts/user-store.ts";
 import { Product, run, until } from "../support/product.ts";
 import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
 
@@ -127,6 +130,27 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
       code: 1,
       output: "A password has 8 to 128 characters.\n",
     });
+  });
+
+  it("hashes passwords of every script so that the native module accepts them, and nothing like them", async () => {
+    const { urls } = JSON.parse(readFileSync(join(dataDir, "stack.json"), "utf8")) as { urls: Record<string, string> };
+    const users = createUserStore(createDatabase({ url: urls.libsql ?? "" }));
+    const samples = [
+      "correct horse",
+      "Zürich-Straße",
+      "пароль-пароль",
+      "密码密码密码密码",
+      "🔑🔒🔑🔒🔑🔒🔑🔒",
+      "nul\0nul\0nul",
+      "x".repeat(128),
+    ];
+    for (const [i, password] of samples.entries()) {
+      const username = `${form}-script-${i}@example.com`;
+      expect((await postJson("/api/v1/users/signup", { username, password })).status).toBe(200);
+      const hash = (await users.find(username))?.passwordHash ?? "";
+      expect(await nativePasswords.verify(hash, password)).toBe(true);
+      expect(await nativePasswords.verify(hash, `${password.slice(0, -1)}é`)).toBe(false);
+    }
   });
 
   it("sends a link for a forgotten password into the mail folder, and the link works", async () => {
