@@ -6,8 +6,8 @@ import { migrateAccounts, migrateTelemetry } from "./stack/migrations.ts";
 const HELP = `npm run migrate
 
 Brings the stores that the environment names up to date: LIBSQL_URL (LIBSQL_AUTH_TOKEN) and CLICKHOUSE_URL (CLICKHOUSE_USER,
-CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE). What is applied already is left alone. \`npm run dev\` and \`npm start\` do this by
-themselves.`;
+CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE; CLICKHOUSE_CLUSTER for a cluster), and sets how long telemetry is kept there
+(TELEMETRY_DAYS, ROLLUP_DAYS). What is applied already is left alone. \`npm run dev\` and \`npm start\` do this by themselves.`;
 
 try {
   const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });

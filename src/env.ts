@@ -51,6 +51,14 @@ const EnvironmentFields = z.object({
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a plain name")
     .default("controller"),
+  CLICKHOUSE_CLUSTER: emptyIsUnset(
+    z
+      .string()
+      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a plain name")
+      .optional(),
+  ),
+  TELEMETRY_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
+  ROLLUP_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
   MQTT_URL: url("ws:", "wss:", "mqtt:", "mqtts:"),
   JWT_KEYS: json.pipe(
     z
@@ -88,7 +96,7 @@ const Environment = EnvironmentFields.refine(
 
 export type Config = z.output<typeof Environment>;
 
-/** Of these settings, the ones that say where the stores are: all that a migration needs. */
+/** Of these settings, the ones about the stores: all that a migration needs. */
 const Stores = EnvironmentFields.pick({
   LIBSQL_URL: true,
   LIBSQL_AUTH_TOKEN: true,
@@ -96,6 +104,9 @@ const Stores = EnvironmentFields.pick({
   CLICKHOUSE_USER: true,
   CLICKHOUSE_PASSWORD: true,
   CLICKHOUSE_DATABASE: true,
+  CLICKHOUSE_CLUSTER: true,
+  TELEMETRY_DAYS: true,
+  ROLLUP_DAYS: true,
 });
 export type StoresConfig = z.output<typeof Stores>;
 

@@ -64,12 +64,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     lifetimeSeconds: config.TOKEN_LIFETIME_SECONDS,
   });
   const shards = createShards(bindings.AGENT_SHARD, config.AGENT_SHARDS);
-  const clickhouse = createClickHouse({
-    url: config.CLICKHOUSE_URL,
-    username: config.CLICKHOUSE_USER,
-    password: config.CLICKHOUSE_PASSWORD,
-    database: config.CLICKHOUSE_DATABASE,
-  });
+  const clickhouse = createClickHouse(config);
 
   return {
     agents: createAgents(agents, passwords),

@@ -23,7 +23,7 @@ const DDL_FOLDER = path("../../src/telemetry/ddl/");
 
 /**
  * Applies the numbered DDL files that are not recorded yet. ClickHouse has no transactions over DDL, so every statement must
- * bear being run twice: after a crash between a file and its record the file runs again.
+ * bear being run twice: after a crash between a file and its record the file runs again. A cluster has files of its own.
  */
 export async function migrateTelemetry(config: StoresConfig): Promise<void> {
   const connection = {
@@ -31,37 +31,62 @@ export async function migrateTelemetry(config: StoresConfig): Promise<void> {
     username: config.CLICKHOUSE_USER,
     password: config.CLICKHOUSE_PASSWORD,
   };
-  const database = config.CLICKHOUSE_DATABASE;
+  const { CLICKHOUSE_DATABASE: database, CLICKHOUSE_CLUSTER: cluster } = config;
+  const onCluster = cluster === undefined ? "" : `ON CLUSTER ${cluster}`;
   const admin = createClickHouse(connection);
-  await admin.command({ query: "CREATE DATABASE IF NOT EXISTS {database:Identifier}", query_params: { database } });
+  await admin.command({
+    query: `CREATE DATABASE IF NOT EXISTS {database:Identifier} ${onCluster}`,
+    query_params: { database },
+  });
   await admin.close();
 
   const client = createClickHouse({ ...connection, database });
   try {
+    const engine =
+      cluster === undefined
+        ? "MergeTree"
+        : "ReplicatedMergeTree('/clickhouse/tables/{database}/schema_migrations', '{shard}-{replica}')";
     await client.command({
       query:
-        "CREATE TABLE IF NOT EXISTS schema_migrations (name String, hash String, applied_at DateTime DEFAULT now()) " +
-        "ENGINE = MergeTree ORDER BY name",
+        `CREATE TABLE IF NOT EXISTS schema_migrations ${onCluster} (name String, hash String, applied_at DateTime DEFAULT now()) ` +
+        `ENGINE = ${engine} ORDER BY name`,
     });
     const answer = await client.query({ query: "SELECT name, hash FROM schema_migrations", format: "JSONEachRow" });
     const applied = new Map(
       (await answer.json<{ name: string; hash: string }>()).map(({ name, hash }) => [name, hash]),
     );
-    for (const name of readdirSync(DDL_FOLDER)
+    const folder = cluster === undefined ? DDL_FOLDER : `${DDL_FOLDER}cluster/`;
+    for (const file of readdirSync(folder)
       .filter((file) => file.endsWith(".sql"))
       .sort()) {
-      const sql = readFileSync(`${DDL_FOLDER}${name}`, "utf8");
+      const sql = readFileSync(`${folder}${file}`, "utf8");
+      const name = cluster === undefined ? file : `cluster/${file}`;
       const hash = createHash("sha256").update(sql).digest("hex");
       const known = applied.get(name);
       if (known === hash) continue;
       if (known !== undefined)
         throw new Refused(`${name} was changed after it had been applied. Put the change in a new file.`);
-      for (const query of statements(sql)) await client.command({ query });
+      for (const query of statements(sql.replaceAll("<cluster>", cluster ?? ""))) await client.command({ query });
       await client.insert({ table: "schema_migrations", values: [{ name, hash }], format: "JSONEachRow" });
     }
+    for (const query of retention(config, onCluster)) await client.command({ query });
   } finally {
     await client.close();
   }
+}
+
+/** How long things are kept. From now on: what is there already goes when its part would have gone, or is merged. */
+function retention({ TELEMETRY_DAYS, ROLLUP_DAYS, CLICKHOUSE_CLUSTER }: StoresConfig, onCluster: string): string[] {
+  const table = (name: string) => (CLICKHOUSE_CLUSTER === undefined ? `${name}_v1` : `${name}_local_v1`);
+  return [
+    ["points", "ts", TELEMETRY_DAYS],
+    ["texts", "ts", TELEMETRY_DAYS],
+    ["minutes", "minute", ROLLUP_DAYS],
+  ].map(
+    ([name, column, days]) =>
+      `ALTER TABLE ${table(String(name))} ${onCluster} MODIFY TTL toDateTime(${column}) + INTERVAL ${days} DAY ` +
+      "SETTINGS materialize_ttl_after_modify = 0",
+  );
 }
 
 /** One statement ends where a line ends with a semicolon. */

@@ -5,6 +5,7 @@ import { describeError, log } from "../log.ts";
 import { createClickHouse } from "./clickhouse.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { LiveWindow, type Track } from "./live-window.ts";
+import { Novelty } from "./novelty.ts";
 import { type AgentSample, createTelemetryStore, type TelemetryStore } from "./store.ts";
 
 /** What became of samples. Not an exception: those lose their kind on the way out of an object. */
@@ -20,6 +21,7 @@ const MAX_POINTS_OF_AGENT = 200_000;
  */
 export class AgentShard extends DurableObject<Env> {
   readonly #store: TelemetryStore;
+  readonly #novelty: Novelty;
   readonly #commits: GroupCommit<AgentSample>;
   readonly #window: LiveWindow;
   readonly #spanMs: number;
@@ -29,20 +31,15 @@ export class AgentShard extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     const config = parseEnv(env);
-    this.#store = createTelemetryStore(
-      createClickHouse({
-        url: config.CLICKHOUSE_URL,
-        username: config.CLICKHOUSE_USER,
-        password: config.CLICKHOUSE_PASSWORD,
-        database: config.CLICKHOUSE_DATABASE,
-      }),
-    );
+    this.#store = createTelemetryStore(createClickHouse(config));
+    this.#novelty = new Novelty(this.#store);
     this.#commits = new GroupCommit({
-      commit: (samples, token) => this.#store.insert(samples, token),
+      select: (samples) => this.#novelty.only(samples),
+      commit: (samples, token) => this.#commit(samples, token),
       gatherMs: 3,
       maxBatch: 5_000,
       maxWaiting: 50_000,
-      attempts: 1,
+      now: Date.now,
     });
     this.#spanMs = config.LIVE_WINDOW_MINUTES * 60_000;
     this.#window = new LiveWindow({ spanMs: this.#spanMs, maxPoints: MAX_POINTS_IN_MEMORY, now: Date.now });
@@ -51,15 +48,25 @@ export class AgentShard extends DurableObject<Env> {
   async append(samples: AgentSample[]): Promise<Appended> {
     try {
       await this.#commits.add(samples);
-      for (const sample of samples) this.#window.add(sample.apId, sample);
       return "committed";
     } catch (error) {
-      // It may have been committed all the same: memory must not claim to know.
-      for (const { apId } of samples) this.#window.forget(apId);
       if (!(error instanceof Unavailable)) throw error;
       log.warn("samples not committed", { samples: samples.length, error: describeError(error) });
       return "unavailable";
     }
+  }
+
+  async #commit(samples: readonly AgentSample[], token: string): Promise<void> {
+    try {
+      await this.#store.insert(samples, token);
+    } catch (error) {
+      // It may have been committed all the same: memory must not claim to know.
+      this.#novelty.forget(samples);
+      for (const { apId } of samples) this.#window.forget(apId);
+      throw error;
+    }
+    this.#novelty.committed(samples);
+    for (const sample of samples) this.#window.add(sample.apId, sample);
   }
 
   /** Points out of memory; nothing where they are not all there, and the store has to be asked. */

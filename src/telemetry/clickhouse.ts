@@ -1,13 +1,7 @@
 import { type ClickHouseClient, ClickHouseError, createClient } from "@clickhouse/client-web";
 import { withDeadline } from "../deadline.ts";
+import type { StoresConfig } from "../env.ts";
 import { Unavailable } from "../errors.ts";
-
-export interface ClickHouseOptions {
-  url: string;
-  username: string;
-  password: string;
-  database: string;
-}
 
 /** After so long without an answer the server is asked whether it is there at all; one that is may take its time. */
 const DOUBT_MS = 1_400;
@@ -20,8 +14,14 @@ export interface ClickHouse {
   ping(): Promise<void>;
 }
 
-export function createClickHouse(options: ClickHouseOptions): ClickHouse {
-  const client = createClient({ ...options, request_timeout: PATIENCE_MS });
+export function createClickHouse(config: StoresConfig): ClickHouse {
+  const client = createClient({
+    url: config.CLICKHOUSE_URL,
+    username: config.CLICKHOUSE_USER,
+    password: config.CLICKHOUSE_PASSWORD,
+    database: config.CLICKHOUSE_DATABASE,
+    request_timeout: PATIENCE_MS,
+  });
 
   const ping = async (): Promise<void> => {
     const result = await client.ping();

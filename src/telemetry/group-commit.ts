@@ -5,15 +5,16 @@ import { Unavailable } from "../errors.ts";
  * answered when the batch that it is in has been committed.
  */
 export interface GroupCommitOptions<T> {
-  /** Commits a batch. Called again with the same token if it fails in a way that may pass. */
+  /** What of a batch there is to commit: the rest is committed already. Asked once, right before. */
+  select(items: readonly T[]): Promise<readonly T[]>;
+  /** Commits a batch. Called again with the same token, it changes nothing. */
   commit(items: readonly T[], token: string): Promise<void>;
   /** How long the first of a batch waits for company. */
   gatherMs: number;
   /** What fits in a batch, and what may wait; beyond that callers are refused. */
   maxBatch: number;
   maxWaiting: number;
-  /** How often a batch is tried, with growing pauses in between. */
-  attempts: number;
+  now: () => number;
 }
 
 interface Batch<T> {
@@ -21,11 +22,20 @@ interface Batch<T> {
   done: PromiseWithResolvers<void>;
 }
 
-const FIRST_PAUSE_MS = 100;
+/** A batch of which nobody knows whether it was committed: its callers were told to come again, and may do so at once. */
+interface Doubt<T> {
+  items: readonly T[];
+  token: string;
+  sinceMs: number;
+}
+
+/** By then it has been committed or never will be, and a batch that cannot be must not hold up the others. */
+const MAX_DOUBT_MS = 60_000;
 
 export class GroupCommit<T> {
   readonly #options: GroupCommitOptions<T>;
   readonly #waiting: Batch<T>[] = [];
+  #doubt: Doubt<T> | undefined;
   #isRunning = false;
 
   constructor(options: GroupCommitOptions<T>) {
@@ -52,21 +62,27 @@ export class GroupCommit<T> {
     this.#isRunning = true;
     await pause(this.#options.gatherMs);
     for (let batch = this.#waiting.shift(); batch !== undefined; batch = this.#waiting.shift()) {
-      await this.#commit(batch).then(batch.done.resolve, batch.done.reject);
+      await this.#take(batch).then(batch.done.resolve, batch.done.reject);
     }
     this.#isRunning = false;
   }
 
-  async #commit({ items }: Batch<T>): Promise<void> {
-    // One token for all tries of a batch: a try that seemed to fail may have been committed.
-    const token = crypto.randomUUID();
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#options.commit(items, token);
-      } catch (error) {
-        if (!(error instanceof Unavailable) || attempt >= this.#options.attempts) throw error;
-        await pause(FIRST_PAUSE_MS * 2 ** (attempt - 1));
-      }
+  async #take(batch: Batch<T>): Promise<void> {
+    // First what is in doubt: its callers come again, and whether what they bring is new must be known by then.
+    if (this.#doubt !== undefined) await this.#commit(this.#doubt);
+    const items = await this.#options.select(batch.items);
+    if (items.length === 0) return;
+    await this.#commit({ items, token: crypto.randomUUID(), sinceMs: this.#options.now() });
+  }
+
+  async #commit(batch: Doubt<T>): Promise<void> {
+    try {
+      await this.#options.commit(batch.items, batch.token);
+      this.#doubt = undefined;
+    } catch (error) {
+      const mayPass = error instanceof Unavailable && this.#options.now() - batch.sinceMs < MAX_DOUBT_MS;
+      this.#doubt = mayPass ? batch : undefined;
+      throw error;
     }
   }
 }

@@ -49,15 +49,15 @@ export class LiveWindow {
   add(apId: string, { tsMs, metrics }: Sample): void {
     const tracks = this.#watched.get(apId);
     if (tracks === undefined || tsMs < this.#options.now() - this.#options.spanMs) return;
-    for (const [metric, value] of Object.entries(metrics)) this.#put(tracks, metric, tsMs, value, true);
+    for (const [metric, value] of Object.entries(metrics)) this.#put(tracks, metric, tsMs, value);
     this.#makeRoom();
   }
 
-  /** What the store has of an agent that is watched. What came meanwhile is newer and stays. */
+  /** What the store has of an agent that is watched; some of it may have come meanwhile. */
   fill(apId: string, points: Iterable<{ metric: string; tsMs: number; value: number }>): void {
     const tracks = this.#watched.get(apId);
     if (tracks === undefined) return;
-    for (const { metric, tsMs, value } of points) this.#put(tracks, metric, tsMs, value, false);
+    for (const { metric, tsMs, value } of points) this.#put(tracks, metric, tsMs, value);
     this.#makeRoom();
   }
 
@@ -75,7 +75,7 @@ export class LiveWindow {
     });
   }
 
-  #put(tracks: Map<string, Points>, metric: string, tsMs: number, value: number, replace: boolean): void {
+  #put(tracks: Map<string, Points>, metric: string, tsMs: number, value: number): void {
     let track = tracks.get(metric);
     if (track === undefined) {
       track = new Points();
@@ -83,7 +83,7 @@ export class LiveWindow {
     }
     const before = track.length;
     track.dropBefore(this.#options.now() - this.#options.spanMs);
-    track.put(tsMs, value, replace);
+    track.put(tsMs, value);
     this.#points += track.length - before;
   }
 
@@ -108,13 +108,10 @@ class Points {
     return this.#end - this.#start;
   }
 
-  /** A point for a time that has one already takes its place, or not. */
-  put(tsMs: number, value: number, replace: boolean): void {
+  /** A time that has a point already keeps it. */
+  put(tsMs: number, value: number): void {
     const at = this.#end > this.#start && tsMs <= (this.#ts[this.#end - 1] ?? 0) ? this.#indexOf(tsMs) : this.#end;
-    if (at < this.#end && this.#ts[at] === tsMs) {
-      if (replace) this.#values[at] = value;
-      return;
-    }
+    if (at < this.#end && this.#ts[at] === tsMs) return;
     const index = this.#end === this.#ts.length ? this.#grow(at) : at;
     this.#ts.copyWithin(index + 1, index, this.#end);
     this.#values.copyWithin(index + 1, index, this.#end);

@@ -26,6 +26,8 @@ export interface Series<V = number> {
 export interface TelemetryStore {
   /** Commits samples. The same batch under the same token, sent again, changes nothing. */
   insert(samples: readonly AgentSample[], token: string): Promise<void>;
+  /** Which values of these samples are there already. */
+  stored(samples: readonly AgentSample[]): Promise<{ apId: string; tsMs: number; metric: string }[]>;
   /** Points in ascending order, at most `MAX_POINTS` of each metric; only metrics that have any. */
   series(query: SeriesQuery): Promise<Series[]>;
   /** Every point since then, one by one; nothing where they are more than `max`. */
@@ -42,12 +44,16 @@ export interface TelemetryStore {
 }
 
 export const MAX_POINTS = 2_000;
+const MINUTE_MS = 60_000;
+/** Questions travel in the address of the request, which has its limits. */
+const MAX_ASKED = 500;
 
 const Points = z.array(
   z.object({ metric: z.string(), n: z.coerce.number(), at: z.coerce.number(), value: z.number() }),
 );
 const RawPoints = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.number() }));
 const Texts = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.string() }));
+const Stored = z.array(z.object({ ap_id: z.string(), at: z.coerce.number(), metric: z.string() }));
 const LastSeen = z.array(z.object({ ap_id: z.string(), at: z.coerce.number() }));
 const Names = z.array(z.object({ metric: z.string() }));
 
@@ -59,7 +65,13 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
   ): Promise<z.output<S>> =>
     schema.parse(
       await clickhouse.reach(async (client, abort_signal) => {
-        const answer = await client.query({ query, query_params, abort_signal, format: "JSONEachRow" });
+        const answer = await client.query({
+          query,
+          query_params,
+          abort_signal,
+          format: "JSONEachRow",
+          clickhouse_settings: READING,
+        });
         return await answer.json();
       }),
     );
@@ -79,37 +91,56 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
             precise_float_parsing: 1,
             // A backlog may reach back over many days.
             max_partitions_per_insert_block: "0",
+            // On a cluster: committed means committed on the agent's shard.
+            distributed_foreground_insert: 1,
           },
         }),
       );
     },
 
+    async stored(samples) {
+      const found: { apId: string; tsMs: number; metric: string }[] = [];
+      for (let i = 0; i < samples.length; i += MAX_ASKED) {
+        const asked = samples.slice(i, i + MAX_ASKED);
+        const times = [...new Set(asked.map(({ tsMs }) => tsMs))];
+        const values = await rows(
+          Stored,
+          `SELECT DISTINCT ap_id, toUnixTimestamp64Milli(ts) AS at, metric
+           FROM points_v1
+           WHERE ap_id IN {ap_ids:Array(String)} AND toUnixTimestamp64Milli(ts) IN {times:Array(Int64)}
+             AND ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts <= fromUnixTimestamp64Milli({to:Int64})`,
+          {
+            ap_ids: [...new Set(asked.map(({ apId }) => apId))],
+            times,
+            from: Math.min(...times),
+            to: Math.max(...times),
+          },
+        );
+        for (const { ap_id, at, metric } of values) found.push({ apId: ap_id, tsMs: at, metric });
+      }
+      return found;
+    },
+
     async series({ apId, metrics, fromMs, toMs }) {
-      const bucketMs = Math.floor((toMs - fromMs) / MAX_POINTS) + 1;
-      const found = await rows(
-        Points,
-        `SELECT metric, n, if(n > {max_points:UInt32}, {from:Int64} + intDiv(ms - {from:Int64}, {bucket:Int64}) * {bucket:Int64}, ms) AS at,
-                avg(value) AS value
-         FROM (
-           SELECT metric, toUnixTimestamp64Milli(ts) AS ms, value, count() OVER (PARTITION BY metric) AS n
-           FROM points_v1 FINAL
-           WHERE ap_id = {ap_id:String}
-             AND ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts <= fromUnixTimestamp64Milli({to:Int64})
-             AND ({all:Bool} OR metric IN {metrics:Array(String)})
-         )
-         GROUP BY metric, n, at
-         ORDER BY metric, at`,
-        {
-          ap_id: apId,
-          from: fromMs,
-          to: toMs,
-          bucket: bucketMs,
-          max_points: MAX_POINTS,
-          all: metrics === undefined,
-          metrics: metrics ?? [],
-        },
-      );
-      return grouped(found).map((series) => (series.n > MAX_POINTS ? { ...series, bucketMs } : series));
+      const spanMs = Math.floor((toMs - fromMs) / MAX_POINTS) + 1;
+      const bucketMs = spanMs > MINUTE_MS ? Math.ceil(spanMs / MINUTE_MS) * MINUTE_MS : spanMs;
+      const params = {
+        ap_id: apId,
+        from: fromMs,
+        to: toMs,
+        bucket: bucketMs,
+        max_points: MAX_POINTS,
+        all: metrics === undefined,
+        metrics: metrics ?? [],
+      };
+      const isMany = ({ n }: { n: number }) => n > MAX_POINTS;
+      if (bucketMs < MINUTE_MS) {
+        const found = grouped(await rows(Points, SERIES_OF_POINTS, params));
+        return found.map((series) => (isMany(series) ? { ...series, bucketMs } : series));
+      }
+      const found = grouped(await rows(Points, SERIES_OF_MINUTES, params));
+      const many = found.filter(isMany).map((series) => ({ ...series, bucketMs }));
+      return many.length === found.length ? many : [...many, ...grouped(await rows(Points, SPARSE_SERIES, params))];
     },
 
     async recent(apId, sinceMs, max) {
@@ -164,6 +195,56 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
     },
   };
 }
+
+/** A read whose asker has gone is cut off. */
+const READING = {
+  readonly: "2",
+  cancel_http_readonly_queries_on_client_close: 1,
+  // All copies of a value lie in the partition of its day.
+  do_not_merge_across_partitions_select_final: 1,
+  // On a cluster: only the agent's shard is asked.
+  optimize_skip_unused_shards: 1,
+} as const;
+
+const OF_AGENT = "ap_id = {ap_id:String} AND ({all:Bool} OR metric IN {metrics:Array(String)})";
+const IN_RANGE = "ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts <= fromUnixTimestamp64Milli({to:Int64})";
+const IN_MINUTES =
+  "minute > fromUnixTimestamp64Milli({from:Int64}) - INTERVAL 1 MINUTE AND minute <= fromUnixTimestamp64Milli({to:Int64})";
+const BUCKET = "{from:Int64} + intDiv(ms - {from:Int64}, {bucket:Int64}) * {bucket:Int64}";
+/** Very large numbers may add up to infinity, which JSON has no word for. */
+const mean = (expression: string): string =>
+  `least(greatest(${expression}, -${Number.MAX_VALUE}), ${Number.MAX_VALUE})`;
+
+/** The points themselves, or their means where they are too many. */
+const SERIES_OF_POINTS = `
+  SELECT metric, n, if(n > {max_points:UInt32}, ${BUCKET}, ms) AS at, ${mean("avg(value)")} AS value
+  FROM (
+    SELECT metric, toUnixTimestamp64Milli(ts) AS ms, value, count() OVER (PARTITION BY metric) AS n
+    FROM points_v1 FINAL
+    WHERE ${OF_AGENT} AND ${IN_RANGE}
+  )
+  GROUP BY metric, n, at
+  ORDER BY metric, at`;
+
+/** The same over a range so long that each mean is over minutes; of a metric with few points only their number. */
+const SERIES_OF_MINUTES = `
+  SELECT metric, n, if(n > {max_points:UInt32}, ${BUCKET}, 0) AS at, ${mean("sum(total) / sum(points)")} AS value
+  FROM (
+    SELECT metric, toInt64(toUnixTimestamp(minute)) * 1000 AS ms, minutes.n AS points, total, sum(points) OVER (PARTITION BY metric) AS n
+    FROM minutes_v1 AS minutes
+    WHERE ${OF_AGENT} AND ${IN_MINUTES}
+  )
+  GROUP BY metric, n, at
+  ORDER BY metric, at`;
+
+/** The points of those metrics that have few. */
+const SPARSE_SERIES = `
+  SELECT metric, 0 AS n, toUnixTimestamp64Milli(ts) AS at, value
+  FROM points_v1 FINAL
+  WHERE ${OF_AGENT} AND ${IN_RANGE} AND metric GLOBAL IN (
+    SELECT metric FROM minutes_v1 WHERE ${OF_AGENT} AND ${IN_MINUTES} GROUP BY metric HAVING sum(n) <= {max_points:UInt32}
+  )
+  ORDER BY metric, at`;
 
 /** Rows that come metric by metric, as one series each. */
 function grouped<V>(

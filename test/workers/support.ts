@@ -5,12 +5,17 @@ import { createApp } from "../../src/app.ts";
 import { parseEnv } from "../../src/env.ts";
 import type { OpenApiDocument } from "../../src/http/openapi.ts";
 import { type Bindings, createServices } from "../../src/services.ts";
+import { createClickHouse } from "../../src/telemetry/clickhouse.ts";
+import { createTelemetryStore, type TelemetryStore } from "../../src/telemetry/store.ts";
 import worker from "../../src/worker.ts";
 import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
 
 /** Requests to the Worker under test, as its users send them. Every answer is held against the OpenAPI document. */
 
 const BASE = "https://controller.test";
+
+/** The telemetry store itself, for what no operation shows. */
+export const testStore = (): TelemetryStore => createTelemetryStore(createClickHouse(parseEnv(env)));
 
 export const settings = env as unknown as Record<string, string>;
 

@@ -71,11 +71,12 @@ describe("what an agent reports", () => {
     expect(values((await multi(apId, token, "name,cpu.ok")).series)).toEqual({ name: [], "cpu.ok": [1] });
   });
 
-  it("sent twice is there once", async () => {
+  it("sent twice is there once: the first one stays", async () => {
     const { apId, token } = await newAgent();
     const sample = { ts: secondsAgo(5), payload: { a: 1, b: "x" } };
     for (let i = 0; i < 3; i++) await post(sample, token);
-    expect(values((await data(apId, token)).series)).toEqual({ a: [1], b: ["x"] });
+    await post({ ...sample, payload: { a: 2, c: 3 } }, token);
+    expect(values((await data(apId, token)).series)).toEqual({ a: [1], b: ["x"], c: [3] });
   });
 
   it("from many agents at once is there for each", async () => {
@@ -300,6 +301,35 @@ describe("metrics", () => {
     expect(few?.points).toHaveLength(30);
     const times = many?.points.map(({ ts }) => ts) ?? [];
     expect(times).toEqual(times.toSorted());
+  });
+
+  it("over days are means over whole minutes; what is sent twice counts once, what is sparse stays as it is", async () => {
+    const { apId, token } = await newAgent();
+    const startMs = Math.floor(Date.now() / 60_000) * 60_000 - 30 * 3_600_000;
+    const samples = Array.from({ length: 3_000 }, (_, i) => ({
+      ts: startMs + i * 36_000,
+      payload: { many: i % 7, ...(i % 300 === 0 && { few: i }), ...(i === 0 && { huge: Number.MAX_VALUE }) },
+    }));
+    for (const part of [
+      samples.slice(0, 1_000),
+      samples.slice(1_000, 2_000),
+      samples.slice(2_000),
+      samples.slice(500, 700),
+    ]) {
+      expect((await post({ samples: part }, token)).status).toBe(200);
+    }
+    const [many, few, huge] = (await multi(apId, token, "many,few,huge", "&window=7d")).series;
+    const bucketMs = many?.bucket_ms ?? 0;
+    expect([bucketMs % 60_000, few?.bucket_ms, few?.points.length, huge?.points.length]).toEqual([0, undefined, 10, 1]);
+    expect(bucketMs).toBeGreaterThanOrEqual((7 * 86_400_000) / 2_000);
+    const starts = many?.points.map(({ ts }) => Date.parse(ts)) ?? [];
+    const means = starts.map((start) => {
+      // A minute belongs to the span that it begins in.
+      const its = samples.filter(({ ts }) => Math.floor((Math.floor(ts / 60_000) * 60_000 - start) / bucketMs) === 0);
+      return its.reduce((sum, { payload }) => sum + payload.many, 0) / its.length;
+    });
+    expect(starts.length).toBeGreaterThan(250);
+    for (const [i, point] of (many?.points ?? []).entries()) expect(point.value).toBeCloseTo(means[i] ?? Number.NaN, 9);
   });
 
   it("are listed with readable names", async () => {

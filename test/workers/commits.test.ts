@@ -1,0 +1,144 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Unavailable } from "../../src/errors.ts";
+import { GroupCommit } from "../../src/telemetry/group-commit.ts";
+import { Novelty } from "../../src/telemetry/novelty.ts";
+import type { AgentSample } from "../../src/telemetry/store.ts";
+import { testStore, uniqueName } from "./support.ts";
+
+const away = () => new Unavailable("store", new Error("away"));
+
+describe("a group commit", () => {
+  const options = {
+    select: async (items: readonly number[]) => items,
+    gatherMs: 1,
+    maxBatch: 100,
+    maxWaiting: 150,
+    now: Date.now,
+  };
+
+  it("commits what many bring in few batches, and answers each after its own", async () => {
+    const batches: number[][] = [];
+    const commits = new GroupCommit<number>({ ...options, commit: async (items) => void batches.push([...items]) });
+    await Promise.all(Array.from({ length: 60 }, (_, i) => commits.add([i])));
+    expect(batches.flat().toSorted((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, i) => i));
+    expect(batches.length).toBeLessThan(5);
+  });
+
+  it("settles a batch in doubt, under its own token, before anything else", async () => {
+    const tries: [number, string][] = [];
+    let isAway = true;
+    const commits = new GroupCommit<number>({
+      ...options,
+      commit: async ([item = 0], token) => {
+        tries.push([item, token]);
+        if (isAway) throw away();
+      },
+    });
+    await expect(commits.add([1])).rejects.toThrow(Unavailable);
+    await expect(commits.add([2])).rejects.toThrow(Unavailable);
+    isAway = false;
+    await commits.add([3]);
+    await commits.add([4]);
+    expect(tries.map(([item]) => item)).toEqual([1, 1, 1, 3, 4]);
+    expect(new Set(tries.slice(0, 3).map(([, token]) => token)).size).toBe(1);
+    expect(new Set(tries.map(([, token]) => token)).size).toBe(3);
+  });
+
+  it("lets go of a batch that stays in doubt for too long, or that is wrong in itself", async () => {
+    const clock = { ms: 0 };
+    const tries: number[] = [];
+    const commits = new GroupCommit<number>({
+      ...options,
+      now: () => clock.ms,
+      commit: async ([item = 0]) => {
+        tries.push(item);
+        if (item < 2) throw away();
+        if (item === 3) throw new Error("wrong");
+      },
+    });
+    await expect(commits.add([1])).rejects.toThrow(Unavailable);
+    clock.ms = 60_000;
+    await expect(commits.add([2])).rejects.toThrow(Unavailable);
+    await commits.add([2]);
+    await expect(commits.add([3])).rejects.toThrow("wrong");
+    await commits.add([4]);
+    expect(tries).toEqual([1, 1, 2, 3, 4]);
+  });
+
+  it("commits nothing where nothing is new", async () => {
+    const tries: number[] = [];
+    const commits = new GroupCommit<number>({
+      ...options,
+      select: async () => [],
+      commit: async (items) => void tries.push(...items),
+    });
+    await commits.add([1]);
+    expect(tries).toEqual([]);
+  });
+
+  it("refuses what is too much, and goes on with the rest", async () => {
+    const held = Promise.withResolvers<void>();
+    const commits = new GroupCommit<number>({ ...options, commit: () => held.promise });
+    const first = commits.add(Array.from({ length: 100 }, () => 1));
+    await expect(commits.add(Array.from({ length: 100 }, () => 1))).rejects.toThrow(Unavailable);
+    held.resolve();
+    await first;
+    await commits.add([1]);
+  });
+});
+
+describe("novelty", () => {
+  it("is a value whose agent, metric and time are not stored: in any order, sent again, before and after it forgot", async () => {
+    const store = testStore();
+    const drawn = fc.record({
+      agent: fc.integer({ min: 0, max: 1 }),
+      second: fc.integer({ min: 0, max: 5 }),
+      metrics: fc.dictionary(fc.constantFrom("a", "b"), fc.integer(), { minKeys: 1 }),
+    });
+    const step = fc.oneof(
+      fc.array(drawn, { minLength: 1, maxLength: 5 }).map((samples) => ({ samples })),
+      fc.constant("forget" as const),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 6 }), async (steps) => {
+        const run = uniqueName();
+        const startMs = Date.now() - 60_000;
+        const novelty = new Novelty(store);
+        const model = new Map<string, number>();
+        for (const step of steps) {
+          const samples: AgentSample[] =
+            step === "forget"
+              ? [0, 1].map((agent) => ({ apId: `${run}-${agent}`, tsMs: 0, metrics: {}, texts: {} }))
+              : step.samples.map(({ agent, second, metrics }) => ({
+                  apId: `${run}-${agent}`,
+                  tsMs: startMs + second * 1000,
+                  metrics,
+                  texts: {},
+                }));
+          if (step === "forget") {
+            novelty.forget(samples);
+            continue;
+          }
+          const expected: [string, number][] = [];
+          for (const { apId, tsMs, metrics } of samples) {
+            for (const [metric, value] of Object.entries(metrics)) {
+              const name = `${apId} ${tsMs} ${metric}`;
+              if (model.has(name)) continue;
+              model.set(name, value);
+              expected.push([name, value]);
+            }
+          }
+          const fresh = await novelty.only(samples);
+          const found = fresh.flatMap(({ apId, tsMs, metrics }) =>
+            Object.entries(metrics).map(([metric, value]) => [`${apId} ${tsMs} ${metric}`, value]),
+          );
+          expect(found.toSorted()).toEqual(expected.toSorted());
+          if (fresh.length > 0) await store.insert(fresh, crypto.randomUUID());
+          novelty.committed(fresh);
+        }
+      }),
+      { numRuns: 15 },
+    );
+  }, 60_000);
+});
