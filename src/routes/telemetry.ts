@@ -79,7 +79,10 @@ export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick
         otherAnswers: UNKNOWN,
       }),
       query(MultiMetricQuery),
-      async (c) => c.json(await metrics.multiMetricData(c.get("actor"), c.req.valid("query"))),
+      async (c) =>
+        c.body(await metrics.multiMetricData(c.get("actor"), c.req.valid("query")), 200, {
+          "Content-Type": "application/json",
+        }),
     )
     .get(
       `${METRICS}/agent_metrics`,

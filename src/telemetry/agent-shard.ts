@@ -4,15 +4,15 @@ import { Unavailable } from "../errors.ts";
 import { describeError, log } from "../log.ts";
 import { createClickHouse } from "./clickhouse.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { LiveWindow, type Track } from "./live-window.ts";
+import { LiveWindow } from "./live-window.ts";
 import { Novelty } from "./novelty.ts";
-import { type AgentSample, createTelemetryStore, type TelemetryStore } from "./store.ts";
+import { type AgentSample, createTelemetryStore, MAX_POINTS, type TelemetryStore } from "./store.ts";
 
 /** What became of samples. Not an exception: those lose their kind on the way out of an object. */
 export type Appended = "committed" | "unavailable";
 
-/** Sixteen bytes each: 32 MB in one object at the most, 3 MB for one agent. */
-const MAX_POINTS_IN_MEMORY = 2_000_000;
+const MAX_BYTES_IN_MEMORY = 32 * 1024 * 1024;
+/** Sixteen bytes each. */
 const MAX_POINTS_OF_AGENT = 200_000;
 
 /**
@@ -42,7 +42,7 @@ export class AgentShard extends DurableObject<Env> {
       now: Date.now,
     });
     this.#spanMs = config.LIVE_WINDOW_MINUTES * 60_000;
-    this.#window = new LiveWindow({ spanMs: this.#spanMs, maxPoints: MAX_POINTS_IN_MEMORY, now: Date.now });
+    this.#window = new LiveWindow({ spanMs: this.#spanMs, maxBytes: MAX_BYTES_IN_MEMORY, now: Date.now });
   }
 
   async append(samples: AgentSample[]): Promise<Appended> {
@@ -69,15 +69,18 @@ export class AgentShard extends DurableObject<Env> {
     for (const sample of samples) this.#window.add(sample.apId, sample);
   }
 
-  /** Points out of memory; nothing where they are not all there, and the store has to be asked. */
-  async read(apId: string, metrics: string[], fromMs: number, toMs: number): Promise<Track[] | undefined> {
-    if (fromMs < Date.now() - this.#spanMs) return undefined;
+  /**
+   * Points out of memory, one text of JSON for each metric; nothing where they are not all there, or are too many, and the store has
+   * to be asked.
+   */
+  async read(apId: string, metrics: string[], range: { fromMs: number; toMs: number }): Promise<string[] | undefined> {
+    if (range.fromMs < Date.now() - this.#spanMs) return undefined;
     if (!this.#window.has(apId) || this.#filling.has(apId)) {
       const filling = this.#filling.get(apId) ?? this.#fill(apId);
       this.#filling.set(apId, filling);
       await filling.finally(() => this.#filling.delete(apId));
     }
-    return this.#window.read(apId, metrics, fromMs, toMs);
+    return this.#window.read(apId, metrics, range, MAX_POINTS);
   }
 
   async #fill(apId: string): Promise<void> {

@@ -1,14 +1,13 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
 import { NotFound } from "../errors.ts";
-import type { AgentData, AgentDetails, AgentMetrics, AgentState, MultiMetricData } from "../schemas/metrics.ts";
+import type { AgentData, AgentDetails, AgentMetrics, AgentState } from "../schemas/metrics.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { TtlCache } from "../ttl-cache.ts";
 import { toIsoTime } from "./iso-time.ts";
 import { labelOf } from "./labels.ts";
-import type { Track } from "./live-window.ts";
 import type { Shards } from "./shards.ts";
-import { MAX_POINTS, type Series, type SeriesQuery, type TelemetryStore } from "./store.ts";
+import type { Series, SeriesQuery, TelemetryStore } from "./store.ts";
 
 /** What charts ask for. */
 export interface Metrics {
@@ -16,7 +15,8 @@ export interface Metrics {
   /** The agents, and which of them are there at this moment. */
   agentStates(actor: Actor, page: Page): Promise<AgentState[]>;
   agentData(actor: Actor, query: WindowQuery): Promise<AgentData>;
-  multiMetricData(actor: Actor, query: WindowQuery & { metrics: string[] }): Promise<MultiMetricData>;
+  /** As JSON: charts ask about once a second, and most of the text is there already. */
+  multiMetricData(actor: Actor, query: WindowQuery & { metrics: string[] }): Promise<string>;
   agentMetrics(actor: Actor, query: WindowQuery): Promise<AgentMetrics>;
 }
 
@@ -41,11 +41,17 @@ export function createMetrics(
   liveWindowMs: number,
   now: () => number = Date.now,
 ): Metrics {
-  /** From the agent's shard, which remembers the last minutes; from the store what reaches further back, or is too much for a chart. */
-  const seriesOf = async (query: SeriesQuery & { metrics: readonly string[] }): Promise<WireSeries<number>[]> => {
+  /**
+   * One JSON text per metric, in their order. From the agent's shard, which remembers the last minutes; from the store what reaches
+   * further back, or is too much for a chart.
+   */
+  const seriesOf = async (query: SeriesQuery & { metrics: readonly string[] }): Promise<string[]> => {
     const recent = query.fromMs > now() - liveWindowMs ? await shards.read(query) : undefined;
-    const isEnough = recent?.every(({ tsMs }) => tsMs.length <= MAX_POINTS);
-    return recent !== undefined && isEnough ? recent.map(trackToWire) : (await store.series(query)).map(toWire);
+    if (recent !== undefined) {
+      return recent.map((points, i) => `{"metric":${JSON.stringify(query.metrics[i])},"points":${points}}`);
+    }
+    const byName = new Map((await store.series(query)).map((series) => [series.metric, toWire(series)]));
+    return query.metrics.map((metric) => JSON.stringify(byName.get(metric) ?? { metric, points: [] }));
   };
   const known = new TtlCache<true>({ maxEntries: MAX_KNOWN, now });
   const expectAgent = async (actor: Actor, apId: string): Promise<void> => {
@@ -93,11 +99,8 @@ export function createMetrics(
 
     async multiMetricData(actor, query) {
       await expectAgent(actor, query.agent);
-      const found = await seriesOf({ apId: query.agent, metrics: query.metrics, ...span(query) });
-      const byName = new Map(found.map((series) => [series.metric, series]));
-      // In the order in which they were asked for, and one for each.
-      const series = query.metrics.map((metric) => byName.get(metric) ?? { metric, points: [] });
-      return { ...header(query), series };
+      const series = await seriesOf({ apId: query.agent, metrics: query.metrics, ...span(query) });
+      return `${JSON.stringify(header(query)).slice(0, -1)},"series":[${series.join()}]}`;
     },
 
     async agentMetrics(actor, query) {
@@ -130,9 +133,3 @@ const toWire = <V>({ metric, bucketMs, points }: Series<V>): WireSeries<V> => ({
   ...(bucketMs !== undefined && { bucket_ms: bucketMs }),
   points: points.map(({ tsMs, value }) => ({ ts: toIsoTime(tsMs), value })),
 });
-
-function trackToWire({ metric, tsMs, values }: Track): WireSeries<number> {
-  const points = new Array<{ ts: string; value: number }>(tsMs.length);
-  for (let i = 0; i < tsMs.length; i++) points[i] = { ts: toIsoTime(tsMs[i] ?? 0), value: values[i] ?? 0 };
-  return { metric, points };
-}

@@ -1,14 +1,13 @@
 import { Unavailable } from "../errors.ts";
 import type { AgentShard } from "./agent-shard.ts";
-import type { Track } from "./live-window.ts";
 import type { AgentSample, SeriesQuery } from "./store.ts";
 
 /** The way to an agent's shard: agents are spread over a few objects by their names. */
 export interface Shards {
   /** Returns when the samples have been committed. */
   append(samples: readonly AgentSample[]): Promise<void>;
-  /** Recent points out of memory; nothing where they are not all there. */
-  read(query: SeriesQuery & { metrics: readonly string[] }): Promise<Track[] | undefined>;
+  /** Recent points out of memory, one text of JSON for each metric; nothing where they are not all there, or are too many. */
+  read(query: SeriesQuery & { metrics: readonly string[] }): Promise<string[] | undefined>;
 }
 
 export function createShards(namespace: DurableObjectNamespace<AgentShard>, count: number): Shards {
@@ -25,7 +24,7 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
     },
 
     async read({ apId, metrics, fromMs, toMs }) {
-      return await reach(byNumber(shardOf(apId)).read(apId, [...metrics], fromMs, toMs));
+      return await reach(byNumber(shardOf(apId)).read(apId, [...metrics], { fromMs, toMs }));
     },
   };
 }

@@ -197,7 +197,7 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
 }
 
 /** A read whose asker has gone is cut off. */
-const READING = {
+export const READING = {
   readonly: "2",
   cancel_http_readonly_queries_on_client_close: 1,
   // All copies of a value lie in the partition of its day.

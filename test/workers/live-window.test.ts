@@ -6,19 +6,29 @@ import { newAgent, send, testStore } from "./support.ts";
 
 const NOW = 1_000_000;
 const sample = (tsMs: number, metrics: Record<string, number>) => ({ tsMs, metrics, texts: {} });
+const BYTES = 16;
 const windowOf = (spanMs = 1_000, maxPoints = 1_000) => {
   const clock = { ms: NOW };
-  return { clock, window: new LiveWindow({ spanMs, maxPoints, now: () => clock.ms }) };
+  return { clock, window: new LiveWindow({ spanMs, maxBytes: maxPoints * BYTES, now: () => clock.ms }) };
 };
-const read = (window: LiveWindow, apId = "a", from = 0, to = Number.MAX_SAFE_INTEGER) =>
-  window.read(apId, ["m"], from, to)?.map(({ tsMs, values }) => [...tsMs].map((ts, i) => [ts, values[i]]))[0];
+const read = (
+  window: LiveWindow,
+  apId = "a",
+  fromMs = 0,
+  toMs = NOW * 10,
+  maxPoints = 1_000,
+): [number, number][] | undefined => {
+  const [text] = window.read(apId, ["m"], { fromMs, toMs }, maxPoints) ?? [];
+  if (text === undefined) return undefined;
+  return (JSON.parse(text) as { ts: string; value: number }[]).map(({ ts, value }) => [Date.parse(ts), value]);
+};
 
 describe("the live window", () => {
   it("knows nothing of an agent that nobody watches", () => {
     const { window } = windowOf();
     window.add("a", sample(NOW, { m: 1 }));
     expect(read(window)).toBeUndefined();
-    expect(window.points).toBe(0);
+    expect(window.bytes).toBe(0);
   });
 
   it("puts what the store had before what came meanwhile, once", () => {
@@ -42,36 +52,78 @@ describe("the live window", () => {
       clock.ms += 10;
       window.add("a", sample(clock.ms, { m: i }));
     }
+    expect(window.bytes).toBe(101 * BYTES);
     expect(read(window)?.[0]).toEqual([clock.ms - 1_000, 399]);
-    expect(window.points).toBe(101);
   });
 
   it("lets go of whoever was not asked for the longest time when there is too much", () => {
-    const { window } = windowOf(1_000, 10);
+    const { window } = windowOf(1_000, 20);
     for (const apId of ["a", "b"]) {
       window.watch(apId);
-      for (let i = 0; i < 4; i++) window.add(apId, sample(NOW - i, { m: i }));
+      for (let i = 0; i < 8; i++) window.add(apId, sample(NOW - i, { m: i }));
     }
-    read(window, "a");
+    read(window, "a", NOW + 1);
     window.watch("c");
-    for (let i = 0; i < 4; i++) window.add("c", sample(NOW - i, { m: i }));
-    expect([window.has("a"), window.has("b"), window.has("c"), window.points]).toEqual([true, false, true, 8]);
+    for (let i = 0; i < 8; i++) window.add("c", sample(NOW - i, { m: i }));
+    expect([window.has("a"), window.has("b"), window.has("c")]).toEqual([true, false, true]);
+    expect(window.bytes).toBe(16 * BYTES);
+    // What is written for readers takes room as well.
+    read(window, "c", NOW - 1);
+    expect([window.has("a"), window.has("c")]).toEqual([false, true]);
+    expect(window.bytes).toBeGreaterThan(8 * BYTES);
   });
 
-  it("is sorted and without doubles, whatever the order in which points come", async () => {
-    const point = fc.record({ tsMs: fc.integer({ min: NOW - 1_200, max: NOW }), value: fc.integer() });
+  it("says nothing where a metric has more points than a chart takes", () => {
+    const { window } = windowOf();
+    window.watch("a");
+    for (let i = 0; i < 10; i++) window.add("a", sample(NOW - i, { m: i }));
+    expect(read(window, "a", 0, NOW, 9)).toBeUndefined();
+    expect(read(window, "a", 0, NOW, 10)).toHaveLength(10);
+  });
+
+  it("is what came, sorted, without doubles and not too old, however adding, reading and time mix", async () => {
+    const step = fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc.record({
+          kind: fc.constant("next" as const),
+          value: fc.double({ noNaN: true, noDefaultInfinity: true }),
+        }),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.record({ kind: fc.constant("late" as const), agoMs: fc.nat(1_200), value: fc.integer() }),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.record({ kind: fc.constant("read" as const), agoMs: fc.nat(900), skipMs: fc.nat(50) }),
+      },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.nat(300) }) },
+    );
     await fc.assert(
-      fc.property(fc.array(point, { maxLength: 300 }), fc.integer({ min: NOW - 900, max: NOW }), (points, from) => {
-        const { window } = windowOf(1_000);
+      fc.property(fc.array(step, { maxLength: 400, size: "max" }), (steps) => {
+        const { window, clock } = windowOf(1_000, 100_000);
         window.watch("a");
-        const expected = new Map<number, number>();
-        for (const { tsMs, value } of points) {
+        const model = new Map<number, number>();
+        const add = (tsMs: number, value: number) => {
           window.add("a", sample(tsMs, { m: value }));
-          if (tsMs >= NOW - 1_000 && !expected.has(tsMs)) expected.set(tsMs, value);
+          if (tsMs >= clock.ms - 1_000 && !model.has(tsMs)) model.set(tsMs, value);
+        };
+        for (const step of steps) {
+          if (step.kind === "next") {
+            clock.ms += 3;
+            // JSON knows no negative zero.
+            add(clock.ms, step.value + 0);
+          } else if (step.kind === "late") add(clock.ms - step.agoMs, step.value);
+          else if (step.kind === "wait") clock.ms += step.ms;
+          else {
+            const [fromMs, toMs] = [clock.ms - step.agoMs, clock.ms - step.skipMs];
+            const expected = [...model]
+              .filter(([tsMs]) => tsMs >= fromMs && tsMs <= toMs)
+              .toSorted(([a], [b]) => a - b);
+            expect(read(window, "a", fromMs, toMs)).toEqual(expected);
+          }
         }
-        const sorted = [...expected].filter(([tsMs]) => tsMs >= from && tsMs <= NOW - 5).toSorted(([a], [b]) => a - b);
-        expect(read(window, "a", from, NOW - 5) ?? []).toEqual(sorted);
-        expect(window.points).toBe(expected.size);
       }),
     );
   });

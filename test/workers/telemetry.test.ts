@@ -1,5 +1,10 @@
+import { env } from "cloudflare:test";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { parseEnv } from "../../src/env.ts";
+import { Unavailable } from "../../src/errors.ts";
+import { createClickHouse } from "../../src/telemetry/clickhouse.ts";
+import { READING } from "../../src/telemetry/store.ts";
 import { adminToken, newAgent, newApp, send, signedUp, uniqueName } from "./support.ts";
 
 interface Point {
@@ -241,6 +246,35 @@ describe("what a bridge brings", () => {
     expect(values((await multi(one.apId, one.token, "a")).series)).toEqual({ a: [1] });
     expect(values((await multi(two.apId, two.token, "a")).series)).toEqual({ a: [2] });
   });
+});
+
+describe("a read that nobody waits for any more", () => {
+  it("is cut off on the server", async () => {
+    const clickhouse = createClickHouse(parseEnv(env));
+    const mark = uniqueName();
+    const running = async () =>
+      await clickhouse.reach(async (client) => {
+        const answer = await client.query({
+          query: "SELECT query_id FROM system.processes WHERE query_id = {mark:String}",
+          query_params: { mark },
+          format: "JSONEachRow",
+        });
+        return (await answer.json()).length;
+      });
+    const gone = new AbortController();
+    const read = clickhouse.reach((client) =>
+      client.query({
+        query: "SELECT sleepEachRow(1) FROM numbers(120)",
+        query_id: mark,
+        clickhouse_settings: { ...READING, max_block_size: "1", function_sleep_max_microseconds_per_block: "0" },
+        abort_signal: gone.signal,
+      }),
+    );
+    await expect.poll(running, { timeout: 10_000 }).toBe(1);
+    gone.abort();
+    await expect(read).rejects.toThrow(Unavailable);
+    await expect.poll(running, { timeout: 10_000 }).toBe(0);
+  }, 30_000);
 });
 
 describe("metrics", () => {
