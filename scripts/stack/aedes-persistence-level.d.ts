@@ -1,6 +1,13 @@
-/** The package has no types. */
-declare module "aedes-persistence-level" {
+/** The package has no types; these are of what is used here. */
+declare module "aedes-persistence-level/asyncPersistence.js" {
+  import type { AedesPublishPacket, Client, Subscription } from "aedes";
   import type { ClassicLevel } from "classic-level";
 
-  export default function aedesPersistenceLevel(level: ClassicLevel): object;
+  export default class AsyncLevelPersistence {
+    constructor(level: ClassicLevel);
+    subscriptionsByTopic(topic: string): Promise<Subscription[]>;
+    storeRetained(packet: AedesPublishPacket): Promise<void>;
+    outgoingEnqueueCombi(subscriptions: Subscription[], packet: AedesPublishPacket): Promise<void>;
+    outgoingUpdate(client: Client, packet: AedesPublishPacket): Promise<void>;
+  }
 }

@@ -1,3 +1,5 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
@@ -5,6 +7,7 @@ import { join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { connectAsync, connect as connectNow, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { listen } from "../../scripts/bridge/broker-listener.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
@@ -17,8 +20,10 @@ describe("the broker", () => {
   const folder = mkdtempSync(join(tmpdir(), "broker-"));
   let keyServer: Server;
   let port: number;
+  let jwksUrl: string;
   let sign: (claims: object, seconds?: number) => Promise<string>;
   const clients: MqttClient[] = [];
+  const children: ChildProcess[] = [];
 
   beforeAll(async () => {
     const { publicKey, privateKey } = await generateKeyPair("ES256");
@@ -34,7 +39,7 @@ describe("the broker", () => {
         .sign(privateKey);
     const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
     port = tcpPort;
-    const jwksUrl = `http://127.0.0.1:${(keyServer.address() as { port: number }).port}/`;
+    jwksUrl = `http://127.0.0.1:${(keyServer.address() as { port: number }).port}/`;
     await supervisor.start(
       brokerPart({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: ISSUER }),
     );
@@ -42,6 +47,7 @@ describe("the broker", () => {
 
   afterAll(async () => {
     await Promise.all(clients.map((client) => client.endAsync(true)));
+    for (const child of children) child.kill("SIGKILL");
     await supervisor.stop();
     keyServer.close();
     rmSync(folder, { recursive: true, force: true });
@@ -113,6 +119,105 @@ describe("the broker", () => {
       again.on("message", (_topic, payload) => resolve(payload.toString())),
     );
     expect(await heard).toBe("kept");
+  });
+
+  it("delivers at once also what another message has overtaken", async () => {
+    const COUNT = 500;
+    const password = await sign({ sub: "bridge", login_type: "third_party_app" });
+    const url = `mqtt://127.0.0.1:${port}`;
+    const listener = await connectAsync(url, { username: "bridge", password, clientId: "prompt", clean: false });
+    clients.push(listener);
+    const heard = new Set<string>();
+    listener.on("message", (_topic, payload) => heard.add(payload.toString()));
+    await listener.subscribeAsync("agent/+/status", { qos: 1 });
+    // What is stored takes longer than what is not.
+    for (const [qos, name] of (["a", "b", "c"] as const).entries()) {
+      const speaker = await agent(name);
+      for (let n = 0; n < COUNT; n++) {
+        speaker.publish(`agent/${name}/status`, `${name}${n}`, { qos: qos as 0 | 1 | 2 });
+      }
+    }
+    await until(() => heard.size === 3 * COUNT, 5_000).catch(() => {});
+    expect(heard.size).toBe(3 * COUNT);
+  });
+
+  it("loses nothing that it has acknowledged when it is killed", async () => {
+    const KILLS = 3;
+    const SPEAKERS = 4;
+    const BURST = 100;
+    const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
+    const url = `mqtt://127.0.0.1:${tcpPort}`;
+    const token = await sign({ sub: "bridge", login_type: "third_party_app" });
+    const start = async () => {
+      const dataDir = join(folder, "killed");
+      const { command, args, ready } = brokerPart({
+        dataDir,
+        host: "127.0.0.1",
+        tcpPort,
+        wsPort,
+        jwksUrl,
+        issuer: ISSUER,
+      });
+      const child = spawn(command, args, { stdio: "inherit" });
+      children.push(child);
+      await until(() => ready([]));
+      return child;
+    };
+    // Takes messages and acknowledges none, so that in the end the broker owes it every one.
+    const hear = (onMessage: (payload: string) => void, signal = new AbortController().signal) =>
+      listen({
+        ...{ url, username: "bridge", password: token, clientId: "owed", topic: "agent/+/data", signal },
+        drained: async () => {},
+        onMessage: ({ payload }) => void onMessage(payload.toString()),
+      });
+    const speak = async (i: number) => {
+      const options = { username: `a${i}`, password: await sign({ sub: `a${i}` }), reconnectPeriod: 0 };
+      const speaker = await connectAsync(url, options);
+      clients.push(speaker.on("error", () => {}));
+      return speaker;
+    };
+    const acknowledged = new Set<string>();
+
+    for (let kill = 0; kill < KILLS; kill++) {
+      const child = await start();
+      if (kill === 0) {
+        const options = { username: "bridge", password: token, clientId: "owed", clean: false, reconnectPeriod: 0 };
+        const listener = await connectAsync(url, options);
+        await listener.subscribeAsync("agent/+/data", { qos: 1 });
+        await listener.endAsync();
+      }
+      // There for every other kill, away for the rest.
+      let hearing = Promise.resolve();
+      if (kill % 2 === 1) {
+        await new Promise<void>((resolve) => {
+          hearing = hear(() => resolve()).catch(() => {});
+        });
+      }
+      const speakers = await Promise.all(Array.from({ length: SPEAKERS }, (_, i) => speak(i)));
+      let count = 0;
+      for (const [i, speaker] of speakers.entries()) {
+        for (let n = 0; n < BURST; n++) {
+          const payload = `${kill}/${i}/${n}`;
+          speaker.publish(`agent/a${i}/data`, payload, { qos: 1 }, (error) => {
+            if (error) return;
+            acknowledged.add(payload);
+            // While most of the burst is under way.
+            if (++count === BURST / 4) child.kill("SIGKILL");
+          });
+        }
+      }
+      await Promise.all([once(child, "exit"), hearing]);
+    }
+
+    await start();
+    const stop = new AbortController();
+    const heard = new Set<string>();
+    const hearing = hear((payload) => heard.add(payload), stop.signal);
+    const missing = () => [...acknowledged].filter((payload) => !heard.has(payload));
+    await until(() => missing().length === 0, 5_000).catch(() => {});
+    expect(missing()).toHaveLength(0);
+    stop.abort();
+    await hearing;
   });
 
   it("ends a connection with the token that opened it", async () => {
