@@ -8,10 +8,11 @@ import { createWebSocketStream, WebSocketServer } from "ws";
 import * as z from "zod";
 import { type BrokerClient, mayPublish, maySubscribe } from "../../src/broker/topics.ts";
 import { BrokerStore } from "./broker-store.ts";
+import { limitPackets } from "./packet-limit.ts";
 
 const [folder = "", host = "127.0.0.1", tcpPort, wsPort, jwksUrl = "", issuer = ""] = process.argv.slice(2);
 
-const MAX_PAYLOAD_BYTES = 1024 * 1024;
+const MAX_PACKET_BYTES = 1024 * 1024;
 /** The longest pause that a timer can make; a token that runs longer is looked at again then. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -89,18 +90,19 @@ function closeAt(client: Client, expiresMs: number): void {
   client.conn.once("close", () => clearTimeout(timer));
 }
 
-const tcp = createServer(broker.handle);
+const tcp = createServer((socket) => broker.handle(limitPackets(socket, MAX_PACKET_BYTES)));
 const http = createHttpServer((_request, response) => response.writeHead(426, { Upgrade: "websocket" }).end());
 const sockets = new WebSocketServer({
   server: http,
   handleProtocols: (protocols) => (protocols.has("mqtt") ? "mqtt" : false),
-  maxPayload: MAX_PAYLOAD_BYTES,
+  maxPayload: MAX_PACKET_BYTES,
   perMessageDeflate: false,
 });
 sockets.on("connection", (socket, request) => {
   const stream = createWebSocketStream(socket);
   stream.on("error", () => stream.destroy());
-  broker.handle(stream, request);
+  // A packet may span several frames.
+  broker.handle(limitPackets(stream, MAX_PACKET_BYTES), request);
 });
 broker.on("clientError", (client, error) => {
   if (error !== ANONYMOUS) console.log(`client ${client.id}: ${error.message}`);

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
+import { connect as connectSocket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
@@ -20,6 +21,7 @@ describe("the broker", () => {
   const folder = mkdtempSync(join(tmpdir(), "broker-"));
   let keyServer: Server;
   let port: number;
+  let webSocketPort: number;
   let jwksUrl: string;
   let sign: (claims: object, seconds?: number) => Promise<string>;
   const clients: MqttClient[] = [];
@@ -39,6 +41,7 @@ describe("the broker", () => {
         .sign(privateKey);
     const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
     port = tcpPort;
+    webSocketPort = wsPort;
     jwksUrl = `http://127.0.0.1:${(keyServer.address() as { port: number }).port}/`;
     await supervisor.start(
       brokerPart({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: ISSUER }),
@@ -218,6 +221,26 @@ describe("the broker", () => {
     expect(missing()).toHaveLength(0);
     stop.abort();
     await hearing;
+  });
+
+  it.each([
+    ["TCP", () => `mqtt://127.0.0.1:${port}`],
+    ["WebSocket", () => `ws://127.0.0.1:${webSocketPort}`],
+  ])("takes packets of up to 1 MiB over %s", async (_name, url) => {
+    const options = { username: "a", password: await sign({ sub: "a" }), reconnectPeriod: 0 };
+    const speaker = await connectAsync(url(), options);
+    clients.push(speaker.on("error", () => {}));
+    await speaker.publishAsync("agent/a/data", Buffer.alloc(1_000_000), { qos: 1 });
+    const end = closed(speaker);
+    speaker.publish("agent/a/data", Buffer.alloc(1024 * 1024), { qos: 1 });
+    expect(await end).toBe("closed");
+  });
+
+  it("waits for no long packet from a client that has not logged in", async () => {
+    const socket = connectSocket(port, "127.0.0.1");
+    // A CONNECT that announces 256 MiB.
+    socket.write(Buffer.from([0x10, 0xff, 0xff, 0xff, 0x7f]));
+    await once(socket.resume(), "close");
   });
 
   it("ends a connection with the token that opened it", async () => {
