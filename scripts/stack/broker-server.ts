@@ -28,6 +28,7 @@ const ANONYMOUS = Object.assign(new Error("No token"), { returnCode: 5 as const 
 
 const keys = createRemoteJWKSet(new URL(jwksUrl));
 const known = new WeakMap<Client, BrokerClient>();
+const willTopics = new WeakMap<Client, string>();
 
 // What is acknowledged with QoS 1 or 2 is on disk and outlives the broker's own end, also a kill. (The operating system may still
 // hold it in memory: a power cut is another matter.)
@@ -39,10 +40,18 @@ const store = new BrokerStore(level, id);
 const broker = await Aedes.createBroker({
   id,
   persistence: store,
+  preConnect(client, { will }, done) {
+    if (will !== undefined) willTopics.set(client, will.topic);
+    done(null, true);
+  },
   authenticate(client, username, password, done) {
     if (username === undefined) return done(ANONYMOUS, null);
     identify(username, String(password)).then(
       ({ identity, expiresMs }) => {
+        const willTopic = willTopics.get(client);
+        if (willTopic !== undefined && !mayPublish(identity, willTopic)) {
+          return done(Object.assign(new Error(`The will may not go to ${willTopic}`), { returnCode: 5 }), null);
+        }
         known.set(client, identity);
         store.deliverOvertaken(client);
         closeAt(client, expiresMs);
@@ -52,8 +61,9 @@ const broker = await Aedes.createBroker({
     );
   },
   authorizePublish(client, packet, done) {
+    // Nobody's: the will of a client that was connected when the broker was killed. It was allowed when the client came.
     const identity = client === null ? undefined : known.get(client);
-    if (identity === undefined || !mayPublish(identity, packet.topic)) {
+    if (client !== null && (identity === undefined || !mayPublish(identity, packet.topic))) {
       done(new Error(`${identity?.name} may not publish to ${packet.topic}`));
     } else if (packet.qos === 1) {
       store.storeAhead(packet).then(() => done(null), done);

@@ -103,6 +103,20 @@ describe("the broker", () => {
     }
   });
 
+  it("publishes an agent's will to its own topic, and takes none for another", async () => {
+    const willing = async (topic: string) => {
+      const will = { topic, payload: Buffer.from("offline"), qos: 1 } as const;
+      const options = { username: "a", password: await sign({ sub: "a" }), reconnectPeriod: 0, will };
+      return await connectAsync(`mqtt://127.0.0.1:${port}`, options);
+    };
+    await expect(willing("agent/b/status")).rejects.toThrow(/Not authorized/);
+    const listener = await service();
+    const heard = new Promise<string>((resolve) => listener.on("message", (topic) => resolve(topic)));
+    await listener.subscribeAsync("agent/+/status", { qos: 1 });
+    (await willing("agent/a/status")).stream.destroy();
+    expect(await heard).toBe("agent/a/status");
+  });
+
   it("keeps what was said for a listener that is away, across its own end", async () => {
     const password = await sign({ sub: "bridge", login_type: "third_party_app" });
     const options = { username: "bridge", password, clientId: "keeper", clean: false, reconnectPeriod: 0 };
