@@ -73,6 +73,7 @@ const EnvironmentFields = z.object({
   SETUP_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   ENROLMENT_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   AGENT_SHARDS: emptyIsUnset(wholeNumber(1, 256).default(4)),
+  LIVE_WINDOW_MEGABYTES: emptyIsUnset(wholeNumber(1, 4_096).default(32)),
   LIVE_WINDOW_MINUTES: emptyIsUnset(wholeNumber(1, 60).default(15)),
   PUBLIC_URL: emptyIsUnset(
     url("http:", "https:")

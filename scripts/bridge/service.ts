@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { Identifier } from "../../src/schemas/primitives.ts";
 import type { Incoming } from "./broker-listener.ts";
 
 /** The service, as the bridge sees it. */
@@ -60,7 +61,8 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 function parse(topic: string, payload: Buffer, receivedMs: number): Parsed {
   const apId = /^agent\/([^/]+)\/data$/.exec(topic)?.[1];
-  if (apId === undefined) return { error: "not a topic for data" };
+  // One name that the service does not take would have it refuse the whole batch.
+  if (!Identifier.safeParse(apId).success || apId === undefined) return { error: "not a topic for data" };
   try {
     return { ap_id: apId, received_at: receivedMs, report: JSON.parse(utf8.decode(payload)) };
   } catch {

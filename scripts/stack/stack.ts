@@ -154,6 +154,9 @@ function workerEnvironment(settings: Settings, addresses: Addresses, secrets: Se
     PUBLIC_URL: addresses.serviceUrl,
     CLIENT_ADDRESS_HEADER: "peer",
     MAIL_FROM: "controller@example.com",
+    // One machine's workerd has one thread: more shards would only make more and smaller inserts.
+    AGENT_SHARDS: "1",
+    LIVE_WINDOW_MEGABYTES: "128",
     ...settings.workerSettings,
     LIBSQL_URL: addresses.libsqlUrl,
     CLICKHOUSE_URL: addresses.clickhouseUrl,

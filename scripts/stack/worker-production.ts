@@ -12,6 +12,8 @@ import type { WorkerOptions } from "./stack.ts";
 import type { Part } from "./supervisor.ts";
 import { isNews, WRANGLER_ENVIRONMENT } from "./worker-dev.ts";
 
+const WRANGLER_CONFIG = join(ROOT, "wrangler.toml");
+
 /** The Worker built once and run on plain workerd: no proxy in front of it, nothing that watches files. */
 export async function productionWorkerPart({ host, port, url, signal, dataDir, env }: WorkerOptions): Promise<Part> {
   const buildDir = join(dataDir, "build");
@@ -39,14 +41,19 @@ export async function productionWorkerPart({ host, port, url, signal, dataDir, e
   };
 }
 
-export async function buildWorker(outdir: string, signal?: AbortSignal): Promise<void> {
+/** Bundles the Worker that a configuration of wrangler's names. */
+export async function buildWorker(outdir: string, signal?: AbortSignal, config = WRANGLER_CONFIG): Promise<void> {
   rmSync(outdir, { recursive: true, force: true });
   // A group of its own, since wrangler has children: all of them go when the stack is told to stop.
-  const wrangler = spawn(installed("wrangler"), ["deploy", "--dry-run", "--minify", "--outdir", outdir], {
-    cwd: ROOT,
-    detached: true,
-    env: { ...process.env, ...WRANGLER_ENVIRONMENT },
-  });
+  const wrangler = spawn(
+    installed("wrangler"),
+    ["deploy", "--config", config, "--dry-run", "--minify", "--outdir", outdir],
+    {
+      cwd: ROOT,
+      detached: true,
+      env: { ...process.env, ...WRANGLER_ENVIRONMENT },
+    },
+  );
   const end = () => wrangler.pid !== undefined && signalGroup(wrangler.pid, "SIGKILL");
   signal?.addEventListener("abort", end, { once: true });
   const output = Promise.all([text(wrangler.stdout), text(wrangler.stderr)]);
@@ -70,7 +77,7 @@ interface WorkerdOptions {
 }
 
 function workerdConfig({ address, buildDir, objectsDir, settings }: WorkerdOptions): string {
-  const wrangler = WranglerConfig.parse(readWranglerConfig({ config: join(ROOT, "wrangler.toml") }));
+  const wrangler = WranglerConfig.parse(readWranglerConfig({ config: WRANGLER_CONFIG }));
   const objects = wrangler.durable_objects.bindings;
   const modules = [
     `(name = "worker.js", esModule = embed "worker.js")`,

@@ -1,4 +1,5 @@
 import { fromBase64, toBase64 } from "./base64.ts";
+import type { WebCryptoKey } from "./crypto-key.ts";
 
 /**
  * API keys of third-party apps. The interface returns them, so they must be recoverable, and they must not lie in the database
@@ -10,16 +11,13 @@ export interface ApiKeys {
   open(sealed: string, appId: string): Promise<string>;
 }
 
-/** `CryptoKey`, a name that Node's types lack. */
-type Key = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
-
 const IV_BYTES = 12;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export function createApiKeys(secretBase64: string): ApiKeys {
-  let imported: Key | undefined;
-  const key = async (): Promise<Key> => {
+  let imported: WebCryptoKey | undefined;
+  const key = async (): Promise<WebCryptoKey> => {
     imported ??= await crypto.subtle.importKey("raw", fromBase64(secretBase64), "AES-GCM", false, [
       "encrypt",
       "decrypt",

@@ -1,4 +1,5 @@
 import { fromBase64, toBase64 } from "./base64.ts";
+import type { WebCryptoKey } from "./crypto-key.ts";
 
 /** Secrets that the service makes itself, 256 random bits each. So many bits need no slow hash to be kept safely. */
 
@@ -29,7 +30,7 @@ export interface GeneratedSecrets {
 }
 
 export function createGeneratedSecrets(pepperBase64: string): GeneratedSecrets {
-  let imported: CryptoKey | undefined;
+  let imported: WebCryptoKey | undefined;
   const hash = async (secret: string): Promise<string> => {
     imported ??= await crypto.subtle.importKey(
       "raw",

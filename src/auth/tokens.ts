@@ -1,6 +1,7 @@
 import { errors, importJWK, type JWK, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import * as z from "zod";
 import { NotAuthenticated } from "../errors.ts";
+import type { WebCryptoKey } from "./crypto-key.ts";
 
 const ALGORITHM = "ES256";
 const CLOCK_SKEW_SECONDS = 60;
@@ -42,8 +43,8 @@ export function createTokens({ keys, issuer, lifetimeSeconds, now = () => new Da
     keys.map(({ kid, kty, crv, x, y }) => [kid, { kid, kty, crv, x, y, alg: ALGORITHM, use: "sig" } as JWK]),
   );
   // Keys are kept, not promises of keys: a promise belongs to the request that made it and may die with it.
-  const imported = new Map<string, CryptoKey | Uint8Array>();
-  const importOnce = async (id: string, jwk: JWK): Promise<CryptoKey | Uint8Array> => {
+  const imported = new Map<string, WebCryptoKey | Uint8Array>();
+  const importOnce = async (id: string, jwk: JWK): Promise<WebCryptoKey | Uint8Array> => {
     const key = imported.get(id) ?? (await importJWK(jwk, ALGORITHM));
     imported.set(id, key);
     return key;

@@ -11,7 +11,7 @@ import { type AgentSample, createTelemetryStore, MAX_POINTS, type TelemetryStore
 /** What became of samples. Not an exception: those lose their kind on the way out of an object. */
 export type Appended = "committed" | "unavailable";
 
-const MAX_BYTES_IN_MEMORY = 32 * 1024 * 1024;
+const MEGABYTE = 1024 * 1024;
 /** Sixteen bytes each. */
 const MAX_POINTS_OF_AGENT = 200_000;
 
@@ -42,7 +42,11 @@ export class AgentShard extends DurableObject<Env> {
       now: Date.now,
     });
     this.#spanMs = config.LIVE_WINDOW_MINUTES * 60_000;
-    this.#window = new LiveWindow({ spanMs: this.#spanMs, maxBytes: MAX_BYTES_IN_MEMORY, now: Date.now });
+    this.#window = new LiveWindow({
+      spanMs: this.#spanMs,
+      maxBytes: config.LIVE_WINDOW_MEGABYTES * MEGABYTE,
+      now: Date.now,
+    });
   }
 
   async append(samples: AgentSample[]): Promise<Appended> {

@@ -12,7 +12,7 @@ import { listen } from "../../scripts/bridge/broker-listener.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
-import { until } from "../support/product.ts";
+import { until } from "../../scripts/trial/product.ts";
 
 const ISSUER = "controller";
 

@@ -11,7 +11,7 @@ import { anyFreePort, claimPort } from "../../scripts/stack/ports.ts";
 import { markOf } from "../../scripts/stack/processes.ts";
 import { loadSecrets, rotateKeys } from "../../scripts/stack/secrets.ts";
 import { readSettings } from "../../scripts/stack/settings.ts";
-import { processesWith } from "../support/product.ts";
+import { processesWith } from "../../scripts/trial/product.ts";
 
 const HOST = "127.0.0.1";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { markOf } from "../../scripts/stack/processes.ts";
 import { type Part, Supervisor } from "../../scripts/stack/supervisor.ts";
-import { until } from "../support/product.ts";
+import { until } from "../../scripts/trial/product.ts";
 
 /** A part that runs a line of JavaScript with `file(name)` at hand, and is ready once it has written its own file. */
 describe("the supervisor", () => {

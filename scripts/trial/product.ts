@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { anyFreePort } from "../../scripts/stack/ports.ts";
+import { anyFreePort } from "../stack/ports.ts";
 
 /** The product as its users run it: `npm run dev` or `npm start`, in a process group of its own. */
 export class Product {
@@ -71,12 +71,23 @@ export class Product {
 
   /** The process id of one of its parts. */
   pidOf(part: string): number {
-    const state = JSON.parse(readFileSync(join(this.dataDir, "stack.json"), "utf8")) as {
-      parts: Record<string, { pid: number }>;
-    };
-    const pid = state.parts[part]?.pid;
+    const pid = this.#state.parts[part]?.pid;
     if (pid === undefined) throw new Error(`No part ${part}`);
     return pid;
+  }
+
+  /** Where its parts are reached. */
+  get urls(): Record<string, string> {
+    return this.#state.urls;
+  }
+
+  /** One of the secrets that it made for itself. */
+  secret(name: string): string {
+    return String(JSON.parse(readFileSync(join(this.dataDir, "secrets.json"), "utf8"))[name]);
+  }
+
+  get #state(): { parts: Record<string, { pid: number }>; urls: Record<string, string> } {
+    return JSON.parse(readFileSync(join(this.dataDir, "stack.json"), "utf8"));
   }
 
   /** Ctrl-C, as a terminal sends it: to the whole foreground group. Returns how long the end took. */

@@ -1,0 +1,61 @@
+import { cpus } from "node:os";
+import { say } from "../stack/console.ts";
+
+/** The figures of a run, in the order in which they were taken. */
+
+export interface Figure {
+  what: string;
+  value: number;
+  unit: string;
+  /** This figure next to another one of the same run. */
+  ratio?: { of: string; value: number; wanted?: string };
+  /** Whatever else was seen: latencies, CPU time, failures. */
+  details?: Record<string, number | string>;
+}
+
+export class Report {
+  readonly #suite: string;
+  readonly #figures: Figure[] = [];
+  readonly #at = new Date().toISOString();
+
+  constructor(suite: string) {
+    this.#suite = suite;
+  }
+
+  add(figure: Figure): Figure {
+    this.#figures.push(figure);
+    const { ratio } = figure;
+    say(
+      `  ${figure.what}: ${number(figure.value)} ${figure.unit}${ratio ? `, ${number(ratio.value)} × ${ratio.of}` : ""}`,
+    );
+    return figure;
+  }
+
+  print(): void {
+    const rows = this.#figures.map(({ what, value, unit, ratio, details = {} }) => [
+      what,
+      `${number(value)} ${unit}`,
+      ratio === undefined ? "" : `${number(ratio.value)} × ${ratio.of}${ratio.wanted ? ` (${ratio.wanted})` : ""}`,
+      Object.entries(details)
+        .map(([name, detail]) => `${name} ${typeof detail === "number" ? number(detail) : detail}`)
+        .join(", "),
+    ]);
+    const table = [["what", "figure", "ratio", "besides"], ["---", "---", "---", "---"], ...rows];
+    const widths = [0, 1, 2, 3].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
+    say("");
+    for (const row of table) {
+      const isRule = row[0] === "---";
+      say(`| ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0, isRule ? "-" : " ")).join(" | ")} |`);
+    }
+  }
+
+  toJson(): string {
+    const machine = { cpus: cpus().length, model: cpus()[0]?.model ?? "", arch: process.arch };
+    return `${JSON.stringify({ suite: this.#suite, at: this.#at, machine, figures: this.#figures }, null, 2)}\n`;
+  }
+}
+
+const number = (value: number): string => {
+  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en");
+  return String(Number(value.toPrecision(3)));
+};

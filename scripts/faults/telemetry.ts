@@ -1,0 +1,194 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createClient } from "@clickhouse/client-web";
+import { connectAsync } from "mqtt";
+import { makeAgents, type TrialAgent } from "../trial/accounts.ts";
+import { type Product, until } from "../trial/product.ts";
+
+/** Telemetry while parts die: agents send and note what was acknowledged; in the end that, and that once, must be there. */
+
+export const PARTS = ["clickhouse", "broker", "bridge", "worker"] as const;
+export type Part = (typeof PARTS)[number];
+
+export interface Outcome {
+  acknowledgedHttp: number;
+  acknowledgedMqtt: number;
+  /** Acknowledged, and not there. */
+  lost: number;
+  /** Counted more than once: as points, or in the sums over minutes. */
+  doubled: number;
+  /** How often an account could not be read while only telemetry was hit. */
+  accountFailures: number;
+  /** How long each kill took to be over: the part is back, and samples get through again. */
+  recoveredMs: number[];
+}
+
+const AGENTS_PER_CHANNEL = 8;
+const METRIC = "n";
+const PAUSE_MS = 20;
+const LOAD_BETWEEN_KILLS_MS = 500;
+const TIMEOUT_MS = 60_000;
+
+export async function killUnderTelemetry(
+  product: Product,
+  part: Part,
+  kills: number,
+  signal?: AbortSignal,
+): Promise<Outcome> {
+  const prefix = `fault-${part}-${Date.now()}`;
+  const agents = await makeAgents(product.dataDir, prefix, 2 * AGENTS_PER_CHANNEL);
+  const overHttp = agents.slice(0, AGENTS_PER_CHANNEL);
+  const overMqtt = agents.slice(AGENTS_PER_CHANNEL);
+  const stop = new AbortController();
+  const acknowledged = new Acknowledged();
+  const senders = [
+    ...overHttp.map((agent) => sendOverHttp(product, agent, acknowledged, stop.signal)),
+    ...overMqtt.map((agent) => sendOverMqtt(product, agent, acknowledged, stop.signal)),
+  ];
+  const accounts = part === "worker" ? async () => 0 : watchAccounts(product, agents[0] as TrialAgent, stop.signal);
+
+  const recoveredMs: number[] = [];
+  try {
+    for (let kill = 0; kill < kills && !signal?.aborted; kill++) {
+      await sleep(LOAD_BETWEEN_KILLS_MS);
+      const pid = product.pidOf(part);
+      const startedMs = performance.now();
+      process.kill(pid, "SIGKILL");
+      const before = acknowledged.count(overHttp);
+      await until(async () => {
+        if (product.pidOf(part) === pid || acknowledged.count(overHttp) <= before) return false;
+        const response = await fetch(`${product.url}/readyz`).catch(() => undefined);
+        return response?.ok ?? false;
+      }, TIMEOUT_MS);
+      recoveredMs.push(performance.now() - startedMs);
+    }
+  } finally {
+    stop.abort();
+  }
+  await Promise.all(senders);
+  return {
+    acknowledgedHttp: acknowledged.count(overHttp),
+    acknowledgedMqtt: acknowledged.count(overMqtt),
+    ...(await compare(product, prefix, acknowledged)),
+    accountFailures: await accounts(),
+    recoveredMs,
+  };
+}
+
+/** Which samples were acknowledged: by agent, the times, each of which is sent with one value only. */
+class Acknowledged {
+  readonly #times = new Map<string, number[]>();
+
+  add(apId: string, tsMs: number): void {
+    const times = this.#times.get(apId);
+    if (times === undefined) this.#times.set(apId, [tsMs]);
+    else times.push(tsMs);
+  }
+
+  count(agents: readonly TrialAgent[]): number {
+    return agents.reduce((sum, { apId }) => sum + (this.#times.get(apId)?.length ?? 0), 0);
+  }
+
+  missing(stored: ReadonlySet<string>): number {
+    return [...this.#times].reduce(
+      (sum, [apId, times]) => sum + times.filter((tsMs) => !stored.has(`${apId} ${tsMs}`)).length,
+      0,
+    );
+  }
+}
+
+/** Sends one sample after the other; each again and again until it is acknowledged, as a careful agent does. */
+async function sendOverHttp(
+  { url }: Product,
+  { apId, token }: TrialAgent,
+  acknowledged: Acknowledged,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    const tsMs = Date.now();
+    const body = JSON.stringify({ ts: tsMs, payload: { [METRIC]: 1 } });
+    for (let isDone = false; !isDone && !signal.aborted; await sleep(PAUSE_MS)) {
+      const response = await fetch(`${url}/api/v1/agent_update/update`, {
+        method: "POST",
+        headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
+        body,
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      }).catch(() => undefined);
+      await response?.arrayBuffer().catch(() => {});
+      isDone = response?.status === 200;
+    }
+    if (!signal.aborted) acknowledged.add(apId, tsMs);
+  }
+}
+
+/** The client itself sends again what the broker has not acknowledged, and connects again where that is gone. */
+async function sendOverMqtt(
+  { urls }: Product,
+  { apId, token }: TrialAgent,
+  acknowledged: Acknowledged,
+  signal: AbortSignal,
+): Promise<void> {
+  const client = await connectAsync(urls.mqtt ?? "", { username: apId, password: token, reconnectPeriod: 100 });
+  client.on("error", () => {});
+  const sending: Promise<void>[] = [];
+  for (let lastMs = 0; !signal.aborted; await sleep(PAUSE_MS)) {
+    const tsMs = Math.max(Date.now(), lastMs + 1);
+    lastMs = tsMs;
+    const message = JSON.stringify({ ts: tsMs, payload: { [METRIC]: 1 } });
+    const sent = client.publishAsync(`agent/${apId}/data`, message, { qos: 1 });
+    sending.push(
+      sent.then(
+        () => acknowledged.add(apId, tsMs),
+        () => {},
+      ),
+    );
+  }
+  await Promise.race([Promise.all(sending), sleep(TIMEOUT_MS)]);
+  await client.endAsync(true);
+}
+
+/** Reads an account all the while; what it returns tells how often that failed. */
+function watchAccounts(product: Product, { apId, token }: TrialAgent, signal: AbortSignal): () => Promise<number> {
+  const watching = (async () => {
+    let failures = 0;
+    for (; !signal.aborted; await sleep(PAUSE_MS)) {
+      const headers = { Authorization: `Bearer ${token}` };
+      const response = await fetch(`${product.url}/api/v1/agents/${apId}`, { headers }).catch(() => undefined);
+      await response?.arrayBuffer();
+      if (response?.status !== 200) failures++;
+    }
+    return failures;
+  })();
+  return () => watching;
+}
+
+async function compare(
+  { urls }: Product,
+  prefix: string,
+  acknowledged: Acknowledged,
+): Promise<{ lost: number; doubled: number }> {
+  const clickhouse = createClient({ url: urls.clickhouse ?? "", database: "controller" });
+  const ask = async <Row>(query: string): Promise<Row[]> => {
+    const answer = await clickhouse.query({ query, query_params: { prefix, metric: METRIC }, format: "JSONEachRow" });
+    return await answer.json<Row>();
+  };
+  try {
+    let points: { ap_id: string; at: string; n: string }[] = [];
+    let lost = 0;
+    // What the broker has acknowledged may still be on its way.
+    await until(async () => {
+      points = await ask(
+        `SELECT ap_id, toUnixTimestamp64Milli(ts) AS at, count() AS n FROM points_v1
+         WHERE startsWith(ap_id, {prefix:String}) AND metric = {metric:String} GROUP BY ap_id, at`,
+      );
+      lost = acknowledged.missing(new Set(points.map(({ ap_id, at }) => `${ap_id} ${at}`)));
+      return lost === 0;
+    }, TIMEOUT_MS).catch(() => {});
+    const [sums] = await ask<{ n: string }>(
+      "SELECT sum(n) AS n FROM minutes_v1 WHERE startsWith(ap_id, {prefix:String}) AND metric = {metric:String}",
+    );
+    const copies = points.reduce((sum, { n }) => sum + Number(n) - 1, 0);
+    return { lost, doubled: copies + Math.abs(Number(sums?.n ?? 0) - points.length) };
+  } finally {
+    await clickhouse.close();
+  }
+}

@@ -1,0 +1,53 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { agents } from "../../src/accounts/tables.ts";
+import { SCOPES_OF_AGENT } from "../../src/auth/permissions.ts";
+import { createGeneratedSecrets, randomSecret } from "../../src/auth/secrets.ts";
+import { createTokens } from "../../src/auth/tokens.ts";
+import { parseEnv } from "../../src/env.ts";
+
+/** Many agents at once, put straight into the accounts database of a product that runs here, with tokens of its own keys. */
+
+export interface TrialAgent {
+  apId: string;
+  token: string;
+}
+
+const ROWS_PER_INSERT = 500;
+
+export async function makeAgents(dataDir: string, prefix: string, count: number): Promise<TrialAgent[]> {
+  const read = (file: string): Record<string, unknown> => JSON.parse(readFileSync(join(dataDir, file), "utf8"));
+  const { JWT_KEYS, ...secrets } = read("secrets.json");
+  const { urls } = read("stack.json") as { urls: Record<string, string> };
+  const config = parseEnv({
+    ...secrets,
+    JWT_KEYS: JSON.stringify(JWT_KEYS),
+    LIBSQL_URL: urls.libsql,
+    CLICKHOUSE_URL: urls.clickhouse,
+    MQTT_URL: urls.mqtt,
+  });
+  const database = createDatabase({ url: config.LIBSQL_URL });
+  const tokens = createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 86_400 });
+  const credential = await createGeneratedSecrets(config.CREDENTIAL_PEPPER).hash(randomSecret());
+  const createdAt = new Date();
+  const rows = Array.from({ length: count }, (_, i) => ({
+    id: crypto.randomUUID(),
+    apId: `${prefix}-${i}`,
+    credentialKind: "hmac" as const,
+    credential,
+    configuration: {},
+    version: createdAt.getTime(),
+    createdAt,
+  }));
+  for (let i = 0; i < rows.length; i += ROWS_PER_INSERT) {
+    await database.insert(agents).values(rows.slice(i, i + ROWS_PER_INSERT));
+  }
+  const scope = SCOPES_OF_AGENT.join(" ");
+  return await Promise.all(
+    rows.map(async ({ apId, version }) => ({
+      apId,
+      token: await tokens.issue({ sub: apId, login_type: "agent", roles: [], scope, ver: version }),
+    })),
+  );
+}

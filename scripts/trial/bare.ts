@@ -1,0 +1,41 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import workerd from "workerd";
+import { anyFreePort } from "../stack/ports.ts";
+import type { Supervisor } from "../stack/supervisor.ts";
+import { buildWorker } from "../stack/worker-production.ts";
+
+const COMPATIBILITY_DATE = "2026-08-15";
+
+/** Runs the bare Worker on the same workerd, in the same form as the product; where it is. */
+export async function runBareWorker(supervisor: Supervisor, folder: string): Promise<string> {
+  const config = join(folder, "bare.json");
+  const main = fileURLToPath(new URL("bare-worker.js", import.meta.url));
+  writeFileSync(config, JSON.stringify({ name: "bare", main, compatibility_date: COMPATIBILITY_DATE }));
+  const buildDir = join(folder, "bare");
+  await buildWorker(buildDir, undefined, config);
+  const port = await anyFreePort();
+  const url = `http://127.0.0.1:${port}`;
+  const configFile = join(buildDir, "workerd.capnp");
+  writeFileSync(
+    configFile,
+    `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [(name = "bare", worker = .bare)],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "bare")],
+);
+const bare :Workerd.Worker = (
+  modules = [(name = "bare-worker.js", esModule = embed "bare-worker.js")],
+  compatibilityDate = "${COMPATIBILITY_DATE}",
+);
+`,
+  );
+  await supervisor.start({
+    name: "bare",
+    command: workerd.default,
+    args: ["serve", configFile],
+    ready: async () => (await fetch(url)).ok,
+  });
+  return url;
+}

@@ -1,0 +1,109 @@
+import { connect, type Socket } from "node:net";
+
+/** A closed loop of HTTP requests over kept connections, written on bare sockets: the client must not be what is measured. */
+
+export interface LoadOptions {
+  url: string;
+  connections: number;
+  seconds: number;
+  /** The next request of a connection. */
+  next(connection: number, count: number): LoadRequest;
+}
+
+export interface LoadRequest {
+  method: "GET" | "POST";
+  path: string;
+  token?: string;
+  body?: string;
+}
+
+export interface LoadResult {
+  count: number;
+  perSecond: number;
+  p50Ms: number;
+  p99Ms: number;
+  /** How often each status came that is not 200. */
+  failures: Record<string, number>;
+}
+
+export async function load({ url, connections, seconds, next }: LoadOptions): Promise<LoadResult> {
+  const { hostname, port } = new URL(url);
+  const tookMs: number[] = [];
+  const failures: Record<string, number> = {};
+  const startedMs = performance.now();
+  const endMs = startedMs + seconds * 1000;
+  await Promise.all(
+    Array.from({ length: connections }, async (_, connection) => {
+      const http = new Connection(connect(Number(port), hostname));
+      try {
+        for (let count = 0; performance.now() < endMs; count++) {
+          const sentMs = performance.now();
+          const status = await http.send(next(connection, count), `${hostname}:${port}`);
+          tookMs.push(performance.now() - sentMs);
+          if (status !== 200) failures[status] = (failures[status] ?? 0) + 1;
+        }
+      } finally {
+        http.end();
+      }
+    }),
+  );
+  const elapsedS = (performance.now() - startedMs) / 1000;
+  tookMs.sort((a, b) => a - b);
+  const quantile = (q: number): number => tookMs[Math.min(tookMs.length - 1, Math.floor(tookMs.length * q))] ?? 0;
+  return {
+    count: tookMs.length,
+    perSecond: tookMs.length / elapsedS,
+    p50Ms: quantile(0.5),
+    p99Ms: quantile(0.99),
+    failures,
+  };
+}
+
+const HEAD_END = "\r\n\r\n";
+
+/** One request at a time. Understands bodies with a length and in chunks, and looks no further. */
+class Connection {
+  readonly #socket: Socket;
+  #received: Buffer = Buffer.alloc(0);
+  #answered: PromiseWithResolvers<number> | undefined;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.setNoDelay(true);
+    socket.on("data", (chunk) => this.#take(chunk));
+    socket.on("error", (error) => this.#answered?.reject(error));
+    socket.on("close", () => this.#answered?.reject(new Error("The service closed the connection")));
+  }
+
+  async send({ method, path, token, body }: LoadRequest, host: string): Promise<number> {
+    this.#answered = Promise.withResolvers();
+    const head = [
+      `${method} ${path} HTTP/1.1`,
+      `Host: ${host}`,
+      ...(token === undefined ? [] : [`Authorization: Bearer ${token}`]),
+      ...(body === undefined ? [] : ["Content-Type: application/json", `Content-Length: ${Buffer.byteLength(body)}`]),
+    ].join("\r\n");
+    this.#socket.write(`${head}${HEAD_END}${body ?? ""}`);
+    return await this.#answered.promise;
+  }
+
+  end(): void {
+    this.#answered = undefined;
+    this.#socket.destroy();
+  }
+
+  #take(chunk: Buffer): void {
+    this.#received = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk]);
+    const headEnd = this.#received.indexOf(HEAD_END);
+    if (headEnd < 0) return;
+    const head = this.#received.toString("latin1", 0, headEnd);
+    const [, length] = /\r\ncontent-length: *(\d+)/i.exec(head) ?? [];
+    const isWhole =
+      length === undefined
+        ? this.#received.subarray(-5).toString("latin1") === `0${HEAD_END}`
+        : this.#received.length >= headEnd + HEAD_END.length + Number(length);
+    if (!isWhole) return;
+    this.#received = Buffer.alloc(0);
+    this.#answered?.resolve(Number(head.slice(9, 12)));
+  }
+}

@@ -1,0 +1,2 @@
+/** `CryptoKey`, a name that Node's types lack. */
+export type WebCryptoKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
