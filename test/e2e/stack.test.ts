@@ -7,9 +7,9 @@ import { connectAsync } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { nativePasswords } from "../../scripts/native-passwords.ts";
+import { Product, run, until } from "../../scripts/trial/product.ts";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
-import { Product, run, until } from "../../scripts/trial/product.ts";
 import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
 
 const ADMIN = { username: "root@example.com", password: `${SECRET_MARK} administrator's password` };
