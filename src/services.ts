@@ -17,6 +17,7 @@ import { createTokens, type Tokens } from "./auth/tokens.ts";
 import { probeBroker } from "./broker/probe.ts";
 import type { Config } from "./env.ts";
 import { createHealth, type Health } from "./health.ts";
+import type { JobStream } from "./jobs/job-stream.ts";
 import { createMailer } from "./mail/mailer.ts";
 import type { AgentShard } from "./telemetry/agent-shard.ts";
 import { createClickHouse } from "./telemetry/clickhouse.ts";
@@ -47,6 +48,7 @@ export interface Services {
 export interface Bindings {
   EMAIL?: SendEmail;
   AGENT_SHARD: DurableObjectNamespace<AgentShard>;
+  JOB_STREAM: DurableObjectNamespace<JobStream>;
 }
 
 export function createServices(config: Config, bindings: Bindings): Services {

@@ -134,4 +134,6 @@ export async function newApp(permissions: object = {}): Promise<{ appName: strin
 
 /** Another Worker's app, with some settings changed and, where given, other bindings. */
 export const appWith = (changes: Record<string, string>, bindings: Partial<Bindings> = {}) =>
-  createApp(createServices(parseEnv({ ...env, ...changes }), { AGENT_SHARD: env.AGENT_SHARD, ...bindings }));
+  createApp(createServices(parseEnv({ ...env, ...changes }), { ...objects, ...bindings }));
+
+const objects = { AGENT_SHARD: env.AGENT_SHARD, JOB_STREAM: env.JOB_STREAM };
