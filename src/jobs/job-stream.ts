@@ -1,4 +1,189 @@
 import { DurableObject } from "cloudflare:workers";
+import { parseEnv } from "../env.ts";
+import { describeError, log } from "../log.ts";
+import { createStillAllowed, type StillAllowed } from "./access.ts";
+import { type Appended, BUFFER_LIMITS, type NewMessage, PendingBuffer } from "./buffer.ts";
+import type { ClosedState } from "./message-tables.ts";
+import { fromUpgrade, type Reader } from "./opening.ts";
+import { type Flow, type Pace, pace } from "./pace.ts";
+import { CLOSE, JobSockets, SOCKET_LIMITS } from "./sockets.ts";
+
+/** What became of a message. Not an exception: those lose their kind on the way out of an object. */
+export type Posted =
+  | Exclude<Appended, { outcome: "stored" }>
+  /** `delivered`: to how many sockets; `queued`: no socket has been sent it yet. */
+  | { outcome: "stored"; seq: number; delivered: number; queued: boolean };
+
+export interface JobDescription {
+  /** Ever. */
+  messages: number;
+  retained: number;
+  retainedBytes: number;
+  acknowledgedUpTo: number;
+  sockets: number;
+  closed: ClosedState | undefined;
+}
+
+/** While sockets are open, somebody was there to read: noted now and then, for the case that all of it ends at once. */
+const TOUCH_EVERY_MS = 60 * 60 * 1000;
+
+/** Codes that stand for the lack of one, and must not be sent. */
+const NEVER_SENT: ReadonlySet<number> = new Set([1004, 1005, 1006, 1015]);
 
 /** One job's stream: its sockets, and the messages that nobody has acknowledged yet. */
-export class JobStream extends DurableObject<Env> {}
+export class JobStream extends DurableObject<Env> {
+  readonly #buffer: PendingBuffer;
+  readonly #sockets: JobSockets;
+  /** Made when first needed: most objects wake to take a message and need none. */
+  #checker: StillAllowed | undefined;
+  /** When the alarm is set for; null: it is not. */
+  #alarmMs: number | null | undefined;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    const now = () => Date.now();
+    this.#buffer = new PendingBuffer({ storage: ctx.storage, limits: BUFFER_LIMITS, now });
+    this.#sockets = new JobSockets({
+      ctx,
+      buffer: this.#buffer,
+      stillAllowed: (reader) => this.#stillAllowed(reader),
+      limits: SOCKET_LIMITS,
+      now,
+    });
+  }
+
+  /**
+   * Stores a message, then sends it. The platform lets neither the answer nor anything to a socket out before what was written
+   * is on disk (output gates): whoever is told "stored", or has a message, can rely on it whatever happens to this object.
+   */
+  async post(message: NewMessage): Promise<Posted> {
+    const appended = this.#buffer.append(message);
+    if (appended.outcome !== "stored") return appended;
+    await this.#sockets.deliver();
+    await this.#settle();
+    const { seq } = appended;
+    return { ...appended, delivered: this.#sockets.countAt(seq), queued: seq > this.#buffer.sentUpTo };
+  }
+
+  /** Opens a socket. The request is one that `toUpgrade` made. */
+  override async fetch(request: Request): Promise<Response> {
+    const { opening, protocol } = fromUpgrade(request);
+    const refused = this.#refusal() ?? (await this.#refusalOf(opening.reader)) ?? this.#refusal();
+    if (refused !== undefined) return refused;
+    // From here to the last message that was stored so far nothing waits, so nothing comes in between.
+    this.#buffer.expire();
+    const webSocket = this.#sockets.accept(opening);
+    const { closed } = this.#buffer;
+    if (closed !== undefined) this.#sockets.closeAll(CLOSE[closed]);
+    await this.#settle();
+    const headers = protocol === undefined ? {} : { "Sec-WebSocket-Protocol": protocol };
+    return new Response(null, { status: 101, webSocket, headers });
+  }
+
+  async describe(): Promise<JobDescription> {
+    const { lastSeq, messages, bytes, acknowledgedUpTo, closed } = this.#buffer;
+    return {
+      messages: lastSeq,
+      retained: messages,
+      retainedBytes: bytes,
+      acknowledgedUpTo,
+      sockets: this.#sockets.count,
+      closed,
+    };
+  }
+
+  /** Whether a producer of the service may go on with a message of about that size. */
+  async pace(bytes: number): Promise<Pace> {
+    const flow: Flow = { sockets: this.#sockets.flow, room: this.#buffer.room };
+    return pace(flow, bytes, SOCKET_LIMITS.unacknowledgedBytes);
+  }
+
+  /** Nothing more is taken. What is there can still be read, by sockets that are closed when they have it. */
+  async close(state: ClosedState): Promise<void> {
+    this.#buffer.close(state);
+    this.#sockets.closeAll(CLOSE[state]);
+    await this.#settle();
+  }
+
+  async destroy(): Promise<void> {
+    this.#sockets.closeAll(CLOSE.deleted);
+    await this.#wipe();
+  }
+
+  override async webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
+    this.#sockets.receive(socket, message);
+    await this.#settle();
+  }
+
+  override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
+    // The client's Close wants one in return, else it would report 1006.
+    socket.close(NEVER_SENT.has(code) ? 1000 : code);
+    this.#buffer.touch();
+    await this.#settle();
+  }
+
+  override async webSocketError(): Promise<void> {
+    this.#buffer.touch();
+    await this.#settle();
+  }
+
+  /** One alarm for all that is to be done at its time: messages that are too old, tokens that are over, access, the end. */
+  override async alarm(): Promise<void> {
+    this.#alarmMs = null;
+    this.#buffer.expire();
+    await this.#sockets.recheck();
+    await this.#sockets.deliver();
+    if (this.#sockets.count > 0 && Date.now() - this.#buffer.touchedMs >= TOUCH_EVERY_MS) this.#buffer.touch();
+    await this.#settle();
+  }
+
+  #refusal(): Response | undefined {
+    return this.#sockets.isFull ? refuse(429, "Too many sockets for this job", 60) : undefined;
+  }
+
+  async #refusalOf(reader: Reader): Promise<Response | undefined> {
+    if (reader.expiresAtMs <= Date.now()) return refuse(401, "Could not validate credentials");
+    try {
+      return (await this.#stillAllowed(reader)) ? undefined : refuse(403, "Not enough permissions");
+    } catch (error) {
+      log.warn("a reader's access could not be checked", { error: describeError(error) });
+      return refuse(503, "The accounts database is not available at the moment", 2);
+    }
+  }
+
+  #stillAllowed(reader: Reader): Promise<boolean> {
+    this.#checker ??= createStillAllowed(parseEnv(this.env));
+    return this.#checker(reader);
+  }
+
+  /** After whatever happened: lets go of what nobody needs any more, and sets the alarm for what comes next. */
+  async #settle(): Promise<void> {
+    this.#buffer.release(this.#sockets.neededAfter);
+    if (this.#endMs <= Date.now()) return await this.#wipe();
+    if (this.#alarmMs === undefined) this.#alarmMs = await this.ctx.storage.getAlarm();
+    const dueMs = Math.min(this.#sockets.nextDueMs, this.#buffer.nextExpiryMs, this.#endMs);
+    // One that comes too early finds nothing to do and is set again. To move it each time would be a write for every message.
+    if (this.#alarmMs !== null && this.#alarmMs <= dueMs) return;
+    this.#alarmMs = dueMs;
+    await this.ctx.storage.setAlarm(dueMs);
+  }
+
+  /** When nothing of the job is to be left: not while a socket is open, and at once where it never had a message. */
+  get #endMs(): number {
+    if (this.#sockets.count > 0) return Number.POSITIVE_INFINITY;
+    return this.#buffer.isEmpty ? 0 : this.#buffer.touchedMs + BUFFER_LIMITS.retentionMs;
+  }
+
+  async #wipe(): Promise<void> {
+    // Both at once: nothing may come in between and be half deleted.
+    const deleted = Promise.all([this.ctx.storage.deleteAlarm(), this.ctx.storage.deleteAll()]);
+    this.#buffer.forget();
+    this.#alarmMs = null;
+    await deleted;
+  }
+}
+
+function refuse(status: number, detail: string, retryAfterS?: number): Response {
+  const headers = retryAfterS === undefined ? {} : { "Retry-After": String(retryAfterS) };
+  return Response.json({ detail }, { status, headers });
+}

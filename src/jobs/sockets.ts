@@ -1,0 +1,288 @@
+import * as z from "zod";
+import { describeError, log } from "../log.ts";
+import type { StillAllowed } from "./access.ts";
+import type { PendingBuffer } from "./buffer.ts";
+import { gapToWire, toWire } from "./envelope.ts";
+import { Opening } from "./opening.ts";
+import { noteAcknowledged, noteSent, nothingOutstanding, Outstanding, outstandingBytes } from "./outstanding.ts";
+import type { Flow } from "./pace.ts";
+
+/**
+ * The sockets of a job. They outlive the object in memory: what it knows of each is in the socket's attachment, and read when it is
+ * needed. A socket is always sent what comes after the last message that it was sent, in one go without waiting in between; so
+ * it gets every message once and in order, however posts, checks and connections mingle.
+ */
+export interface SocketLimits {
+  sockets: number;
+  /** Of one socket. The platform does not say how much lies in a connection unread; what is not acknowledged may. */
+  unacknowledgedBytes: number;
+}
+
+export const SOCKET_LIMITS: SocketLimits = { sockets: 16, unacknowledgedBytes: 16 * 1024 * 1024 };
+
+export const CLOSE = {
+  /** A client that says what no client says; only in envelope form. */
+  unknown: { code: 1008, reason: 'Only {"ack": <seq>} and ping are understood' },
+  tooLarge: { code: 1009, reason: "The message is too large" },
+  broken: { code: 1011, reason: "The connection failed" },
+  slow: { code: 1013, reason: "Too much is unacknowledged; resume with ?after=<seq>" },
+  tokenExpired: { code: 4401, reason: "The token has expired" },
+  notAllowed: { code: 4403, reason: "Not enough permissions any more" },
+  cancelled: { code: 4410, reason: "The job was cancelled" },
+  expired: { code: 4410, reason: "The job has expired" },
+  deleted: { code: 4410, reason: "The job was deleted" },
+} as const;
+export type Close = (typeof CLOSE)[keyof typeof CLOSE];
+
+/** How long a check of a reader's access holds: as long as a session elsewhere in the service. */
+const CHECK_HOLDS_MS = 5_000;
+/** How often access is checked where nothing is sent. */
+const RECHECK_MS = 60_000;
+/** After how long a check is tried again that could not be made. */
+const RETRY_MS = 5_000;
+
+const MAX_CLIENT_MESSAGE_LENGTH = 1_024;
+const Acknowledgement = z.strictObject({ ack: z.int().nonnegative() });
+
+const SocketState = z.object({
+  ...Opening.pick({ jobNumber: true, reader: true, form: true }).shape,
+  /** Messages of which a bare socket gets nothing count as sent to it. */
+  sentUpTo: z.int(),
+  outstanding: Outstanding,
+  hasAcknowledged: z.boolean(),
+  checkedMs: z.number(),
+});
+type SocketState = z.output<typeof SocketState>;
+
+export interface SocketsOptions {
+  ctx: Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse">;
+  buffer: PendingBuffer;
+  stillAllowed: StillAllowed;
+  limits: SocketLimits;
+  now: () => number;
+}
+
+export class JobSockets {
+  readonly #options: SocketsOptions;
+  readonly #states = new WeakMap<WebSocket, SocketState>();
+  /** One check at a time for each socket; whoever comes meanwhile waits for the same. */
+  readonly #checks = new Map<WebSocket, Promise<void>>();
+
+  constructor(options: SocketsOptions) {
+    this.#options = options;
+  }
+
+  get count(): number {
+    return this.#open.length;
+  }
+
+  get isFull(): boolean {
+    return this.count >= this.#options.limits.sockets;
+  }
+
+  /** How many sockets have a message. */
+  countAt(seq: number): number {
+    return this.#open.filter((socket) => this.#stateOf(socket).sentUpTo >= seq).length;
+  }
+
+  /** Messages after this number are yet to be sent to some socket. */
+  get neededAfter(): number {
+    return Math.min(...this.#open.map((socket) => this.#stateOf(socket).sentUpTo));
+  }
+
+  get flow(): Flow["sockets"] {
+    return this.#open.map((socket) => {
+      const { outstanding, hasAcknowledged } = this.#stateOf(socket);
+      return { unacknowledgedBytes: outstandingBytes(outstanding), hasAcknowledged };
+    });
+  }
+
+  /** When something is to be done even though nobody comes; never where no socket is open. */
+  get nextDueMs(): number {
+    const nowMs = this.#options.now();
+    const due = this.#open.flatMap((socket) => {
+      const { reader, checkedMs, sentUpTo } = this.#stateOf(socket);
+      const isBehind = sentUpTo < this.#options.buffer.lastSeq;
+      return [reader.expiresAtMs, Math.max(nowMs + RETRY_MS, isBehind ? 0 : checkedMs + RECHECK_MS)];
+    });
+    return Math.min(...due);
+  }
+
+  /** Accepts a socket whose reader was just found to be allowed, and sends it what is there. Returns the client's end. */
+  accept({ jobNumber, reader, form, after = 0 }: Opening): WebSocket {
+    const { ctx, buffer, now } = this.#options;
+    const { 0: client, 1: socket } = new WebSocketPair();
+    buffer.acknowledge(after, this.neededAfter);
+    ctx.acceptWebSocket(socket);
+    // Answered by the platform, without waking the object.
+    ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
+    this.#save(socket, {
+      jobNumber,
+      reader,
+      form,
+      sentUpTo: buffer.acknowledgedUpTo,
+      outstanding: nothingOutstanding(),
+      hasAcknowledged: after > 0,
+      checkedMs: now(),
+    });
+    this.#send(socket);
+    return client;
+  }
+
+  /** Sends every socket what it has not been sent; those first whose access needs no check. */
+  async deliver(): Promise<void> {
+    const { buffer, now } = this.#options;
+    const unchecked: WebSocket[] = [];
+    for (const socket of this.#open) {
+      const { sentUpTo, checkedMs } = this.#stateOf(socket);
+      if (sentUpTo >= buffer.lastSeq) continue;
+      if (now() - checkedMs <= CHECK_HOLDS_MS) this.#send(socket);
+      else unchecked.push(socket);
+    }
+    await Promise.all(unchecked.map((socket) => this.#check(socket)));
+  }
+
+  /** Closes the sockets of those whose token is over, and checks those that were not for a while. */
+  async recheck(): Promise<void> {
+    const { now } = this.#options;
+    this.#closeExpired();
+    const due = this.#open.filter((socket) => now() - this.#stateOf(socket).checkedMs >= RECHECK_MS);
+    await Promise.all(due.map((socket) => this.#check(socket)));
+  }
+
+  /**
+   * What a client says. An acknowledgement is for the job as a whole. Anything else ends a socket in envelope form, whose client
+   * is wrong about something; from a bare one it is passed over, since clients of the reference send whatever keeps a connection.
+   */
+  receive(socket: WebSocket, message: string | ArrayBuffer): void {
+    const length = typeof message === "string" ? message.length : message.byteLength;
+    const state = this.#stateOf(socket);
+    const seq = length > MAX_CLIENT_MESSAGE_LENGTH ? undefined : acknowledgedBy(message);
+    if (seq !== undefined) this.#acknowledge(socket, state, seq);
+    else if (length > MAX_CLIENT_MESSAGE_LENGTH) this.#close(socket, CLOSE.tooLarge);
+    else if (state.form === "envelope") this.#close(socket, CLOSE.unknown);
+  }
+
+  closeAll(close: Close): void {
+    for (const socket of this.#open) this.#close(socket, close);
+  }
+
+  get #open(): WebSocket[] {
+    return this.#options.ctx.getWebSockets().filter(isOpen);
+  }
+
+  #stateOf(socket: WebSocket): SocketState {
+    let state = this.#states.get(socket);
+    if (state === undefined) {
+      state = SocketState.parse(socket.deserializeAttachment());
+      this.#states.set(socket, state);
+    }
+    return state;
+  }
+
+  #save(socket: WebSocket, state: SocketState): void {
+    this.#states.set(socket, state);
+    socket.serializeAttachment(state);
+  }
+
+  #close(socket: WebSocket, { code, reason }: Close): void {
+    socket.close(code, reason);
+  }
+
+  #closeExpired(): void {
+    for (const socket of this.#open) {
+      if (this.#stateOf(socket).reader.expiresAtMs <= this.#options.now()) this.#close(socket, CLOSE.tokenExpired);
+    }
+  }
+
+  #check(socket: WebSocket): Promise<void> {
+    let check = this.#checks.get(socket);
+    if (check === undefined) {
+      check = this.#checkAndSend(socket).finally(() => this.#checks.delete(socket));
+      this.#checks.set(socket, check);
+    }
+    return check;
+  }
+
+  async #checkAndSend(socket: WebSocket): Promise<void> {
+    const state = this.#stateOf(socket);
+    // From before the look-up: what it finds may have changed by the time it is back.
+    const askedMs = this.#options.now();
+    let isAllowed: boolean;
+    try {
+      isAllowed = await this.#options.stillAllowed(state.reader);
+    } catch (error) {
+      // The socket stays, and what it is to be sent stays stored: it is asked again with the next message, or by the alarm.
+      log.warn("a reader's access could not be checked", { error: describeError(error) });
+      return;
+    }
+    if (!isOpen(socket)) return;
+    if (isAllowed) {
+      state.checkedMs = askedMs;
+      this.#save(socket, state);
+      this.#send(socket);
+    } else this.#close(socket, CLOSE.notAllowed);
+  }
+
+  /** Without a single wait, so that nothing comes in between. */
+  #send(socket: WebSocket): void {
+    const { buffer } = this.#options;
+    const state = this.#stateOf(socket);
+    try {
+      const close = this.#sendAll(socket, state);
+      this.#save(socket, state);
+      buffer.markSent(state.sentUpTo);
+      if (close !== undefined) this.#close(socket, close);
+    } catch (error) {
+      // One that fails must not keep the others from theirs.
+      log.warn("a socket could not be sent to", { error: describeError(error) });
+      this.#close(socket, CLOSE.broken);
+    }
+  }
+
+  /** Why the socket is to be closed, if it is. */
+  #sendAll(socket: WebSocket, state: SocketState): Close | undefined {
+    const { buffer, limits, now } = this.#options;
+    const { jobNumber, form, reader, outstanding } = state;
+    if (reader.expiresAtMs <= now()) return CLOSE.tokenExpired;
+    const gap = buffer.gapAfter(state.sentUpTo);
+    if (gap !== undefined) {
+      const text = gapToWire(form, jobNumber, gap, now());
+      if (text !== undefined) socket.send(text);
+      state.sentUpTo = gap.toSeq;
+    }
+    for (let page = buffer.page(state.sentUpTo); page.length > 0; page = buffer.page(state.sentUpTo)) {
+      for (const message of page) {
+        const text = toWire(form, jobNumber, message);
+        if (text !== undefined) {
+          if (outstandingBytes(outstanding) + message.bytes > limits.unacknowledgedBytes) return CLOSE.slow;
+          socket.send(text);
+          noteSent(outstanding, message.seq, message.bytes, limits.unacknowledgedBytes);
+        }
+        state.sentUpTo = message.seq;
+      }
+    }
+    return undefined;
+  }
+
+  #acknowledge(socket: WebSocket, state: SocketState, seq: number): void {
+    const { buffer } = this.#options;
+    noteAcknowledged(state.outstanding, seq);
+    state.hasAcknowledged ||= seq > 0;
+    // It may have got there through another socket.
+    state.sentUpTo = Math.max(state.sentUpTo, Math.min(seq, buffer.sentUpTo));
+    this.#save(socket, state);
+    buffer.acknowledge(seq, this.neededAfter);
+  }
+}
+
+const isOpen = ({ readyState }: WebSocket): boolean => readyState === WebSocket.OPEN;
+
+function acknowledgedBy(message: string | ArrayBuffer): number | undefined {
+  if (typeof message !== "string") return undefined;
+  try {
+    return Acknowledgement.parse(JSON.parse(message)).ack;
+  } catch {
+    return undefined;
+  }
+}
