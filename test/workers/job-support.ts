@@ -11,13 +11,17 @@ export type Job = DurableObjectStub<JobStream>;
 
 export const newJob = (): Job => env.JOB_STREAM.getByName(crypto.randomUUID());
 
-/** The object runs in the tests' own isolate, so what it takes for the time is theirs to say: the real one, and some more. */
-export function movableClock(): { forwardMs: number } {
+/**
+ * The object runs in the tests' own isolate, so what it takes for the time is theirs to say: the real one and some more, or one
+ * that stands still until it is moved.
+ */
+export function movableClock({ standsStill = false } = {}): { forwardMs: number } {
   const clock = { forwardMs: 0 };
   const realNow = Date.now;
   beforeEach(() => {
     clock.forwardMs = 0;
-    vi.spyOn(Date, "now").mockImplementation(() => realNow() + clock.forwardMs);
+    const startMs = realNow();
+    vi.spyOn(Date, "now").mockImplementation(() => (standsStill ? startMs : realNow()) + clock.forwardMs);
   });
   afterEach(() => {
     vi.restoreAllMocks();
