@@ -3,10 +3,11 @@ import { parseEnv } from "../env.ts";
 import { describeError, log } from "../log.ts";
 import { createStillAllowed, type StillAllowed } from "./access.ts";
 import { type Appended, BUFFER_LIMITS, type NewMessage, PendingBuffer } from "./buffer.ts";
+import { answerTo, CLOSE } from "./close-codes.ts";
 import type { ClosedState } from "./message-tables.ts";
 import { fromUpgrade, type Reader } from "./opening.ts";
 import { type Flow, type Pace, pace } from "./pace.ts";
-import { CLOSE, JobSockets, SOCKET_LIMITS } from "./sockets.ts";
+import { JobSockets, SOCKET_LIMITS } from "./sockets.ts";
 
 /** What became of a message. Not an exception: those lose their kind on the way out of an object. */
 export type Posted =
@@ -27,17 +28,14 @@ export interface JobDescription {
 /** While sockets are open, somebody was there to read: noted now and then, for the case that all of it ends at once. */
 const TOUCH_EVERY_MS = 60 * 60 * 1000;
 
-/** Codes that stand for the lack of one, and must not be sent. */
-const NEVER_SENT: ReadonlySet<number> = new Set([1004, 1005, 1006, 1015]);
-
 /** One job's stream: its sockets, and the messages that nobody has acknowledged yet. */
 export class JobStream extends DurableObject<Env> {
   readonly #buffer: PendingBuffer;
   readonly #sockets: JobSockets;
   /** Made when first needed: most objects wake to take a message and need none. */
   #checker: StillAllowed | undefined;
-  /** When the alarm is set for; null: it is not. */
-  #alarmMs: number | null | undefined;
+  /** When the alarm is set for, if this is known. */
+  #alarmMs: number | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -68,11 +66,13 @@ export class JobStream extends DurableObject<Env> {
   /** Opens a socket. The request is one that `toUpgrade` made. */
   override async fetch(request: Request): Promise<Response> {
     const { opening, protocol } = fromUpgrade(request);
+    // From before the look-up: what it finds may have changed by the time it is back.
+    const checkedMs = Date.now();
     const refused = this.#refusal() ?? (await this.#refusalOf(opening.reader)) ?? this.#refusal();
     if (refused !== undefined) return refused;
     // From here to the last message that was stored so far nothing waits, so nothing comes in between.
     this.#buffer.expire();
-    const webSocket = this.#sockets.accept(opening);
+    const webSocket = this.#sockets.accept(opening, checkedMs);
     const { closed } = this.#buffer;
     if (closed !== undefined) this.#sockets.closeAll(CLOSE[closed]);
     await this.#settle();
@@ -117,7 +117,7 @@ export class JobStream extends DurableObject<Env> {
 
   override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
     // The client's Close wants one in return, else it would report 1006.
-    socket.close(NEVER_SENT.has(code) ? 1000 : code);
+    socket.close(answerTo(code));
     this.#buffer.touch();
     await this.#settle();
   }
@@ -129,7 +129,7 @@ export class JobStream extends DurableObject<Env> {
 
   /** One alarm for all that is to be done at its time: messages that are too old, tokens that are over, access, the end. */
   override async alarm(): Promise<void> {
-    this.#alarmMs = null;
+    this.#alarmMs = undefined;
     this.#buffer.expire();
     await this.#sockets.recheck();
     await this.#sockets.deliver();
@@ -160,10 +160,10 @@ export class JobStream extends DurableObject<Env> {
   async #settle(): Promise<void> {
     this.#buffer.release(this.#sockets.neededAfter);
     if (this.#endMs <= Date.now()) return await this.#wipe();
-    if (this.#alarmMs === undefined) this.#alarmMs = await this.ctx.storage.getAlarm();
     const dueMs = Math.min(this.#sockets.nextDueMs, this.#buffer.nextExpiryMs, this.#endMs);
     // One that comes too early finds nothing to do and is set again. To move it each time would be a write for every message.
-    if (this.#alarmMs !== null && this.#alarmMs <= dueMs) return;
+    if (this.#alarmMs !== undefined && this.#alarmMs <= dueMs) return;
+    // Where it is not known it is not asked for but set, which goes to disk together with what was stored just now.
     this.#alarmMs = dueMs;
     await this.ctx.storage.setAlarm(dueMs);
   }
@@ -178,7 +178,7 @@ export class JobStream extends DurableObject<Env> {
     // Both at once: nothing may come in between and be half deleted.
     const deleted = Promise.all([this.ctx.storage.deleteAlarm(), this.ctx.storage.deleteAll()]);
     this.#buffer.forget();
-    this.#alarmMs = null;
+    this.#alarmMs = undefined;
     await deleted;
   }
 }

@@ -16,7 +16,7 @@ export const Outstanding = z.object({
 export type Outstanding = z.output<typeof Outstanding>;
 
 /** As many notes as there are steps up to the bound of a socket. */
-const NOTES = 64;
+const NOTES = 32;
 
 export const nothingOutstanding = (): Outstanding => ({
   sentBytes: 0,

@@ -2,10 +2,12 @@ import * as z from "zod";
 import { describeError, log } from "../log.ts";
 import type { StillAllowed } from "./access.ts";
 import type { PendingBuffer } from "./buffer.ts";
+import { CLOSE, type Close } from "./close-codes.ts";
 import { gapToWire, toWire } from "./envelope.ts";
-import { Opening } from "./opening.ts";
-import { noteAcknowledged, noteSent, nothingOutstanding, Outstanding, outstandingBytes } from "./outstanding.ts";
+import type { Opening } from "./opening.ts";
+import { noteAcknowledged, noteSent, nothingOutstanding, outstandingBytes } from "./outstanding.ts";
 import type { Flow } from "./pace.ts";
+import { type SocketState, SocketStates } from "./socket-state.ts";
 
 /**
  * The sockets of a job. They outlive the object in memory: what it knows of each is in the socket's attachment, and read when it is
@@ -20,20 +22,6 @@ export interface SocketLimits {
 
 export const SOCKET_LIMITS: SocketLimits = { sockets: 16, unacknowledgedBytes: 16 * 1024 * 1024 };
 
-export const CLOSE = {
-  /** A client that says what no client says; only in envelope form. */
-  unknown: { code: 1008, reason: 'Only {"ack": <seq>} and ping are understood' },
-  tooLarge: { code: 1009, reason: "The message is too large" },
-  broken: { code: 1011, reason: "The connection failed" },
-  slow: { code: 1013, reason: "Too much is unacknowledged; resume with ?after=<seq>" },
-  tokenExpired: { code: 4401, reason: "The token has expired" },
-  notAllowed: { code: 4403, reason: "Not enough permissions any more" },
-  cancelled: { code: 4410, reason: "The job was cancelled" },
-  expired: { code: 4410, reason: "The job has expired" },
-  deleted: { code: 4410, reason: "The job was deleted" },
-} as const;
-export type Close = (typeof CLOSE)[keyof typeof CLOSE];
-
 /** How long a check of a reader's access holds: as long as a session elsewhere in the service. */
 const CHECK_HOLDS_MS = 5_000;
 /** How often access is checked where nothing is sent. */
@@ -43,16 +31,6 @@ const RETRY_MS = 5_000;
 
 const MAX_CLIENT_MESSAGE_LENGTH = 1_024;
 const Acknowledgement = z.strictObject({ ack: z.int().nonnegative() });
-
-const SocketState = z.object({
-  ...Opening.pick({ jobNumber: true, reader: true, form: true }).shape,
-  /** Messages of which a bare socket gets nothing count as sent to it. */
-  sentUpTo: z.int(),
-  outstanding: Outstanding,
-  hasAcknowledged: z.boolean(),
-  checkedMs: z.number(),
-});
-type SocketState = z.output<typeof SocketState>;
 
 export interface SocketsOptions {
   ctx: Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse">;
@@ -64,7 +42,7 @@ export interface SocketsOptions {
 
 export class JobSockets {
   readonly #options: SocketsOptions;
-  readonly #states = new WeakMap<WebSocket, SocketState>();
+  readonly #states = new SocketStates();
   /** One check at a time for each socket; whoever comes meanwhile waits for the same. */
   readonly #checks = new Map<WebSocket, Promise<void>>();
 
@@ -82,17 +60,17 @@ export class JobSockets {
 
   /** How many sockets have a message. */
   countAt(seq: number): number {
-    return this.#open.filter((socket) => this.#stateOf(socket).sentUpTo >= seq).length;
+    return this.#open.filter((socket) => this.#states.of(socket).sentUpTo >= seq).length;
   }
 
   /** Messages after this number are yet to be sent to some socket. */
   get neededAfter(): number {
-    return Math.min(...this.#open.map((socket) => this.#stateOf(socket).sentUpTo));
+    return Math.min(...this.#open.map((socket) => this.#states.of(socket).sentUpTo));
   }
 
   get flow(): Flow["sockets"] {
     return this.#open.map((socket) => {
-      const { outstanding, hasAcknowledged } = this.#stateOf(socket);
+      const { outstanding, hasAcknowledged } = this.#states.of(socket);
       return { unacknowledgedBytes: outstandingBytes(outstanding), hasAcknowledged };
     });
   }
@@ -101,7 +79,7 @@ export class JobSockets {
   get nextDueMs(): number {
     const nowMs = this.#options.now();
     const due = this.#open.flatMap((socket) => {
-      const { reader, checkedMs, sentUpTo } = this.#stateOf(socket);
+      const { reader, checkedMs, sentUpTo } = this.#states.of(socket);
       const isBehind = sentUpTo < this.#options.buffer.lastSeq;
       return [reader.expiresAtMs, Math.max(nowMs + RETRY_MS, isBehind ? 0 : checkedMs + RECHECK_MS)];
     });
@@ -109,21 +87,21 @@ export class JobSockets {
   }
 
   /** Accepts a socket whose reader was just found to be allowed, and sends it what is there. Returns the client's end. */
-  accept({ jobNumber, reader, form, after = 0 }: Opening): WebSocket {
-    const { ctx, buffer, now } = this.#options;
+  accept({ jobNumber, reader, form, after = 0 }: Opening, checkedMs: number): WebSocket {
+    const { ctx, buffer } = this.#options;
     const { 0: client, 1: socket } = new WebSocketPair();
     buffer.acknowledge(after, this.neededAfter);
     ctx.acceptWebSocket(socket);
     // Answered by the platform, without waking the object.
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
-    this.#save(socket, {
+    this.#states.save(socket, {
       jobNumber,
       reader,
       form,
       sentUpTo: buffer.acknowledgedUpTo,
       outstanding: nothingOutstanding(),
       hasAcknowledged: after > 0,
-      checkedMs: now(),
+      checkedMs,
     });
     this.#send(socket);
     return client;
@@ -134,7 +112,7 @@ export class JobSockets {
     const { buffer, now } = this.#options;
     const unchecked: WebSocket[] = [];
     for (const socket of this.#open) {
-      const { sentUpTo, checkedMs } = this.#stateOf(socket);
+      const { sentUpTo, checkedMs } = this.#states.of(socket);
       if (sentUpTo >= buffer.lastSeq) continue;
       if (now() - checkedMs <= CHECK_HOLDS_MS) this.#send(socket);
       else unchecked.push(socket);
@@ -146,7 +124,7 @@ export class JobSockets {
   async recheck(): Promise<void> {
     const { now } = this.#options;
     this.#closeExpired();
-    const due = this.#open.filter((socket) => now() - this.#stateOf(socket).checkedMs >= RECHECK_MS);
+    const due = this.#open.filter((socket) => now() - this.#states.of(socket).checkedMs >= RECHECK_MS);
     await Promise.all(due.map((socket) => this.#check(socket)));
   }
 
@@ -156,7 +134,7 @@ export class JobSockets {
    */
   receive(socket: WebSocket, message: string | ArrayBuffer): void {
     const length = typeof message === "string" ? message.length : message.byteLength;
-    const state = this.#stateOf(socket);
+    const state = this.#states.of(socket);
     const seq = length > MAX_CLIENT_MESSAGE_LENGTH ? undefined : acknowledgedBy(message);
     if (seq !== undefined) this.#acknowledge(socket, state, seq);
     else if (length > MAX_CLIENT_MESSAGE_LENGTH) this.#close(socket, CLOSE.tooLarge);
@@ -171,27 +149,13 @@ export class JobSockets {
     return this.#options.ctx.getWebSockets().filter(isOpen);
   }
 
-  #stateOf(socket: WebSocket): SocketState {
-    let state = this.#states.get(socket);
-    if (state === undefined) {
-      state = SocketState.parse(socket.deserializeAttachment());
-      this.#states.set(socket, state);
-    }
-    return state;
-  }
-
-  #save(socket: WebSocket, state: SocketState): void {
-    this.#states.set(socket, state);
-    socket.serializeAttachment(state);
-  }
-
   #close(socket: WebSocket, { code, reason }: Close): void {
     socket.close(code, reason);
   }
 
   #closeExpired(): void {
     for (const socket of this.#open) {
-      if (this.#stateOf(socket).reader.expiresAtMs <= this.#options.now()) this.#close(socket, CLOSE.tokenExpired);
+      if (this.#states.of(socket).reader.expiresAtMs <= this.#options.now()) this.#close(socket, CLOSE.tokenExpired);
     }
   }
 
@@ -205,7 +169,7 @@ export class JobSockets {
   }
 
   async #checkAndSend(socket: WebSocket): Promise<void> {
-    const state = this.#stateOf(socket);
+    const state = this.#states.of(socket);
     // From before the look-up: what it finds may have changed by the time it is back.
     const askedMs = this.#options.now();
     let isAllowed: boolean;
@@ -219,7 +183,7 @@ export class JobSockets {
     if (!isOpen(socket)) return;
     if (isAllowed) {
       state.checkedMs = askedMs;
-      this.#save(socket, state);
+      this.#states.save(socket, state);
       this.#send(socket);
     } else this.#close(socket, CLOSE.notAllowed);
   }
@@ -227,10 +191,10 @@ export class JobSockets {
   /** Without a single wait, so that nothing comes in between. */
   #send(socket: WebSocket): void {
     const { buffer } = this.#options;
-    const state = this.#stateOf(socket);
+    const state = this.#states.of(socket);
     try {
       const close = this.#sendAll(socket, state);
-      this.#save(socket, state);
+      this.#states.save(socket, state);
       buffer.markSent(state.sentUpTo);
       if (close !== undefined) this.#close(socket, close);
     } catch (error) {
@@ -271,7 +235,7 @@ export class JobSockets {
     state.hasAcknowledged ||= seq > 0;
     // It may have got there through another socket.
     state.sentUpTo = Math.max(state.sentUpTo, Math.min(seq, buffer.sentUpTo));
-    this.#save(socket, state);
+    this.#states.save(socket, state);
     buffer.acknowledge(seq, this.neededAfter);
   }
 }

@@ -365,6 +365,18 @@ describe("the end of a stream", () => {
     expect(await post(job)).toMatchObject({ seq: 1 });
   });
 
+  it("counts from the moment at which the last socket went, though no alarm came before", async () => {
+    const job = newJob();
+    await post(job);
+    const client = await connect(job);
+    clock.forwardMs += 23 * HOUR_MS;
+    client.disconnect();
+    await soon(async () => (await job.describe()).sockets === 0);
+    clock.forwardMs += 23 * HOUR_MS;
+    await runDurableObjectAlarm(job);
+    expect(await job.describe()).toMatchObject({ messages: 1, retained: 0 });
+  });
+
   it("can be made to come", async () => {
     const job = newJob();
     await post(job, "[]", "key");

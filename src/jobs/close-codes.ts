@@ -1,0 +1,20 @@
+/** Why the service closes a socket. */
+export const CLOSE = {
+  /** A client that says what no client says; only in envelope form. */
+  unknown: { code: 1008, reason: 'Only {"ack": <seq>} and ping are understood' },
+  tooLarge: { code: 1009, reason: "The message is too large" },
+  broken: { code: 1011, reason: "The connection failed" },
+  slow: { code: 1013, reason: "Too much is unacknowledged; resume with ?after=<seq>" },
+  tokenExpired: { code: 4401, reason: "The token has expired" },
+  notAllowed: { code: 4403, reason: "Not enough permissions any more" },
+  cancelled: { code: 4410, reason: "The job was cancelled" },
+  expired: { code: 4410, reason: "The job has expired" },
+  deleted: { code: 4410, reason: "The job was deleted" },
+} as const;
+export type Close = (typeof CLOSE)[keyof typeof CLOSE];
+
+/** Codes that stand for the lack of one, and must not be sent. */
+const NEVER_SENT: ReadonlySet<number> = new Set([1004, 1005, 1006, 1015]);
+
+/** What a client's Close is answered with: its own code, where it has one. */
+export const answerTo = (code: number): number => (NEVER_SENT.has(code) ? 1000 : code);
