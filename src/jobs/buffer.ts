@@ -1,5 +1,6 @@
 import type { Gap, StoredKind, StoredMessage } from "./envelope.ts";
-import { type Age, type ClosedState, type Marks, MessageTables, type Size } from "./message-tables.ts";
+import { IdempotencyKeys, type KeyLimits, MAX_KEY_LENGTH } from "./idempotency.ts";
+import { type ClosedState, type Marks, MessageTables, type Size } from "./message-tables.ts";
 
 /**
  * The messages of a job that nobody has acknowledged yet, in the SQLite of its object. What is kept is always the newest of all:
@@ -10,12 +11,9 @@ import { type Age, type ClosedState, type Marks, MessageTables, type Size } from
  *
  * So the messages that went unread are those between `acknowledgedUpTo` and `goneUpTo`: one range, at any time.
  */
-export interface BufferLimits {
+export interface BufferLimits extends KeyLimits {
   messages: number;
   bytes: number;
-  retentionMs: number;
-  /** The keys of the last so many messages are remembered. */
-  keys: number;
 }
 
 export const BUFFER_LIMITS: BufferLimits = {
@@ -27,7 +25,6 @@ export const BUFFER_LIMITS: BufferLimits = {
 
 /** A row of over 2 MB passes locally and fails in production. Bodies end at 1 MiB; this leaves room for one that was written anew. */
 export const MAX_DATA_BYTES = 1_900_000;
-export const MAX_KEY_LENGTH = 256;
 
 /** A page is in memory as a whole. */
 const PAGE_MESSAGES = 64;
@@ -78,6 +75,7 @@ const NOTHING: State = {
 export class PendingBuffer {
   readonly #options: BufferOptions;
   readonly #tables: MessageTables;
+  readonly #keys: IdempotencyKeys;
   /** What the tables say, once read. */
   #known: State | undefined;
   /** They are made by the first write: an object that was only asked for something leaves nothing behind. */
@@ -86,6 +84,7 @@ export class PendingBuffer {
   constructor(options: BufferOptions) {
     this.#options = options;
     this.#tables = new MessageTables(options.storage.sql);
+    this.#keys = new IdempotencyKeys(this.#tables, options.limits, options.now);
   }
 
   /** Whether nothing has ever been stored. */
@@ -137,7 +136,7 @@ export class PendingBuffer {
     const bytes = new TextEncoder().encode(data).byteLength;
     if (bytes > MAX_DATA_BYTES || (key?.length ?? 0) > MAX_KEY_LENGTH) return { outcome: "too_large" };
     this.expire();
-    const first = this.#seqOf(key);
+    const first = key === undefined || this.isEmpty ? undefined : this.#keys.seqOf(key, this.lastSeq);
     if (first !== undefined) return { outcome: "stored", seq: first };
     const { closed, lastSeq, touchedMs } = this.#state;
     if (closed !== undefined) return { outcome: "closed", state: closed };
@@ -150,10 +149,7 @@ export class PendingBuffer {
     this.#write((state) => {
       const rest = this.#drop(state, dropUpTo);
       this.#tables.insert({ seq, type, tsMs, final, bytes, data });
-      if (key !== undefined) {
-        this.#deleteForgottenKeys();
-        this.#tables.insertKey(key, { seq, tsMs });
-      }
+      if (key !== undefined) this.#keys.remember(key, { seq, tsMs });
       // The row tells its number and its time: the marks need not be written for them.
       return { ...rest, lastSeq: seq, touchedMs: tsMs, bytes: rest.bytes + bytes, oldestMs: rest.oldestMs ?? tsMs };
     });
@@ -206,7 +202,7 @@ export class PendingBuffer {
     if (this.nextExpiryMs > this.#options.now()) return;
     let upTo = 0;
     for (const { seq, tsMs } of this.#tables.sizesAfter(0)) {
-      if (tsMs > this.#tooOldMs) break;
+      if (tsMs + this.#options.limits.retentionMs > this.#options.now()) break;
       upTo = seq;
     }
     this.#write((state) => this.#drop(state, upTo));
@@ -272,27 +268,6 @@ export class PendingBuffer {
     const [oldest] = this.#tables.sizesAfter(upTo);
     // With the last row its number would be gone too, were it not marked.
     return this.#mark({ ...state, goneUpTo: upTo, bytes: state.bytes - freedBytes, oldestMs: oldest?.tsMs });
-  }
-
-  get #tooOldMs(): number {
-    return this.#options.now() - this.#options.limits.retentionMs;
-  }
-
-  #seqOf(key: string | undefined): number | undefined {
-    if (key === undefined || !this.#hasTables) return undefined;
-    const found = this.#tables.findKey(key);
-    return found === undefined || this.#isForgotten(found) ? undefined : found.seq;
-  }
-
-  #isForgotten({ seq, tsMs }: Age): boolean {
-    return tsMs <= this.#tooOldMs || seq <= this.lastSeq - this.#options.limits.keys;
-  }
-
-  #deleteForgottenKeys(): void {
-    for (let key = this.#tables.oldestKey(); key !== undefined; key = this.#tables.oldestKey()) {
-      if (!this.#isForgotten(key)) return;
-      this.#tables.deleteKey(key.seq);
-    }
   }
 
   /** Up to which number messages must go so that there is room; nothing where there is none to be made. */

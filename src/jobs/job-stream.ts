@@ -111,8 +111,7 @@ export class JobStream extends DurableObject<Env> {
   }
 
   override async webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
-    this.#sockets.receive(socket, message);
-    await this.#settle();
+    if (this.#sockets.receive(socket, message)) await this.#settle();
   }
 
   override async webSocketClose(socket: WebSocket, code: number): Promise<void> {

@@ -131,14 +131,18 @@ export class JobSockets {
   /**
    * What a client says. An acknowledgement is for the job as a whole. Anything else ends a socket in envelope form, whose client
    * is wrong about something; from a bare one it is passed over, since clients of the reference send whatever keeps a connection.
+   * Says whether anything has changed by it.
    */
-  receive(socket: WebSocket, message: string | ArrayBuffer): void {
-    const length = typeof message === "string" ? message.length : message.byteLength;
+  receive(socket: WebSocket, message: string | ArrayBuffer): boolean {
     const state = this.#states.of(socket);
+    const length = typeof message === "string" ? message.length : message.byteLength;
     const seq = length > MAX_CLIENT_MESSAGE_LENGTH ? undefined : acknowledgedBy(message);
-    if (seq !== undefined) this.#acknowledge(socket, state, seq);
+    if (state.reader.expiresAtMs <= this.#options.now()) this.#close(socket, CLOSE.tokenExpired);
+    else if (seq !== undefined) this.#acknowledge(socket, state, seq);
     else if (length > MAX_CLIENT_MESSAGE_LENGTH) this.#close(socket, CLOSE.tooLarge);
     else if (state.form === "envelope") this.#close(socket, CLOSE.unknown);
+    else return false;
+    return true;
   }
 
   closeAll(close: Close): void {

@@ -273,6 +273,16 @@ describe("access to a stream", () => {
     expect(client.texts).toEqual([]);
   });
 
+  it("ends with the token also for what a client says", async () => {
+    const job = newJob();
+    await post(job);
+    const client = await connect(job, { reader: { ...(await someReader()), expiresAtMs: Date.now() + 3_000 } });
+    clock.forwardMs += 3_000;
+    client.send({ ack: 1 });
+    await client.isClosed(4401);
+    expect((await job.describe()).acknowledgedUpTo).toBe(0);
+  });
+
   it("ends within seconds of a change of the account, before anything more is sent", async () => {
     const job = newJob();
     const account = await signedUp();
