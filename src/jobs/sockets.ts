@@ -153,6 +153,10 @@ export class JobSockets {
     return this.#options.ctx.getWebSockets().filter(isOpen);
   }
 
+  /**
+   * The client has the Close at once. Plain workerd, though, lets go of the connection itself only when the object goes to sleep,
+   * some ten seconds later: a client that waits for that reports its end no sooner.
+   */
   #close(socket: WebSocket, { code, reason }: Close): void {
     socket.close(code, reason);
   }

@@ -118,6 +118,20 @@ describe("a job's stream", () => {
     expect(await job.describe()).toMatchObject({ messages: 2, retained: 1, acknowledgedUpTo: 1, sockets: 1 });
   });
 
+  it("lets a reader resume where it was after all connections were lost at once", async () => {
+    const job = newJob();
+    for (let i = 0; i < 3; i++) await post(job);
+    const client = await connect(job);
+    await client.hears(3);
+    await evictDurableObject(job, { webSockets: "close" });
+    await soon(() => client.closed !== undefined);
+    expect(await post(job)).toEqual({ outcome: "stored", seq: 4, delivered: 0, queued: true });
+    const resumed = await connect(job, { after: 2 });
+    await resumed.hears(2);
+    expect(resumed.seqs).toEqual([3, 4]);
+    expect(await job.describe()).toMatchObject({ messages: 4, retained: 2, acknowledgedUpTo: 2, sockets: 1 });
+  });
+
   it("answers a ping without waking", async () => {
     const job = newJob();
     const client = await connect(job);
