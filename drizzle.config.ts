@@ -1,3 +1,3 @@
 import { defineConfig } from "drizzle-kit";
 
-export default defineConfig({ dialect: "turso", schema: "./src/accounts/tables.ts", out: "./drizzle" });
+export default defineConfig({ dialect: "turso", schema: ["./src/accounts/tables.ts", "./src/jobs/tables.ts"], out: "./drizzle" });

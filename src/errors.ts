@@ -8,6 +8,7 @@ export type ErrorCode =
   | "duplicate"
   | "conflict"
   | "too_large"
+  | "upgrade_required"
   | "too_many"
   | "unavailable";
 
@@ -85,6 +86,12 @@ export class Duplicate extends DomainError {
 export class TooLarge extends DomainError {
   constructor() {
     super("too_large", "Request body too large");
+  }
+}
+
+export class UpgradeRequired extends DomainError {
+  constructor() {
+    super("upgrade_required", "Expected a request for a WebSocket");
   }
 }
 

@@ -17,7 +17,10 @@ import { createTokens, type Tokens } from "./auth/tokens.ts";
 import { probeBroker } from "./broker/probe.ts";
 import type { Config } from "./env.ts";
 import { createHealth, type Health } from "./health.ts";
+import { createJobIndex } from "./jobs/job-index.ts";
 import type { JobStream } from "./jobs/job-stream.ts";
+import { createJobs, type Jobs } from "./jobs/jobs.ts";
+import { createStreams } from "./jobs/streams.ts";
 import { createMailer } from "./mail/mailer.ts";
 import type { AgentShard } from "./telemetry/agent-shard.ts";
 import { createClickHouse } from "./telemetry/clickhouse.ts";
@@ -36,6 +39,7 @@ export interface Services {
   clientAddress: (request: Request) => string;
   corsOrigins: string[];
   health: Health;
+  jobs: Jobs;
   login: Login;
   metrics: Metrics;
   recovery: Recovery;
@@ -86,6 +90,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       clickhouse: () => clickhouse.ping(),
       broker: (signal) => probeBroker(config.MQTT_URL, signal),
     }),
+    jobs: createJobs(createJobIndex(database), createStreams(bindings.JOB_STREAM), agents),
     login: createLogin({ users, agents, apps, attempts, passwords, generatedSecrets, apiKeys, tokens }),
     recovery: createRecovery({
       users,

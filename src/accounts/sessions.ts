@@ -1,6 +1,6 @@
 import { type Identity, SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../auth/permissions.ts";
 import { isSame } from "../auth/secrets.ts";
-import type { Claims, Tokens } from "../auth/tokens.ts";
+import type { Tokens, VerifiedClaims } from "../auth/tokens.ts";
 import { NotAuthenticated } from "../errors.ts";
 import { TtlCache } from "../ttl-cache.ts";
 import type { AgentStore } from "./agent-store.ts";
@@ -26,6 +26,7 @@ export interface SessionOptions {
  */
 const REMEMBERED_MS = 5_000;
 const MAX_REMEMBERED = 10_000;
+const NO_ACCOUNT = { id: "", version: 0, expiresAtMs: Number.POSITIVE_INFINITY };
 
 export function createAuthenticate(options: SessionOptions): Authenticate {
   const { tokens, doors, now = Date.now } = options;
@@ -35,7 +36,7 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
     for (const kind of ["setup", "enrolment"] as const) {
       const secret = doors[kind];
       if (secret !== undefined && (await isSame(secret, token)))
-        return { kind, name: "token", roles: [], scopes: new Set(), isWhole: true };
+        return { ...NO_ACCOUNT, kind, name: "token", roles: [], scopes: new Set(), isWhole: true };
     }
     return undefined;
   };
@@ -56,8 +57,12 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
 }
 
 /** The account behind the claims as it is now; none where it is gone, or has changed so that its old tokens are no good. */
-async function identify({ users, agents, apps }: SessionOptions, claims: Claims): Promise<Identity | undefined> {
-  const { sub: name, login_type, ver } = claims;
+async function identify(
+  { users, agents, apps }: SessionOptions,
+  claims: VerifiedClaims,
+): Promise<Identity | undefined> {
+  const { sub: name, login_type, ver, exp } = claims;
+  const known = { name, version: ver, expiresAtMs: exp * 1000 };
   const scopes = new Set(claims.scope.split(" "));
   const carriesAll = (granted: readonly string[]): boolean => granted.every((scope) => scopes.has(scope));
   switch (login_type) {
@@ -65,18 +70,19 @@ async function identify({ users, agents, apps }: SessionOptions, claims: Claims)
       const user = await users.find(name);
       if (user?.version !== ver) return undefined;
       const kind = user.roles.includes("admin") ? "admin" : "user";
-      return { kind, name, roles: user.roles, scopes, isWhole: carriesAll(scopesOfRoles(user.roles)) };
+      const isWhole = carriesAll(scopesOfRoles(user.roles));
+      return { ...known, kind, id: user.id, roles: user.roles, scopes, isWhole };
     }
     case "agent": {
       const agent = await agents.find(name);
       if (agent?.version !== ver) return undefined;
-      return { kind: "agent", name, roles: [], scopes, isWhole: carriesAll(SCOPES_OF_AGENT) };
+      return { ...known, kind: "agent", id: agent.id, roles: [], scopes, isWhole: carriesAll(SCOPES_OF_AGENT) };
     }
     case "third_party_app": {
       const app = await apps.find(name);
       if (app?.version !== ver) return undefined;
       const isWhole = carriesAll(scopesOfApp(app.permissions));
-      return { kind: "app", name, roles: [], scopes, isWhole, apIds: app.permissions.ap_ids };
+      return { ...known, kind: "app", id: app.id, roles: [], scopes, isWhole, apIds: app.permissions.ap_ids };
     }
   }
 }

@@ -23,8 +23,14 @@ export type Scope = (typeof SCOPES)[number];
 /** Who calls. */
 export interface Identity {
   kind: CallerKind;
+  /** The account's own: a later account of the same name has another one. */
+  id: string;
   /** Username, ap_id or app_name. */
   name: string;
+  /** Of the account, as its token says. */
+  version: number;
+  /** When the token ends. */
+  expiresAtMs: number;
   roles: readonly Role[];
   /** What the caller's token carries. */
   scopes: ReadonlySet<string>;
@@ -53,6 +59,16 @@ interface Row {
 }
 
 const PUBLIC = "public";
+
+const OF_JOBS = {
+  any: { admin: "telemetry:read" },
+  own: { admin: "free", user: "free", agent: "free", app: "free" },
+} as const satisfies Row;
+/** An agent's own are those that are about it. */
+const CALLBACK = {
+  any: { admin: "callbacks:post", app: "callbacks:post" },
+  own: { admin: "free", user: "free", agent: "telemetry:write", app: "free" },
+} as const satisfies Row;
 
 /** The permission matrix: every operation of the interface, and who may call it. An operation cannot be declared without a row. */
 const matrix = {
@@ -101,6 +117,24 @@ const matrix = {
   "apps.update": { any: { admin: "apps:manage" } },
   "apps.delete": { any: { admin: "apps:manage" } },
 
+  "jobs.request_details": { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } },
+  "jobs.request_data": {
+    any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" },
+    own: { agent: "telemetry:read" },
+  },
+  // Whoever could ask for something may read the answer, whatever the token is narrowed to.
+  "jobs.list": OF_JOBS,
+  "jobs.read": OF_JOBS,
+  "jobs.cancel": OF_JOBS,
+  "jobs.stream": OF_JOBS,
+  "jobs.stream_agent_data": OF_JOBS,
+  "jobs.stream_agent_details": OF_JOBS,
+  "jobs.stream_emulator": OF_JOBS,
+  "callbacks.agent_data": CALLBACK,
+  "callbacks.agent_details": CALLBACK,
+  "callbacks.emulator": CALLBACK,
+  "callbacks.command": CALLBACK,
+
   "audit.list": { any: { admin: "audit:read" } },
 } as const satisfies Record<string, typeof PUBLIC | Row>;
 
@@ -145,6 +179,17 @@ export function allowOn(actor: Identity, action: Action, name: string): void {
 export function allowOnAgent(actor: Identity, action: Action, apId: string): void {
   allowOn(actor, action, apId);
   if (actor.apIds !== undefined && !actor.apIds.includes(apId)) throw new NotAllowed();
+}
+
+/** Whether the caller may do this to anybody's job. */
+export const reachesAnyJob = (actor: Identity, action: Action): boolean => reachOf(actor, action) === "any";
+
+/** As `allowOn`, for a job: its owner's, and for callbacks also those of the agent that it is about. */
+export function allowOnJob(actor: Identity, action: Action, job: { ownerId: string; target: string | null }): void {
+  const reach = reachOf(actor, action);
+  const isOwner = job.ownerId === actor.id;
+  const isTarget = action.startsWith("callbacks.") && actor.kind === "agent" && job.target === actor.name;
+  if (reach === undefined || (reach === "own" && !isOwner && !isTarget)) throw new NotAllowed();
 }
 
 // What an account's token may carry at the most.

@@ -13,6 +13,8 @@ export interface OperationDescription {
   description?: string;
   tag: string;
   answer: z.ZodType;
+  /** Answers with a WebSocket. A browser cannot set headers there, and names its token among the protocols that it offers. */
+  isWebSocket?: true;
   /** The answer's content type where it is not JSON. */
   produces?: string;
   /** Left out of the document: part of a page, not of the interface. */

@@ -14,6 +14,7 @@ const STATUS: Record<ErrorCode, ContentfulStatusCode> = {
   duplicate: 409,
   conflict: 409,
   too_large: 413,
+  upgrade_required: 426,
   too_many: 429,
   unavailable: 503,
 };
@@ -22,6 +23,7 @@ export function onError(error: Error, c: AppContext): Response {
   const requestId = c.get("requestId");
   if (error instanceof DomainError) {
     if (error.code === "not_authenticated") c.header("WWW-Authenticate", "Bearer");
+    if (error.code === "upgrade_required") c.header("Upgrade", "websocket");
     if (error instanceof Unavailable || error instanceof TooMany)
       c.header("Retry-After", String(error.retryAfterSeconds));
     if (error instanceof Unavailable) {

@@ -70,13 +70,17 @@ function toOperation({ path, operation, inputs }: DeclaredRoute, convert: Conver
     ...(parameters.length > 0 && { parameters }),
     ...(requestBody !== undefined && { requestBody }),
     responses: {
-      200: {
-        description: "Success",
-        content:
-          operation.produces === undefined
-            ? json(operation.answer)
-            : { [operation.produces]: { schema: { type: "string" } } },
-      },
+      ...(operation.isWebSocket
+        ? { 101: { description: "A WebSocket; see /asyncapi.json" }, 426: problem("Not a request for a WebSocket") }
+        : {
+            200: {
+              description: "Success",
+              content:
+                operation.produces === undefined
+                  ? json(operation.answer)
+                  : { [operation.produces]: { schema: { type: "string" } } },
+            },
+          }),
       ...(!open && { 401: problem("No token, or not a valid one"), 403: problem("Not allowed") }),
       ...(requestBody !== undefined && { 400: problem("Body that cannot be read"), 413: problem("Body too large") }),
       ...((requestBody !== undefined || parameters.length > 0) && {

@@ -27,12 +27,22 @@ export function createOperation(authenticate: Authenticate): Operation {
       // Answers carry tokens and keys; a page or a public document says otherwise itself.
       c.header("Cache-Control", "no-store");
       if (!isPublic(description.action)) {
-        const identity = await authenticate(bearerToken(c.req.header("Authorization")));
+        const header = c.req.header("Authorization") ?? (description.isWebSocket && offeredToken(c.req.raw.headers));
+        const identity = await authenticate(bearerToken(header || undefined));
         c.set("actor", { ...identity, requestId: c.get("requestId") });
         allow(identity, description.action);
       }
       await limitBody(c, next);
     } satisfies MiddlewareHandler<AppEnv>);
+}
+
+const BEARER_PROTOCOL = "bearer.";
+
+/** The token that a browser names among the protocols it offers, as a header would say it. */
+function offeredToken(headers: Headers): string | undefined {
+  const offered = (headers.get("Sec-WebSocket-Protocol") ?? "").split(",").map((protocol) => protocol.trim());
+  const token = offered.find((protocol) => protocol.startsWith(BEARER_PROTOCOL))?.slice(BEARER_PROTOCOL.length);
+  return token === undefined ? undefined : `Bearer ${token}`;
 }
 
 function bearerToken(header: string | undefined): string {

@@ -132,6 +132,13 @@ export class PendingBuffer {
     return { messages: messages - this.messages, bytes: bytes - this.bytes };
   }
 
+  /** Whether all of these can be appended. */
+  hasRoomFor(messages: readonly Pick<NewMessage, "data">[]): boolean {
+    this.expire();
+    const bytes = messages.reduce((sum, { data }) => sum + new TextEncoder().encode(data).byteLength, 0);
+    return this.#roomFor(bytes, messages.length) !== undefined;
+  }
+
   append({ type, data, final = false, key }: NewMessage): Appended {
     const bytes = new TextEncoder().encode(data).byteLength;
     if (bytes > MAX_DATA_BYTES || (key?.length ?? 0) > MAX_KEY_LENGTH) return { outcome: "too_large" };
@@ -271,9 +278,9 @@ export class PendingBuffer {
   }
 
   /** Up to which number messages must go so that there is room; nothing where there is none to be made. */
-  #roomFor(bytes: number): number | undefined {
+  #roomFor(bytes: number, count = 1): number | undefined {
     const { limits } = this.#options;
-    let [messages, left] = [this.messages + 1, this.bytes + bytes];
+    let [messages, left] = [this.messages + count, this.bytes + bytes];
     const isEnough = () => messages <= limits.messages && left <= limits.bytes;
     if (isEnough()) return 0;
     for (const size of this.#droppable()) {

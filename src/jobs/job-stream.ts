@@ -1,13 +1,16 @@
 import { DurableObject } from "cloudflare:workers";
 import { parseEnv } from "../env.ts";
 import { describeError, log } from "../log.ts";
-import { createStillAllowed, type StillAllowed } from "./access.ts";
 import { type Appended, BUFFER_LIMITS, type NewMessage, PendingBuffer } from "./buffer.ts";
 import { answerTo, CLOSE } from "./close-codes.ts";
+import type { JobIndex } from "./job-index.ts";
 import type { ClosedState } from "./message-tables.ts";
 import { fromUpgrade, type Reader } from "./opening.ts";
 import { type Flow, type Pace, pace } from "./pace.ts";
+import { Production } from "./production.ts";
 import { JobSockets, SOCKET_LIMITS } from "./sockets.ts";
+import { createJobStores, type JobStores } from "./stores.ts";
+import type { Work } from "./work.ts";
 
 /** What became of a message. Not an exception: those lose their kind on the way out of an object. */
 export type Posted =
@@ -23,17 +26,21 @@ export interface JobDescription {
   acknowledgedUpTo: number;
   sockets: number;
   closed: ClosedState | undefined;
+  /** Of what the service itself produces for the job. */
+  rows: { sent: number; estimated: number | null } | undefined;
 }
 
-/** While sockets are open, somebody was there to read: noted now and then, for the case that all of it ends at once. */
+/** While sockets are open, somebody was there to read: noted now and then, for the case that all of it ends at once. So is the index. */
 const TOUCH_EVERY_MS = 60 * 60 * 1000;
 
 /** One job's stream: its sockets, and the messages that nobody has acknowledged yet. */
 export class JobStream extends DurableObject<Env> {
   readonly #buffer: PendingBuffer;
   readonly #sockets: JobSockets;
+  readonly #production: Production;
   /** Made when first needed: most objects wake to take a message and need none. */
-  #checker: StillAllowed | undefined;
+  #stores: JobStores | undefined;
+  #indexToldMs = 0;
   /** When the alarm is set for, if this is known. */
   #alarmMs: number | undefined;
 
@@ -48,6 +55,26 @@ export class JobStream extends DurableObject<Env> {
       limits: SOCKET_LIMITS,
       now,
     });
+    this.#production = new Production({
+      storage: ctx.storage,
+      producerOf: (work) => this.#its.producerOf(work),
+      hasRoomFor: (messages) => this.#buffer.hasRoomFor(messages),
+      append: (message) => this.#buffer.append(message),
+      deliver: async () => {
+        await this.#sockets.deliver();
+        await this.#settle();
+      },
+      pace: (bytes) => this.pace(bytes),
+      note: (jobNumber, change) => this.#its.index.note(jobNumber, { ...change, messages: this.#buffer.lastSeq }),
+      now,
+    });
+  }
+
+  /** Has the service produce what the job asks for. It goes on by itself, also after this object's end. */
+  async start(jobNumber: string, work: Work): Promise<void> {
+    this.#production.begin(jobNumber, work);
+    await this.#settle();
+    this.#goOn();
   }
 
   /**
@@ -76,6 +103,7 @@ export class JobStream extends DurableObject<Env> {
     const { closed } = this.#buffer;
     if (closed !== undefined) this.#sockets.closeAll(CLOSE[closed]);
     await this.#settle();
+    this.#goOn();
     const headers = protocol === undefined ? {} : { "Sec-WebSocket-Protocol": protocol };
     return new Response(null, { status: 101, webSocket, headers });
   }
@@ -89,17 +117,13 @@ export class JobStream extends DurableObject<Env> {
       acknowledgedUpTo,
       sockets: this.#sockets.count,
       closed,
+      rows: this.#production.rows,
     };
-  }
-
-  /** Whether a producer of the service may go on with a message of about that size. */
-  async pace(bytes: number): Promise<Pace> {
-    const flow: Flow = { sockets: this.#sockets.flow, room: this.#buffer.room };
-    return pace(flow, bytes, SOCKET_LIMITS.unacknowledgedBytes);
   }
 
   /** Nothing more is taken. What is there can still be read, by sockets that are closed when they have it. */
   async close(state: ClosedState): Promise<void> {
+    this.#production.stop();
     this.#buffer.close(state);
     this.#sockets.closeAll(CLOSE[state]);
     await this.#settle();
@@ -112,6 +136,7 @@ export class JobStream extends DurableObject<Env> {
 
   override async webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
     if (this.#sockets.receive(socket, message)) await this.#settle();
+    this.#goOn();
   }
 
   override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
@@ -119,6 +144,7 @@ export class JobStream extends DurableObject<Env> {
     socket.close(answerTo(code));
     this.#buffer.touch();
     await this.#settle();
+    this.#goOn();
   }
 
   override async webSocketError(): Promise<void> {
@@ -133,7 +159,28 @@ export class JobStream extends DurableObject<Env> {
     await this.#sockets.recheck();
     await this.#sockets.deliver();
     if (this.#sockets.count > 0 && Date.now() - this.#buffer.touchedMs >= TOUCH_EVERY_MS) this.#buffer.touch();
+    if (!this.#buffer.isEmpty && Date.now() - this.#indexToldMs >= TOUCH_EVERY_MS) {
+      this.#indexToldMs = Date.now();
+      await this.#index((index, jobNumber) => index.note(jobNumber, { messages: this.#buffer.lastSeq }));
+    }
     await this.#settle();
+    this.#goOn();
+  }
+
+  /** Something has changed: what the service produces for the job may go on. */
+  #goOn(): void {
+    if (Number.isFinite(this.#production.nextDueMs)) this.ctx.waitUntil(this.#produce());
+  }
+
+  async #produce(): Promise<void> {
+    await this.#production.run();
+    await this.#settle();
+  }
+
+  /** Whether the service's own production may go on with a message of about that size. */
+  pace(bytes: number): Pace {
+    const flow: Flow = { sockets: this.#sockets.flow, room: this.#buffer.room };
+    return pace(flow, bytes, SOCKET_LIMITS.unacknowledgedBytes);
   }
 
   #refusal(): Response | undefined {
@@ -151,15 +198,19 @@ export class JobStream extends DurableObject<Env> {
   }
 
   #stillAllowed(reader: Reader): Promise<boolean> {
-    this.#checker ??= createStillAllowed(parseEnv(this.env));
-    return this.#checker(reader);
+    return this.#its.stillAllowed(reader);
+  }
+
+  get #its(): JobStores {
+    this.#stores ??= createJobStores(parseEnv(this.env), this.env);
+    return this.#stores;
   }
 
   /** After whatever happened: lets go of what nobody needs any more, and sets the alarm for what comes next. */
   async #settle(): Promise<void> {
     this.#buffer.release(this.#sockets.neededAfter);
-    if (this.#endMs <= Date.now()) return await this.#wipe();
-    const dueMs = Math.min(this.#sockets.nextDueMs, this.#buffer.nextExpiryMs, this.#endMs);
+    if (this.#endMs <= Date.now()) return await this.#end();
+    const dueMs = Math.min(this.#sockets.nextDueMs, this.#buffer.nextExpiryMs, this.#production.nextDueMs, this.#endMs);
     // One that comes too early finds nothing to do and is set again. To move it each time would be a write for every message.
     if (this.#alarmMs !== undefined && this.#alarmMs <= dueMs) return;
     // Where it is not known it is not asked for but set, which goes to disk together with what was stored just now.
@@ -169,14 +220,32 @@ export class JobStream extends DurableObject<Env> {
 
   /** When nothing of the job is to be left: not while a socket is open, and at once where it never had a message. */
   get #endMs(): number {
-    if (this.#sockets.count > 0) return Number.POSITIVE_INFINITY;
+    if (this.#sockets.count > 0 || this.#production.isUnfinished) return Number.POSITIVE_INFINITY;
     return this.#buffer.isEmpty ? 0 : this.#buffer.touchedMs + BUFFER_LIMITS.retentionMs;
+  }
+
+  async #end(): Promise<void> {
+    const hadMessages = !this.#buffer.isEmpty;
+    await this.#wipe();
+    // Best effort: the index lets go of what it has not heard of for long.
+    if (hadMessages) await this.#index((index, jobNumber) => index.remove(jobNumber));
+  }
+
+  async #index(work: (index: JobIndex, jobNumber: string) => Promise<void>): Promise<void> {
+    const { name } = this.ctx.id;
+    if (name === undefined) return;
+    try {
+      await work(this.#its.index, name);
+    } catch (error) {
+      log.warn("the index of jobs was not told", { error: describeError(error) });
+    }
   }
 
   async #wipe(): Promise<void> {
     // Both at once: nothing may come in between and be half deleted.
     const deleted = Promise.all([this.ctx.storage.deleteAlarm(), this.ctx.storage.deleteAll()]);
     this.#buffer.forget();
+    this.#production.forget();
     this.#alarmMs = undefined;
     await deleted;
   }

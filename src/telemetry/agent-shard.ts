@@ -5,6 +5,7 @@ import { describeError, log } from "../log.ts";
 import { createClickHouse } from "./clickhouse.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { LiveWindow } from "./live-window.ts";
+import { News, type NewsAnswer, type Place } from "./news.ts";
 import { Novelty } from "./novelty.ts";
 import { type AgentSample, createTelemetryStore, MAX_POINTS, type TelemetryStore } from "./store.ts";
 
@@ -16,14 +17,15 @@ const MEGABYTE = 1024 * 1024;
 const MAX_POINTS_OF_AGENT = 200_000;
 
 /**
- * A few agents' present: their samples are committed here, those of many requests in one insert, and the last minutes of those that
- * somebody watches are remembered.
+ * A few agents' present: their samples are committed here, those of many requests in one insert; the last minutes of those that
+ * somebody watches are remembered, and live streams are told what comes.
  */
 export class AgentShard extends DurableObject<Env> {
   readonly #store: TelemetryStore;
   readonly #novelty: Novelty;
   readonly #commits: GroupCommit<AgentSample>;
   readonly #window: LiveWindow;
+  readonly #news = new News({ maxSamples: 1_000, followedMs: 60_000, now: Date.now });
   readonly #spanMs: number;
   /** Agents whose past is on its way from the store. */
   readonly #filling = new Map<string, Promise<void>>();
@@ -71,6 +73,12 @@ export class AgentShard extends DurableObject<Env> {
     }
     this.#novelty.committed(samples);
     for (const sample of samples) this.#window.add(sample.apId, sample);
+    this.#news.add(samples);
+  }
+
+  /** What was committed of an agent after a place, for live streams; waits where nothing was. */
+  async news(apId: string, place: Place | undefined, waitMs: number): Promise<NewsAnswer> {
+    return await this.#news.since(apId, place, waitMs);
   }
 
   /**

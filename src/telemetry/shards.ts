@@ -1,5 +1,6 @@
 import { Unavailable } from "../errors.ts";
 import type { AgentShard } from "./agent-shard.ts";
+import type { NewsAnswer, Place } from "./news.ts";
 import type { AgentSample, SeriesQuery } from "./store.ts";
 
 /** The way to an agent's shard: agents are spread over a few objects by their names. */
@@ -8,6 +9,8 @@ export interface Shards {
   append(samples: readonly AgentSample[]): Promise<void>;
   /** Recent points out of memory, one text of JSON for each metric; nothing where they are not all there, or are too many. */
   read(query: SeriesQuery & { metrics: readonly string[] }): Promise<string[] | undefined>;
+  /** What was committed of an agent after a place; waits for so long at the most where nothing was. */
+  news(apId: string, place: Place | undefined, waitMs: number): Promise<NewsAnswer>;
 }
 
 export function createShards(namespace: DurableObjectNamespace<AgentShard>, count: number): Shards {
@@ -25,6 +28,10 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
 
     async read({ apId, metrics, fromMs, toMs }) {
       return await reach(byNumber(shardOf(apId)).read(apId, [...metrics], { fromMs, toMs }));
+    },
+
+    async news(apId, place, waitMs) {
+      return await reach(byNumber(shardOf(apId)).news(apId, place, waitMs));
     },
   };
 }

@@ -16,6 +16,13 @@ export interface SeriesQuery {
   toMs: number;
 }
 
+export interface HistoryQuery extends Omit<SeriesQuery, "metrics"> {
+  of: "numbers" | "texts";
+  /** Only what comes after this row. */
+  after?: { field: string; tsMs: number } | undefined;
+  limit: number;
+}
+
 export interface Series<V = number> {
   metric: string;
   /** Where there were too many points: how long each of the equal spans is over which they are averaged. */
@@ -37,6 +44,10 @@ export interface TelemetryStore {
     max: number,
   ): Promise<{ metric: string; tsMs: number; value: number }[] | undefined>;
   texts(query: Omit<SeriesQuery, "metrics">): Promise<Series<string>[]>;
+  /** Rows of an agent's past, one JSON text `{time, field, value}` each: field by field, ascending in time within each. */
+  history(query: HistoryQuery): Promise<string[]>;
+  /** How many rows there are, numbers and texts; of numbers those of whole minutes. */
+  countHistory(query: Omit<SeriesQuery, "metrics">): Promise<number>;
   /** When each of the agents, or of all, was last heard of, in milliseconds of the epoch. */
   lastSeen(apIds?: readonly string[]): Promise<Map<string, number>>;
   /** Names of the metrics heard of since then. */
@@ -55,6 +66,7 @@ const RawPoints = z.array(z.object({ metric: z.string(), at: z.coerce.number(), 
 const Texts = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.string() }));
 const Stored = z.array(z.object({ ap_id: z.string(), at: z.coerce.number(), metric: z.string() }));
 const LastSeen = z.array(z.object({ ap_id: z.string(), at: z.coerce.number() }));
+const Counted = z.array(z.object({ count: z.coerce.number() }));
 const Names = z.array(z.object({ metric: z.string() }));
 
 export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
@@ -168,6 +180,46 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
         { ap_id: apId, from: fromMs, to: toMs, max_points: MAX_POINTS },
       );
       return grouped(found.reverse().map((row) => ({ ...row, n: 0 }))).toReversed();
+    },
+
+    async history({ apId, fromMs, toMs, of, after, limit }) {
+      const [table, field] = of === "numbers" ? ["points_v1", "metric"] : ["texts_v1", "field"];
+      const text = await clickhouse.reach(async (client, abort_signal) => {
+        const answer = await client.query({
+          query: `SELECT ts AS time, ${field} AS field, value
+                  FROM ${table} FINAL
+                  WHERE ap_id = {ap_id:String} AND ${IN_RANGE}
+                    AND ({first:Bool} OR ${field} > {field:String}
+                      OR (${field} = {field:String} AND ts > fromUnixTimestamp64Milli({at:Int64})))
+                  ORDER BY ${field}, ts
+                  LIMIT {limit:UInt32}`,
+          query_params: {
+            ap_id: apId,
+            from: fromMs,
+            to: toMs,
+            first: after === undefined,
+            field: after?.field ?? "",
+            at: after?.tsMs ?? 0,
+            limit,
+          },
+          abort_signal,
+          format: "JSONEachRow",
+          // As the rows are to be sent: nobody reads them on the way.
+          clickhouse_settings: { ...READING, date_time_output_format: "iso" },
+        });
+        return await answer.text();
+      });
+      return text.split("\n").filter((line) => line !== "");
+    },
+
+    async countHistory({ apId, fromMs, toMs }) {
+      const [counted] = await rows(
+        Counted,
+        `SELECT (SELECT sum(n) FROM minutes_v1 WHERE ap_id = {ap_id:String} AND ${IN_MINUTES})
+              + (SELECT count() FROM texts_v1 WHERE ap_id = {ap_id:String} AND ${IN_RANGE}) AS count`,
+        { ap_id: apId, from: fromMs, to: toMs },
+      );
+      return counted?.count ?? 0;
     },
 
     async lastSeen(apIds) {

@@ -4,6 +4,7 @@ import { declaredRoutes } from "../../src/http/described.ts";
 import {
   adminToken,
   appWith,
+  bearer,
   newAgent,
   newApp,
   PASSWORD,
@@ -37,7 +38,8 @@ const PUBLIC = [
   "GET /reset-password/script.js",
 ];
 
-type ObjectKind = "user" | "agent" | "app";
+/** A job's owner is a user here. */
+type ObjectKind = "user" | "agent" | "app" | "job";
 /** Besides the kinds of account: an app without any permission, and one that may touch one agent only. */
 type Caller = "admin" | "user" | "agent" | "app" | "app without permissions" | "app of one agent";
 /** Which objects a caller reaches: any, only itself, only the one agent that it is limited to; for what has no object: yes. */
@@ -49,12 +51,33 @@ interface Row {
   object?: ObjectKind;
   query?: string;
   body?: () => object;
+  /** A number that nobody has used is anybody's but an agent's. */
+  isClaimed?: true;
+  /** What is one's own is in reach of any token, however narrowed. */
+  isFree?: true;
   who: Partial<Record<Caller, Reach>>;
 }
 
+const CALLERS: Caller[] = ["admin", "user", "agent", "app", "app without permissions", "app of one agent"];
 const newUser = () => ({ username: uniqueEmail(), password: PASSWORD, roles: ["user"] });
 const newAgentBody = () => ({ ap_id: uniqueName(), password: PASSWORD, configuration: {} });
 const newAppBody = () => ({ app_name: uniqueName(), api_key: PASSWORD, permissions: {} });
+const ofJobs = {
+  admin: "any",
+  user: "own",
+  agent: "own",
+  app: "own",
+  "app without permissions": "own",
+  "app of one agent": "own",
+} as const;
+const callback = (kind: string): Row => ({
+  route: `POST /api/v1/callback/${kind}`,
+  query: "job_number=",
+  object: "job",
+  body: () => [],
+  isClaimed: true,
+  who: ofJobs,
+});
 const anyReader = { admin: "any", user: "any", agent: "own", app: "any", "app of one agent": "listed" } as const;
 
 const TABLE: Row[] = [
@@ -105,12 +128,28 @@ const TABLE: Row[] = [
     route: "GET /api/v1/metrics/agent_details",
     who: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
   },
+  {
+    route: "POST /api/v1/agent_details/request_all_agents_details",
+    who: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
+  },
+  {
+    route: "POST /api/v1/agent_data/request_agent_data",
+    query: "start_time=1000&end_time=2000&agent_id=",
+    object: "agent",
+    who: anyReader,
+  },
+  ...["agent_data", "agent_details", "emulator", "command"].map(callback),
+  { route: "GET /api/v1/jobs/", isFree: true, who: Object.fromEntries(CALLERS.map((caller) => [caller, "yes"])) },
+  { route: "GET /api/v1/jobs/:job_number", object: "job", who: ofJobs },
+  { route: "DELETE /api/v1/jobs/:job_number", object: "job", who: ofJobs },
+  ...["ws", "callback/agent_data/ws", "callback/agent_details/ws", "callback/emulator/ws"].map(
+    (path): Row => ({ route: `GET /api/v1/${path}/:job_number`, object: "job", isClaimed: true, who: ofJobs }),
+  ),
   { route: "GET /api/v1/metrics/agent_data", query: "agent=", object: "agent", who: anyReader },
   { route: "GET /api/v1/metrics/agent_multi_metric_data", query: "metrics=x&agent=", object: "agent", who: anyReader },
   { route: "GET /api/v1/metrics/agent_metrics", query: "agent=", object: "agent", who: anyReader },
 ];
 
-const CALLERS: Caller[] = ["admin", "user", "agent", "app", "app without permissions", "app of one agent"];
 const KIND_OF: Record<Caller, ObjectKind> = {
   admin: "user",
   user: "user",
@@ -148,14 +187,25 @@ async function account(caller: Caller): Promise<Account> {
   }
 }
 
-const someone = async (kind: ObjectKind): Promise<string> => (await account(kind)).name;
+const jobOf = async (token: string): Promise<string> => {
+  const job = uniqueName();
+  expect((await send("POST", `/api/v1/callback/agent_data?job_number=${job}`, [], token)).status).toBe(200);
+  return job;
+};
+const someone = async (kind: ObjectKind): Promise<string> =>
+  kind === "job" ? await jobOf((await signedUp()).token) : (await account(kind)).name;
 const nobody = (kind: ObjectKind): string => (kind === "user" ? uniqueEmail() : uniqueName());
 
 const call = async ({ route, query, body }: Row, token: string, object = ""): Promise<number> => {
   const [method = "", path = ""] = route.split(" ");
   const name = encodeURIComponent(object);
   const target = query === undefined ? path.replace(/:\w+/, name) : `${path}?${query}${name}`;
-  return (await send(method, target, body?.(), token)).status;
+  if (!path.includes("/ws/")) return (await send(method, target, body?.(), token)).status;
+  const { status, webSocket } = await request(target, { headers: { Upgrade: "websocket", ...bearer(token) } });
+  webSocket?.accept();
+  webSocket?.close(1000);
+  // As the others say yes.
+  return status === 101 ? 200 : status;
 };
 
 describe("the table", () => {
@@ -184,7 +234,10 @@ describe.each(TABLE)("$route", (row) => {
     }
     // Someone else's and nobody's object look alike to a caller that reaches neither.
     expect(await call(row, token, await someone(object))).toBe(reach === "any" ? 200 : 403);
-    expect(await call(row, token, nobody(object))).toBe(reach === "any" ? 404 : 403);
+    expect(await call(row, token, nobody(object))).toBe(ofNobody(row, caller));
+    // An administrator that posts to a number does not take it.
+    if (object === "job" && caller !== "agent" && caller !== "admin")
+      expect(await call(row, token, await jobOf(token))).toBe(200);
     if (reach === "listed") expect(await call(row, token, listedAgent)).toBe(200);
     if (KIND_OF[caller] === object && caller !== "admin") {
       expect(await call(row, token, name)).toBe(reach === "any" || reach === "own" ? 200 : 403);
@@ -211,9 +264,16 @@ describe.each(TABLE)("$route", (row) => {
     const response = await request("/api/v1/token/?login_type=user", { method: "POST", body });
     const { access_token } = (await response.json()) as { access_token: string };
     const status = await call(row, access_token, object === undefined ? "" : await someone(object));
-    expect(status).toBe(row.route === "GET /api/v1/users/me" ? 200 : 403);
+    expect(status).toBe(row.route === "GET /api/v1/users/me" || row.isFree ? 200 : 403);
   });
 });
+
+/** What is answered about an object that does not exist. */
+function ofNobody({ who, object, isClaimed }: Row, caller: Caller): number {
+  if (isClaimed) return caller === "agent" ? 403 : 200;
+  // That a number is not used yet can be learned by using it: no secret.
+  return who[caller] === "any" || object === "job" ? 404 : 403;
+}
 
 /** Tokens for `subject` that are each wrong in one way. `good` is what a right one looks like. */
 async function badTokens(subject: string, good: string): Promise<[string, string][]> {

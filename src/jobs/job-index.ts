@@ -1,0 +1,100 @@
+import { and, desc, eq, lt, notInArray } from "drizzle-orm";
+import * as z from "zod";
+import { type Database, reach } from "../accounts/database.ts";
+import { JOB_KINDS, JOB_STATES, type JobKind, type JobState } from "../schemas/job.ts";
+import { jobs } from "./tables.ts";
+
+/** The index of jobs in libSQL: whose each is, what it is about, and how far it has come. */
+
+const JobRow = z.object({
+  jobNumber: z.string(),
+  kind: z.enum(JOB_KINDS),
+  state: z.enum(JOB_STATES),
+  ownerId: z.string(),
+  owner: z.string(),
+  target: z.string().nullable(),
+  detail: z.string(),
+  messages: z.int(),
+  createdAt: z.date(),
+  updatedAt: z.date(),
+});
+export type JobRow = z.output<typeof JobRow>;
+
+export type NewJob = Pick<JobRow, "jobNumber" | "kind" | "state" | "ownerId" | "owner" | "target">;
+
+export interface JobIndex {
+  /** Makes a job, unless there is one of that number; the one that is there then. */
+  insert(job: NewJob): Promise<JobRow>;
+  find(jobNumber: string): Promise<JobRow | undefined>;
+  list(filter: JobFilter): Promise<JobRow[]>;
+  /** Notes how far a job has come. One that was cancelled or has expired stays so. */
+  note(jobNumber: string, change: { state?: JobState; detail?: string; messages?: number }): Promise<void>;
+  remove(jobNumber: string): Promise<void>;
+}
+
+export interface JobFilter {
+  ownerId?: string | undefined;
+  kind?: JobKind | undefined;
+  state?: JobState | undefined;
+  limit: number;
+  offset: number;
+}
+
+/** A job's object notes something every hour at the least; a row that is older than this belongs to none. */
+const ORPHANED_MS = 48 * 3_600_000;
+
+export function createJobIndex(database: Database, now: () => number = Date.now): JobIndex {
+  const find = async (jobNumber: string): Promise<JobRow | undefined> => {
+    const [row] = await reach(database.select().from(jobs).where(eq(jobs.jobNumber, jobNumber)));
+    return row === undefined ? undefined : JobRow.parse(row);
+  };
+
+  return {
+    find,
+
+    async insert(job) {
+      const at = new Date(now());
+      const row = { ...job, detail: "", messages: 0, createdAt: at, updatedAt: at };
+      const [, , found] = await reach(
+        database.batch([
+          database.delete(jobs).where(lt(jobs.updatedAt, new Date(now() - ORPHANED_MS))),
+          database.insert(jobs).values(row).onConflictDoNothing(),
+          database.select().from(jobs).where(eq(jobs.jobNumber, job.jobNumber)),
+        ]),
+      );
+      return JobRow.parse(found[0]);
+    },
+
+    async list({ ownerId, kind, state, limit, offset }) {
+      const rows = await reach(
+        database
+          .select()
+          .from(jobs)
+          .where(
+            and(
+              ownerId === undefined ? undefined : eq(jobs.ownerId, ownerId),
+              kind === undefined ? undefined : eq(jobs.kind, kind),
+              state === undefined ? undefined : eq(jobs.state, state),
+            ),
+          )
+          .orderBy(desc(jobs.createdAt), desc(jobs.jobNumber))
+          .limit(limit)
+          .offset(offset),
+      );
+      return z.array(JobRow).parse(rows);
+    },
+
+    async note(jobNumber, change) {
+      await reach(
+        database
+          .update(jobs)
+          .set({ ...change, updatedAt: new Date(now()) })
+          .where(and(eq(jobs.jobNumber, jobNumber), notInArray(jobs.state, ["cancelled", "expired"]))),
+      );
+    },
+
+    async remove(jobNumber) {
+      await reach(database.delete(jobs).where(eq(jobs.jobNumber, jobNumber)));
+    },
+  };
+}

@@ -1,0 +1,173 @@
+import type { AgentStore } from "../accounts/agent-store.ts";
+import { type Actor, allow, allowOnAgent, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
+import { Conflict, Invalid, NotAllowed, NotFound, TooLarge, TooMany } from "../errors.ts";
+import type { CallbackAnswer, DataRequest, JobKind, JobRecord, JobStatus, JobsQuery, Queued } from "../schemas/job.ts";
+import { type Done, done } from "../schemas/primitives.ts";
+import { TtlCache } from "../ttl-cache.ts";
+import type { Form } from "./envelope.ts";
+import { MAX_KEY_LENGTH } from "./idempotency.ts";
+import type { JobIndex, JobRow } from "./job-index.ts";
+import type { Streams } from "./streams.ts";
+import type { Work } from "./work.ts";
+
+/** Jobs: asked for, posted to, read, looked up and cancelled. */
+export interface Jobs {
+  requestAgentDetails(actor: Actor): Promise<Queued>;
+  requestAgentData(actor: Actor, request: DataRequest): Promise<Queued>;
+  /** What a subscriber has to say to whoever reads the job. */
+  callback(actor: Actor, kind: CallbackKind, callback: Callback): Promise<CallbackAnswer>;
+  /** The answer to a request for a WebSocket. */
+  open(actor: Actor, opening: SocketRequest): Promise<Response>;
+  get(actor: Actor, jobNumber: string): Promise<JobStatus>;
+  list(actor: Actor, query: JobsQuery): Promise<JobRecord[]>;
+  cancel(actor: Actor, jobNumber: string): Promise<Done>;
+}
+
+export type CallbackKind = Exclude<JobKind, "stream">;
+
+export interface Callback {
+  jobNumber: string;
+  /** JSON text. */
+  data: string;
+  /** Of several callbacks with the same key only the first counts. */
+  key?: string | undefined;
+}
+
+export interface SocketRequest {
+  jobNumber: string;
+  form: Form;
+  after?: number | undefined;
+  offeredProtocols: string | null;
+}
+
+/** A job's owner and target never change, and its object knows best whether it is closed. */
+const KNOWN_MS = 60_000;
+const MAX_KNOWN = 10_000;
+
+export function createJobs(index: JobIndex, streams: Streams, agents: AgentStore, now: () => number = Date.now): Jobs {
+  const known = new TtlCache<JobRow>({ maxEntries: MAX_KNOWN, now });
+  const find = async (jobNumber: string): Promise<JobRow | undefined> => {
+    const job = known.get(jobNumber) ?? (await index.find(jobNumber));
+    if (job !== undefined) known.set(jobNumber, job, now() + KNOWN_MS);
+    return job;
+  };
+  const findNow = async (actor: Actor, action: "jobs.read" | "jobs.cancel", jobNumber: string): Promise<JobRow> => {
+    allow(actor, action);
+    const job = await index.find(jobNumber);
+    if (job === undefined) throw new NotFound("Job");
+    allowOnJob(actor, action, job);
+    return job;
+  };
+  /** A number that nobody has used: whoever names it first owns it. An agent cannot. */
+  const claim = async (actor: Actor, jobNumber: string): Promise<JobRow> => {
+    if (actor.kind === "agent") throw new NotAllowed();
+    return await index.insert({ jobNumber, kind: "stream", state: "running", target: null, ...ownerOf(actor) });
+  };
+
+  const begin = async (actor: Actor, kind: JobKind, target: string | null, work: Work): Promise<Queued> => {
+    const jobNumber = crypto.randomUUID();
+    await index.insert({ jobNumber, kind, state: "queued", target, ...ownerOf(actor) });
+    await streams.start(jobNumber, work);
+    return { status: "queued", job_number: jobNumber, websocket: `/api/v1/ws/${jobNumber}` };
+  };
+
+  return {
+    async requestAgentDetails(actor) {
+      allow(actor, "jobs.request_details");
+      return await begin(actor, "agent_details", null, { kind: "agent_details", apIds: actor.apIds });
+    },
+
+    async requestAgentData(actor, { agent_id: apId, start_time: fromMs, end_time: toMs }) {
+      allowOnAgent(actor, "jobs.request_data", apId);
+      if ((await agents.find(apId)) === undefined) throw new NotFound("Agent");
+      return await begin(actor, "agent_data", apId, { kind: "agent_data", apId, fromMs, toMs });
+    },
+
+    async callback(actor, kind, { jobNumber, data, key }) {
+      const action = `callbacks.${kind}` as const;
+      allow(actor, action);
+      refuseLongKey(key);
+      const job = await find(jobNumber);
+      if (job !== undefined) allowOnJob(actor, action, job);
+      // A subscriber does not take a number from its reader.
+      else if (!reachesAnyJob(actor, action)) allowOnJob(actor, action, await claim(actor, jobNumber));
+      const posted = await streams.post(jobNumber, { type: kind, data, key });
+      switch (posted.outcome) {
+        case "full":
+          throw new TooMany(posted.retryAfterS);
+        case "too_large":
+          throw new TooLarge();
+        case "closed":
+          throw new Conflict(posted.state === "cancelled" ? "The job was cancelled" : "The job has expired");
+        case "stored": {
+          const { seq, delivered, queued } = posted;
+          const detail = queued ? "Stored until a socket connects" : `Sent to ${delivered} of the job's sockets`;
+          return { status: "success", job_number: jobNumber, seq, delivered, queued, detail };
+        }
+      }
+    },
+
+    async open(actor, { jobNumber, form, after, offeredProtocols }) {
+      allow(actor, "jobs.stream");
+      const job = (await find(jobNumber)) ?? (await claim(actor, jobNumber));
+      allowOnJob(actor, "jobs.stream", job);
+      const { kind, name, version, expiresAtMs } = actor;
+      if (kind === "setup" || kind === "enrolment") throw new NotAllowed();
+      return await streams.open(
+        { jobNumber, form, after, reader: { kind, name, version, expiresAtMs } },
+        offeredProtocols,
+      );
+    },
+
+    async get(actor, jobNumber) {
+      const job = await findNow(actor, "jobs.read", jobNumber);
+      const { messages, retained, retainedBytes, acknowledgedUpTo, sockets, rows } = await streams.describe(jobNumber);
+      return {
+        ...toRecord(job),
+        messages: Math.max(messages, job.messages),
+        retained,
+        retained_bytes: retainedBytes,
+        acknowledged_up_to: acknowledgedUpTo,
+        sockets,
+        rows_sent: rows?.sent ?? 0,
+        rows_estimated: rows?.estimated ?? null,
+      };
+    },
+
+    async list(actor, query) {
+      allow(actor, "jobs.list");
+      const ownerId = reachesAnyJob(actor, "jobs.list") ? undefined : actor.id;
+      return (await index.list({ ...query, ownerId })).map(toRecord);
+    },
+
+    async cancel(actor, jobNumber) {
+      const job = await findNow(actor, "jobs.cancel", jobNumber);
+      if (job.state === "done" || job.state === "failed" || job.state === "expired") {
+        throw new Conflict(`The job is ${job.state} already`);
+      }
+      // The object first: when the index says so, nothing more is taken.
+      await streams.close(jobNumber, "cancelled");
+      await index.note(jobNumber, { state: "cancelled", detail: "Cancelled" });
+      return done("Job cancelled");
+    },
+  };
+}
+
+const ownerOf = ({ id, kind, name }: Actor) => ({ ownerId: id, owner: `${kind === "admin" ? "user" : kind}:${name}` });
+
+const toRecord = ({ jobNumber, kind, state, owner, createdAt, updatedAt, messages, detail }: JobRow): JobRecord => ({
+  job_number: jobNumber,
+  kind,
+  state,
+  owner,
+  created_at: createdAt.toISOString(),
+  updated_at: updatedAt.toISOString(),
+  messages,
+  detail,
+});
+
+function refuseLongKey(key: string | undefined): void {
+  if ((key?.length ?? 0) <= MAX_KEY_LENGTH) return;
+  const msg = `String should have at most ${MAX_KEY_LENGTH} characters`;
+  throw new Invalid([{ loc: ["header", "Idempotency-Key"], msg, type: "string_too_long" }]);
+}

@@ -1,0 +1,51 @@
+import { type DomainError, NotAllowed, NotAuthenticated, TooMany, Unavailable } from "../errors.ts";
+import type { NewMessage } from "./buffer.ts";
+import type { JobDescription, JobStream, Posted } from "./job-stream.ts";
+import type { ClosedState } from "./message-tables.ts";
+import { type Opening, toUpgrade } from "./opening.ts";
+import type { Work } from "./work.ts";
+
+/** The way to a job's object. */
+export interface Streams {
+  post(jobNumber: string, message: NewMessage): Promise<Posted>;
+  /** Has the service itself produce what the job asks for. */
+  start(jobNumber: string, work: Work): Promise<void>;
+  describe(jobNumber: string): Promise<JobDescription>;
+  close(jobNumber: string, state: ClosedState): Promise<void>;
+  /** The answer to a request for a WebSocket. */
+  open(opening: Opening, offeredProtocols: string | null): Promise<Response>;
+}
+
+export function createStreams(namespace: DurableObjectNamespace<JobStream>): Streams {
+  const stream = (jobNumber: string) => namespace.getByName(jobNumber);
+  return {
+    // Said in so many words: the platform types an answer of several shapes as several promises.
+    post: (jobNumber, message) => reach(stream(jobNumber).post(message) as Promise<Posted>),
+    start: (jobNumber, work) => reach(stream(jobNumber).start(jobNumber, work)),
+    describe: (jobNumber) => reach(stream(jobNumber).describe()),
+    close: (jobNumber, state) => reach(stream(jobNumber).close(state)),
+    async open(opening, offeredProtocols) {
+      const response = await reach(stream(opening.jobNumber).fetch(toUpgrade(opening, offeredProtocols)));
+      if (response.status === 101) return response;
+      throw refusal(response);
+    },
+  };
+}
+
+/** The object has no exceptions to throw over: what it refuses, it refuses with a status. */
+function refusal({ status, headers }: Response): DomainError {
+  if (status === 401) return new NotAuthenticated("Could not validate credentials");
+  if (status === 403) return new NotAllowed();
+  if (status === 429) return new TooMany(Number(headers.get("Retry-After")));
+  return new Unavailable("accounts database", new Error("A reader's access could not be checked"));
+}
+
+/** The platform marks what may pass: an object that has too much to do, or that is on its way to another place. */
+async function reach<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    const mayPass = error instanceof Error && ("overloaded" in error || "retryable" in error);
+    throw mayPass ? new Unavailable("job", error) : error;
+  }
+}

@@ -1,0 +1,28 @@
+import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { JOB_KINDS, JOB_STATES } from "../schemas/job.ts";
+
+/** Which jobs there are. Their messages are in their objects; a row goes when its job's object does. */
+export const jobs = sqliteTable(
+  "jobs",
+  {
+    jobNumber: text("job_number").primaryKey(),
+    kind: text("kind", { enum: JOB_KINDS }).notNull(),
+    state: text("state", { enum: JOB_STATES }).notNull(),
+    /** The account's id: a later account of the same name is another one. */
+    ownerId: text("owner_id").notNull(),
+    /** For people to read: `user:…`, `agent:…` or `app:…`. */
+    owner: text("owner").notNull(),
+    /** The agent that the job is about, who may post to it. */
+    target: text("target"),
+    detail: text("detail").notNull(),
+    /** As last noted by the job's object, which knows better. */
+    messages: integer("messages").notNull(),
+    createdAt: integer("created_at", { mode: "timestamp_ms" }).notNull(),
+    updatedAt: integer("updated_at", { mode: "timestamp_ms" }).notNull(),
+  },
+  (table) => [
+    index("jobs_owner").on(table.ownerId, table.createdAt),
+    index("jobs_created").on(table.createdAt),
+    index("jobs_updated").on(table.updatedAt),
+  ],
+);

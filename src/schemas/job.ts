@@ -1,0 +1,93 @@
+import * as z from "zod";
+import { fault, integer } from "./primitives.ts";
+import { Timestamp } from "./telemetry.ts";
+
+/** Jobs: what is asked for now and answered over a WebSocket. */
+
+/** The last one is a stream under a number of the caller's own. */
+export const JOB_KINDS = ["agent_details", "agent_data", "emulator", "command", "stream"] as const;
+export type JobKind = (typeof JOB_KINDS)[number];
+export const JOB_STATES = ["queued", "running", "done", "failed", "expired", "cancelled"] as const;
+export type JobState = (typeof JOB_STATES)[number];
+
+export const JobNumber = z
+  .string()
+  .regex(/^[A-Za-z0-9._:-]{1,128}$/)
+  .describe("A number that the service gave out, or one of your own.");
+
+export const Queued = z
+  .object({
+    status: z.literal("queued"),
+    job_number: z.string(),
+    websocket: z.string().describe("Where the answer comes: a path of this service."),
+  })
+  .meta({ id: "Queued" });
+export type Queued = z.output<typeof Queued>;
+
+const MAX_RANGE_MS = 366 * 86_400_000;
+
+export const DataRequest = z
+  .object({
+    agent_id: z.string().describe("The agent's `ap_id`."),
+    start_time: Timestamp.describe("Without an offset: UTC."),
+    end_time: Timestamp.describe("Where it lies in the future, the stream goes on until then with what comes."),
+  })
+  .superRefine(({ start_time, end_time }, context) => {
+    const refuse = (msg: string) => context.addIssue({ ...fault("value_error", msg), path: ["end_time"] });
+    if (end_time <= start_time) refuse("Value error, end_time must be after start_time");
+    else if (end_time - start_time > MAX_RANGE_MS) refuse("Value error, the range must not exceed 366 days");
+  });
+export type DataRequest = z.output<typeof DataRequest>;
+
+export const JobPath = z.object({ job_number: JobNumber });
+export const CallbackQuery = z.object({ job_number: JobNumber });
+export const StreamQuery = z.object({
+  after: integer(z.int().gte(0)).optional().describe("The last `seq` that you have: acknowledges up to there."),
+});
+
+export const JobsQuery = z.object({
+  kind: z.enum(JOB_KINDS).optional(),
+  state: z.enum(JOB_STATES).optional(),
+  limit: integer(z.int().gt(0).lte(1000)).default(100),
+  offset: integer(z.int().gte(0)).default(0),
+});
+export type JobsQuery = z.output<typeof JobsQuery>;
+
+export const JobRecord = z
+  .object({
+    job_number: z.string(),
+    kind: z.enum(JOB_KINDS),
+    state: z.enum(JOB_STATES),
+    owner: z.string().describe("`user:…`, `agent:…` or `app:…`."),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+    messages: z.int().describe("How many there ever were."),
+    detail: z.string(),
+  })
+  .meta({ id: "JobRecord" });
+export type JobRecord = z.output<typeof JobRecord>;
+
+export const JobStatus = JobRecord.extend({
+  retained: z.int().describe("Messages that are kept and not acknowledged."),
+  retained_bytes: z.int(),
+  acknowledged_up_to: z.int(),
+  sockets: z.int(),
+  rows_sent: z.int().describe("Of what the service itself produces for the job: points or agents."),
+  rows_estimated: z.int().nullable().describe("How many there will be, more or less; null where nobody knows."),
+}).meta({ id: "JobStatus" });
+export type JobStatus = z.output<typeof JobStatus>;
+
+export const CallbackAnswer = z
+  .object({
+    status: z.literal("success"),
+    job_number: z.string(),
+    seq: z.int(),
+    delivered: z.int().describe("To how many sockets."),
+    queued: z.boolean().describe("No socket has it yet."),
+    detail: z.string(),
+  })
+  .meta({ id: "CallbackAnswer" });
+export type CallbackAnswer = z.output<typeof CallbackAnswer>;
+
+export const AnyItems = z.array(z.unknown()).meta({ id: "Items" });
+export const ObjectItems = z.array(z.record(z.string(), z.unknown())).meta({ id: "ObjectItems" });

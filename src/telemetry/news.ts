@@ -1,0 +1,109 @@
+import type { AgentSample } from "./store.ts";
+
+/**
+ * What was committed lately of those agents that somebody follows, in the order of its coming, for live streams: each asks for what
+ * came after the place up to which it has everything, and waits where nothing has.
+ */
+export interface Place {
+  /** Memory is not for ever: a place is one in the memory of one object. */
+  epoch: string;
+  seq: number;
+}
+
+export interface NewsAnswer {
+  place: Place;
+  samples: AgentSample[];
+  /** Something in between is not remembered any more, and has to be read from the store. */
+  isIncomplete: boolean;
+}
+
+export interface NewsOptions {
+  /** Of one agent. */
+  maxSamples: number;
+  /** An agent that nobody has asked for during this time is not followed any more. */
+  followedMs: number;
+  now: () => number;
+}
+
+interface Followed {
+  samples: { seq: number; sample: AgentSample }[];
+  /** What came up to here is not remembered. */
+  forgottenUpTo: number;
+  askedMs: number;
+  waiting: Set<() => void>;
+}
+
+export class News {
+  readonly #options: NewsOptions;
+  readonly #epoch = crypto.randomUUID();
+  readonly #followed = new Map<string, Followed>();
+  #seq = 0;
+
+  constructor(options: NewsOptions) {
+    this.#options = options;
+  }
+
+  get followed(): number {
+    return this.#followed.size;
+  }
+
+  /** Samples that have been committed. */
+  add(samples: readonly AgentSample[]): void {
+    if (this.#followed.size === 0) return;
+    const woken = new Set<Followed>();
+    for (const sample of samples) {
+      const followed = this.#followed.get(sample.apId);
+      if (followed === undefined) continue;
+      if (this.#isForgotten(followed)) {
+        this.#followed.delete(sample.apId);
+        continue;
+      }
+      followed.samples.push({ seq: ++this.#seq, sample });
+      woken.add(followed);
+    }
+    for (const followed of woken) {
+      const tooMany = followed.samples.length - this.#options.maxSamples;
+      if (tooMany > 0) followed.forgottenUpTo = followed.samples.splice(0, tooMany).at(-1)?.seq ?? 0;
+      for (const wake of followed.waiting) wake();
+    }
+  }
+
+  /** What came after a place; without one, from now on. Waits for so long at the most where nothing did. */
+  async since(apId: string, place: Place | undefined, waitMs: number): Promise<NewsAnswer> {
+    const followed = this.#follow(apId);
+    if (place === undefined) return this.#answer([], false);
+    if (place.epoch !== this.#epoch || place.seq < followed.forgottenUpTo) return this.#answer([], true);
+    if ((followed.samples.at(-1)?.seq ?? 0) <= place.seq) await wakeWithin(followed.waiting, waitMs);
+    followed.askedMs = this.#options.now();
+    const isIncomplete = place.seq < followed.forgottenUpTo;
+    return this.#answer(isIncomplete ? [] : followed.samples.filter(({ seq }) => seq > place.seq), isIncomplete);
+  }
+
+  #answer(news: readonly { sample: AgentSample }[], isIncomplete: boolean): NewsAnswer {
+    return { place: { epoch: this.#epoch, seq: this.#seq }, samples: news.map(({ sample }) => sample), isIncomplete };
+  }
+
+  #follow(apId: string): Followed {
+    let followed = this.#followed.get(apId);
+    if (followed === undefined || this.#isForgotten(followed)) {
+      followed = { samples: [], forgottenUpTo: this.#seq, askedMs: 0, waiting: new Set() };
+      this.#followed.set(apId, followed);
+    }
+    followed.askedMs = this.#options.now();
+    return followed;
+  }
+
+  #isForgotten({ askedMs, waiting }: Followed): boolean {
+    return waiting.size === 0 && this.#options.now() - askedMs > this.#options.followedMs;
+  }
+}
+
+async function wakeWithin(waiting: Set<() => void>, waitMs: number): Promise<void> {
+  if (waitMs <= 0) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, waitMs);
+  waiting.add(resolve);
+  await promise;
+  waiting.delete(resolve);
+  clearTimeout(timer);
+}
