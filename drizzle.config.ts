@@ -1,3 +1,7 @@
 import { defineConfig } from "drizzle-kit";
 
-export default defineConfig({ dialect: "turso", schema: ["./src/accounts/tables.ts", "./src/jobs/tables.ts"], out: "./drizzle" });
+export default defineConfig({
+  dialect: "turso",
+  schema: ["./src/accounts/tables.ts", "./src/jobs/tables.ts"],
+  out: "./drizzle",
+});

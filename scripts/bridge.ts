@@ -8,7 +8,7 @@ import { Refused, red, say } from "./stack/console.ts";
 
 const HELP = `npm run bridge
 
-Brings what agents publish to agent/<ap_id>/data on the MQTT broker to the service, in batches. A message is acknowledged to the
+Brings what agents publish to agent/<ap_id>/data, …/result and …/status on the MQTT broker to the service, in batches. A message is acknowledged to the
 broker only when the service has stored it, so nothing is lost when this process, the service or the broker is cut off.
 
 Settings come from the environment:
@@ -16,11 +16,16 @@ Settings come from the environment:
   MQTT_URL      the broker (mqtt://127.0.0.1:1883)
   BRIDGE_APP    the name of a third-party app with the permission "broker" (bridge)
   BRIDGE_KEY    its api key
-  BRIDGE_TOPIC  what to subscribe to (agent/+/data); with several bridges on a broker that has shared subscriptions:
-                $share/bridge/agent/+/data
+  BRIDGE_SHARE  with several bridges on a broker that has shared subscriptions: the name of their group
   BRIDGE_ID     tells several bridges apart (this machine's name)
 
 \`npm run dev\` and \`npm start\` run one by themselves.`;
+
+const TOPICS = ["agent/+/data", "agent/+/result", "agent/+/status"];
+
+/** What the broker tells everyone who comes says nothing of now, and a last will nothing of being there. */
+const isOldNews = ({ topic, payload, isRetained }: Incoming): boolean =>
+  isRetained || (topic.endsWith("/status") && payload.toString() === "offline");
 
 const REPORT_EVERY_MS = 60_000;
 const DRAIN_MS = 1_500;
@@ -28,7 +33,7 @@ const DRAIN_MS = 1_500;
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
   if (values.help) return say(HELP);
-  const { SERVICE_URL, MQTT_URL, BRIDGE_APP, BRIDGE_KEY, BRIDGE_TOPIC, BRIDGE_ID } = process.env;
+  const { SERVICE_URL, MQTT_URL, BRIDGE_APP, BRIDGE_KEY, BRIDGE_SHARE, BRIDGE_ID } = process.env;
   if (!BRIDGE_KEY) throw new Refused("BRIDGE_KEY is missing: the api key of the bridge's app. Try --help.");
   const options: ServiceOptions = {
     url: SERVICE_URL || "http://127.0.0.1:8787",
@@ -73,10 +78,14 @@ async function main(): Promise<void> {
         username: options.appName,
         password: token,
         clientId: `bridge-${BRIDGE_ID || hostname()}`,
-        topic: BRIDGE_TOPIC || "agent/+/data",
+        topics: TOPICS.map((topic) => (BRIDGE_SHARE ? `$share/${BRIDGE_SHARE}/${topic}` : topic)),
         signal: stop.signal,
         drained: () => queue.drained(),
-        onMessage: (message) => queue.add(message),
+        onMessage: (message) => {
+          if (!isOldNews(message)) return queue.add(message);
+          message.acknowledge();
+          return undefined;
+        },
       });
     } catch (error) {
       if (!stop.signal.aborted) say(`Waiting for the service and the broker: ${(error as Error).message}`);

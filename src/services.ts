@@ -71,6 +71,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   });
   const shards = createShards(bindings.AGENT_SHARD, config.AGENT_SHARDS);
   const clickhouse = createClickHouse(config);
+  const jobs = createJobs(createJobIndex(database), createStreams(bindings.JOB_STREAM), agents);
 
   return {
     agents: createAgents(agents, passwords),
@@ -90,7 +91,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       clickhouse: () => clickhouse.ping(),
       broker: (signal) => probeBroker(config.MQTT_URL, signal),
     }),
-    jobs: createJobs(createJobIndex(database), createStreams(bindings.JOB_STREAM), agents),
+    jobs,
     login: createLogin({ users, agents, apps, attempts, passwords, generatedSecrets, apiKeys, tokens }),
     recovery: createRecovery({
       users,
@@ -100,7 +101,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       publicUrl: config.PUBLIC_URL,
     }),
     metrics: createMetrics(agents, createTelemetryStore(clickhouse), shards, config.LIVE_WINDOW_MINUTES * 60_000),
-    reports: createReports(agents, shards),
+    reports: createReports(agents, shards, jobs.takeResult),
     tokens,
     users: createUsers(users, passwords),
   };

@@ -5,6 +5,8 @@ import { say } from "../stack/console.ts";
 
 export interface Incoming {
   topic: string;
+  /** It was said some time ago, and the broker tells it to whoever comes. */
+  isRetained: boolean;
   payload: Buffer;
   bytes: number;
   receivedMs: number;
@@ -17,7 +19,7 @@ export interface ListenOptions {
   password: string;
   /** The broker keeps what comes for this id while it is away. */
   clientId: string;
-  topic: string;
+  topics: string[];
   /** Stops the listening. What has been taken can still be acknowledged until `drained` comes true. */
   signal: AbortSignal;
   drained(): Promise<void>;
@@ -32,7 +34,7 @@ export const LISTENING = "Listening.";
 const NOT_YET = new Error("Not acknowledged yet");
 
 /** Listens until the connection ends. */
-export async function listen({ url, topic, signal, drained, onMessage, ...options }: ListenOptions): Promise<void> {
+export async function listen({ url, topics, signal, drained, onMessage, ...options }: ListenOptions): Promise<void> {
   // Connected by hand, once everything is in place: what the broker has kept comes right behind its greeting.
   const client = connect(url, {
     ...options,
@@ -55,6 +57,7 @@ export async function listen({ url, topic, signal, drained, onMessage, ...option
     const payload = Buffer.from(packet.payload);
     const room = onMessage({
       topic: packet.topic,
+      isRetained: packet.retain,
       payload,
       bytes: payload.length + packet.topic.length,
       receivedMs: Date.now(),
@@ -77,7 +80,7 @@ export async function listen({ url, topic, signal, drained, onMessage, ...option
   signal.addEventListener("abort", () => void drained().then(() => client.end(true)), { once: true });
   client.connect();
   await connected;
-  await client.subscribeAsync(topic, { qos: 1 });
+  await client.subscribeAsync(topics, { qos: 1 });
   say(LISTENING);
   await ended;
 }

@@ -55,16 +55,23 @@ export function createService({ url, appName, apiKey }: ServiceOptions): Service
   };
 }
 
-type Parsed = { ap_id: string; received_at: number; report: unknown; error?: never } | { error: string };
+type Parsed =
+  | { ap_id: string; received_at: number; report?: unknown; result?: unknown; error?: never }
+  | { error: string };
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 function parse(topic: string, payload: Buffer, receivedMs: number): Parsed {
-  const apId = /^agent\/([^/]+)\/data$/.exec(topic)?.[1];
+  const [, apId, channel] = /^agent\/([^/]+)\/(data|result|status)$/.exec(topic) ?? [];
   // One name that the service does not take would have it refuse the whole batch.
-  if (!Identifier.safeParse(apId).success || apId === undefined) return { error: "not a topic for data" };
+  if (!Identifier.safeParse(apId).success || apId === undefined) return { error: "not a topic of an agent" };
+  const message = { ap_id: apId, received_at: receivedMs };
   try {
-    return { ap_id: apId, received_at: receivedMs, report: JSON.parse(utf8.decode(payload)) };
+    const text = utf8.decode(payload);
+    // That an agent says so shows that it is there.
+    if (channel === "status") return { ...message, report: { payload: { status: text } } };
+    const said: unknown = JSON.parse(text);
+    return channel === "data" ? { ...message, report: said } : { ...message, result: said };
   } catch {
     return { error: "not JSON" };
   }

@@ -1,12 +1,23 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { type Actor, allow, allowOnAgent, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
 import { Conflict, Invalid, NotAllowed, NotFound, TooLarge, TooMany } from "../errors.ts";
-import type { CallbackAnswer, DataRequest, JobKind, JobRecord, JobStatus, JobsQuery, Queued } from "../schemas/job.ts";
+import type {
+  CallbackAnswer,
+  CommandResult,
+  DataRequest,
+  JobKind,
+  JobRecord,
+  JobStatus,
+  JobsQuery,
+  Queued,
+} from "../schemas/job.ts";
 import { type Done, done } from "../schemas/primitives.ts";
 import { TtlCache } from "../ttl-cache.ts";
+import type { NewMessage } from "./buffer.ts";
 import type { Form } from "./envelope.ts";
 import { MAX_KEY_LENGTH } from "./idempotency.ts";
 import type { JobIndex, JobRow } from "./job-index.ts";
+import type { Posted } from "./job-stream.ts";
 import type { Streams } from "./streams.ts";
 import type { Work } from "./work.ts";
 
@@ -16,6 +27,8 @@ export interface Jobs {
   requestAgentData(actor: Actor, request: DataRequest): Promise<Queued>;
   /** What a subscriber has to say to whoever reads the job. */
   callback(actor: Actor, kind: CallbackKind, callback: Callback): Promise<CallbackAnswer>;
+  /** An agent's answer to a command, which came by way of the broker. */
+  takeResult(apId: string, result: CommandResult): Promise<void>;
   /** The answer to a request for a WebSocket. */
   open(actor: Actor, opening: SocketRequest): Promise<Response>;
   get(actor: Actor, jobNumber: string): Promise<JobStatus>;
@@ -43,6 +56,7 @@ export interface SocketRequest {
 /** A job's owner and target never change, and its object knows best whether it is closed. */
 const KNOWN_MS = 60_000;
 const MAX_KNOWN = 10_000;
+const RESULT_KEY = "result";
 
 export function createJobs(index: JobIndex, streams: Streams, agents: AgentStore, now: () => number = Date.now): Jobs {
   const known = new TtlCache<JobRow>({ maxEntries: MAX_KNOWN, now });
@@ -62,6 +76,20 @@ export function createJobs(index: JobIndex, streams: Streams, agents: AgentStore
   const claim = async (actor: Actor, jobNumber: string): Promise<JobRow> => {
     if (actor.kind === "agent") throw new NotAllowed();
     return await index.insert({ jobNumber, kind: "stream", state: "running", target: null, ...ownerOf(actor) });
+  };
+
+  const post = async (jobNumber: string, message: NewMessage): Promise<Posted & { outcome: "stored" }> => {
+    const posted = await streams.post(jobNumber, message);
+    switch (posted.outcome) {
+      case "full":
+        throw new TooMany(posted.retryAfterS);
+      case "too_large":
+        throw new TooLarge();
+      case "closed":
+        throw new Conflict(posted.state === "cancelled" ? "The job was cancelled" : "The job has expired");
+      case "stored":
+        return posted;
+    }
   };
 
   const begin = async (actor: Actor, kind: JobKind, target: string | null, work: Work): Promise<Queued> => {
@@ -91,20 +119,22 @@ export function createJobs(index: JobIndex, streams: Streams, agents: AgentStore
       if (job !== undefined) allowOnJob(actor, action, job);
       // A subscriber does not take a number from its reader.
       else if (!reachesAnyJob(actor, action)) allowOnJob(actor, action, await claim(actor, jobNumber));
-      const posted = await streams.post(jobNumber, { type: kind, data, key });
-      switch (posted.outcome) {
-        case "full":
-          throw new TooMany(posted.retryAfterS);
-        case "too_large":
-          throw new TooLarge();
-        case "closed":
-          throw new Conflict(posted.state === "cancelled" ? "The job was cancelled" : "The job has expired");
-        case "stored": {
-          const { seq, delivered, queued } = posted;
-          const detail = queued ? "Stored until a socket connects" : `Sent to ${delivered} of the job's sockets`;
-          return { status: "success", job_number: jobNumber, seq, delivered, queued, detail };
-        }
-      }
+      const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key });
+      const detail = queued ? "Stored until a socket connects" : `Sent to ${delivered} of the job's sockets`;
+      return { status: "success", job_number: jobNumber, seq, delivered, queued, detail };
+    },
+
+    async takeResult(apId, { job_number, status, data }) {
+      const job = await find(job_number);
+      if (job?.target !== apId) throw new NotFound("Job");
+      // One answer to a command, however often the broker brings it.
+      await post(job_number, {
+        type: "command",
+        data: JSON.stringify([{ status, data }]),
+        final: true,
+        key: RESULT_KEY,
+      });
+      if (job.kind === "command") await index.note(job_number, { state: status });
     },
 
     async open(actor, { jobNumber, form, after, offeredProtocols }) {

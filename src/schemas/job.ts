@@ -89,5 +89,11 @@ export const CallbackAnswer = z
   .meta({ id: "CallbackAnswer" });
 export type CallbackAnswer = z.output<typeof CallbackAnswer>;
 
+/** What an agent says to a command. */
+export const CommandResult = z
+  .object({ job_number: JobNumber, status: z.enum(["done", "failed"]), data: z.unknown().optional() })
+  .meta({ id: "CommandResult" });
+export type CommandResult = z.output<typeof CommandResult>;
+
 export const AnyItems = z.array(z.unknown()).meta({ id: "Items" });
 export const ObjectItems = z.array(z.record(z.string(), z.unknown())).meta({ id: "ObjectItems" });

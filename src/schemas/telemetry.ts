@@ -75,7 +75,8 @@ export const Delivery = z
         z.object({
           ap_id: Identifier,
           received_at: Timestamp.describe("The time of a sample that does not say its own."),
-          report: z.unknown().describe("What the agent said: an `AgentReport`."),
+          report: z.unknown().optional().describe("What the agent reports: an `AgentReport`."),
+          result: z.unknown().optional().describe("Instead, its answer to a command: a `CommandResult`."),
         }),
       )
       .min(1)

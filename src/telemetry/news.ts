@@ -86,7 +86,8 @@ export class News {
   #follow(apId: string): Followed {
     let followed = this.#followed.get(apId);
     if (followed === undefined || this.#isForgotten(followed)) {
-      followed = { samples: [], forgottenUpTo: this.#seq, askedMs: 0, waiting: new Set() };
+      // A number of its own: whoever has an earlier place may have missed something.
+      followed = { samples: [], forgottenUpTo: ++this.#seq, askedMs: 0, waiting: new Set() };
       this.#followed.set(apId, followed);
     }
     followed.askedMs = this.#options.now();

@@ -1,7 +1,9 @@
+import type * as z from "zod";
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
 import { DomainError, Invalid, NotAllowed, NotFound, Unavailable } from "../errors.ts";
 import { parse, toValidationItems } from "../schemas/faults.ts";
+import { CommandResult } from "../schemas/job.ts";
 import { AgentReport, type Delivered, type Delivery, type ReportAnswer } from "../schemas/telemetry.ts";
 import { TtlCache } from "../ttl-cache.ts";
 import { countValues, type Payload, type Rejection, type Sample, toSample } from "./samples.ts";
@@ -20,7 +22,12 @@ const MAX_AHEAD_MS = 5 * 60_000;
 const KNOWN_MS = 5_000;
 const MAX_KNOWN = 10_000;
 
-export function createReports(agents: AgentStore, shards: Shards, now: () => number = Date.now): Reports {
+export function createReports(
+  agents: AgentStore,
+  shards: Pick<Shards, "append">,
+  takeResult: (apId: string, result: CommandResult) => Promise<void>,
+  now: () => number = Date.now,
+): Reports {
   const known = new TtlCache<true>({ maxEntries: MAX_KNOWN, now });
   /** Which of the agents exist, in one look-up at the most. */
   const existing = async (apIds: readonly string[]): Promise<Set<string>> => {
@@ -68,12 +75,12 @@ export function createReports(agents: AgentStore, shards: Shards, now: () => num
       allow(actor, "telemetry.deliver");
       const agentsThere = await existing(messages.map(({ ap_id }) => ap_id));
       const outcomes = await Promise.all(
-        messages.map(async ({ ap_id, received_at, report }): Promise<Taken | { error: string }> => {
+        messages.map(async ({ ap_id, received_at, report, result }): Promise<Taken | { error: string }> => {
           try {
             if (!agentsThere.has(ap_id)) throw new NotFound("Agent");
-            const parsed = parse(AgentReport, report);
-            if (!parsed.success) throw new Invalid(toValidationItems("payload", parsed.error));
-            return await take(ap_id, parsed.data, received_at, actor);
+            if (result === undefined) return await take(ap_id, valid(AgentReport, report), received_at, actor);
+            await takeResult(ap_id, valid(CommandResult, result));
+            return { apId: ap_id, samples: [], rejected: [], accepted: 0 };
           } catch (error) {
             // Whoever brings it can try again where a store is away, and with the message itself nothing can be done.
             if (!(error instanceof DomainError) || error instanceof Unavailable) throw error;
@@ -90,6 +97,12 @@ export function createReports(agents: AgentStore, shards: Shards, now: () => num
       };
     },
   };
+}
+
+function valid<S extends z.ZodType>(schema: S, payload: unknown): z.output<S> {
+  const parsed = parse(schema, payload);
+  if (!parsed.success) throw new Invalid(toValidationItems("payload", parsed.error));
+  return parsed.data;
 }
 
 interface Taken {

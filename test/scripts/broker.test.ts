@@ -183,7 +183,7 @@ describe("the broker", () => {
     // Takes messages and acknowledges none, so that in the end the broker owes it every one.
     const hear = (onMessage: (payload: string) => void, signal = new AbortController().signal) =>
       listen({
-        ...{ url, username: "bridge", password: token, clientId: "owed", topic: "agent/+/data", signal },
+        ...{ url, username: "bridge", password: token, clientId: "owed", topics: ["agent/+/data"], signal },
         drained: async () => {},
         onMessage: ({ payload }) => void onMessage(payload.toString()),
       });

@@ -245,6 +245,44 @@ describe("a callback", () => {
   });
 });
 
+describe("an agent's answer that comes by way of the broker", () => {
+  it("reaches the job that is about the agent, once, and no other", async () => {
+    const [agent, other, user, bridge] = await Promise.all([
+      newAgent(),
+      newAgent(),
+      signedUp(),
+      newApp({ broker: true }),
+    ]);
+    const path = `/api/v1/agent_data/request_agent_data?agent_id=${agent.apId}&start_time=1000&end_time=2000`;
+    const { job_number } = (await (await send("POST", path, undefined, user.token)).json()) as { job_number: string };
+    const client = await stream(job_number, user.token);
+    await client.until(isFinal);
+    const said = (apId: string, result: unknown) => ({ ap_id: apId, received_at: Date.now(), result });
+    const result = { job_number, status: "done", data: { x: 1 } };
+    const messages = [
+      said(agent.apId, result),
+      said(agent.apId, result),
+      said(other.apId, result),
+      said(agent.apId, { ...result, status: "perhaps" }),
+      said(agent.apId, { ...result, job_number: uniqueName() }),
+    ];
+    const response = await send("POST", "/api/v1/bridge/data", { messages }, bridge.token);
+    expect(await response.json()).toMatchObject({
+      results: [
+        { accepted: 0 },
+        { accepted: 0 },
+        { error: "Job not found" },
+        { error: expect.any(String) },
+        { error: "Job not found" },
+      ],
+    });
+    await client.until((all) => all.some(({ type }) => type === "command"));
+    expect(client.messages().filter(({ type }) => type === "command")).toMatchObject([
+      { final: true, data: [{ status: "done", data: { x: 1 } }] },
+    ]);
+  });
+});
+
 describe("a socket", () => {
   it("takes its token among the protocols, and answers with the other one", async () => {
     const { token } = await signedUp();

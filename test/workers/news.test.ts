@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { News } from "../../src/telemetry/news.ts";
+
+const sample = (apId: string, tsMs: number) => ({ apId, tsMs, metrics: { m: tsMs }, texts: {} });
+const times = ({ samples }: { samples: { tsMs: number }[] }) => samples.map(({ tsMs }) => tsMs);
+
+describe("news", () => {
+  const newsOf = (maxSamples = 10) => {
+    const clock = { ms: 0 };
+    return { clock, news: new News({ maxSamples, followedMs: 1_000, now: () => clock.ms }) };
+  };
+
+  it("are what came after a place, of one agent, in the order of its coming", async () => {
+    const { news } = newsOf();
+    news.add([sample("a", 1)]);
+    const { place } = await news.since("a", undefined, 0);
+    news.add([sample("a", 3), sample("b", 9), sample("a", 2)]);
+    const first = await news.since("a", place, 0);
+    expect([times(first), first.isIncomplete]).toEqual([[3, 2], false]);
+    news.add([sample("a", 4)]);
+    expect(times(await news.since("a", first.place, 0))).toEqual([4]);
+    // The same question has the same answer: it may be asked again.
+    expect(times(await news.since("a", place, 0))).toEqual([3, 2, 4]);
+  });
+
+  it("wake whoever waits for them, all of them", async () => {
+    const { news } = newsOf();
+    const { place } = await news.since("a", undefined, 0);
+    const waiting = [news.since("a", place, 60_000), news.since("a", place, 60_000)];
+    news.add([sample("a", 1)]);
+    expect((await Promise.all(waiting)).map(times)).toEqual([[1], [1]]);
+    expect(times(await news.since("a", (await news.since("a", place, 0)).place, 1))).toEqual([]);
+  });
+
+  it("say so where something is not remembered: too many, too long ago, or in another memory", async () => {
+    const { news, clock } = newsOf(2);
+    const { place } = await news.since("a", undefined, 0);
+    news.add([sample("a", 1), sample("a", 2), sample("a", 3)]);
+    expect(await news.since("a", place, 0)).toMatchObject({ isIncomplete: true, samples: [] });
+    const { place: later } = await news.since("a", place, 0);
+    clock.ms = 1_001;
+    news.add([sample("a", 4)]);
+    expect(news.followed).toBe(0);
+    expect(await news.since("a", later, 0)).toMatchObject({ isIncomplete: true });
+    expect(await newsOf().news.since("a", later, 0)).toMatchObject({ isIncomplete: true });
+  });
+});
