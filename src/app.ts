@@ -27,7 +27,7 @@ export function createApp(services: Services) {
   app.onError(onError);
 
   app.use(requestId({ limitLength: 64 }));
-  app.use(requestLog);
+  app.use(requestLog(services.loggedRequests));
   app.use(
     secureHeaders({
       contentSecurityPolicy: {

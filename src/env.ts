@@ -83,6 +83,7 @@ const EnvironmentFields = z.object({
   MAIL_FROM: emptyIsUnset(z.email("must be an e-mail address").optional()),
   MAIL_URL: emptyIsUnset(url("http:", "https:").optional()),
   CLIENT_ADDRESS_HEADER: emptyIsUnset(z.string().default("CF-Connecting-IP")),
+  LOG_REQUESTS: emptyIsUnset(z.enum(["all", "failures"], { error: "must be all or failures" }).default("all")),
   CORS_ORIGINS: z
     .string()
     .default("")

@@ -41,6 +41,8 @@ export interface Services {
   health: Health;
   jobs: Jobs;
   login: Login;
+  /** Which requests get a line in the log. */
+  loggedRequests: Config["LOG_REQUESTS"];
   metrics: Metrics;
   recovery: Recovery;
   reports: Reports;
@@ -92,6 +94,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       broker: (signal) => probeBroker(config.MQTT_URL, signal),
     }),
     jobs,
+    loggedRequests: config.LOG_REQUESTS,
     login: createLogin({ users, agents, apps, attempts, passwords, generatedSecrets, apiKeys, tokens }),
     recovery: createRecovery({
       users,

@@ -28,8 +28,8 @@ export interface WindowQuery {
   since?: number | undefined;
 }
 
-/** Agents do not come and go by the second; a chart that asks every second need not look its agent up each time. */
-const KNOWN_MS = 5_000;
+/** Agents do not come and go by the minute; a chart that asks every second need not look its agent up each time. */
+const KNOWN_MS = 60_000;
 const MAX_KNOWN = 10_000;
 /** Samples may lie a little ahead, where clocks differ. */
 const AHEAD_MS = 5 * 60_000;

@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
-import { bearer, PASSWORD, postJson, request, signedUp, uniqueEmail } from "./support.ts";
+import { createExecutionContext } from "cloudflare:test";
+import { describe, expect, it, vi } from "vitest";
+import { appWith, bearer, PASSWORD, postJson, request, signedUp, uniqueEmail } from "./support.ts";
 
 const SIGNUP = "/api/v1/users/signup";
 const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
@@ -34,6 +35,21 @@ describe("every answer", () => {
     expect((await request("/api/v1/nothing")).headers.get("X-Request-Id")).toMatch(/^[0-9a-f-]{36}$/);
     const response = await request("/healthz", { headers: { "X-Request-Id": "mine-1" } });
     expect(response.headers.get("X-Request-Id")).toBe("mine-1");
+  });
+
+  it("has a line in the log, or only what failed has", async () => {
+    const lines = vi.spyOn(console, "log");
+    const context = () => createExecutionContext();
+    const logged = async (path: string, changes: Record<string, string>) => {
+      const before = lines.mock.calls.length;
+      await appWith(changes).request(path, {}, {}, context());
+      return lines.mock.calls.length - before;
+    };
+    const away = { CLICKHOUSE_URL: "http://127.0.0.1:9" };
+    expect(await logged("/healthz", {})).toBe(1);
+    expect(await logged("/healthz", { LOG_REQUESTS: "failures" })).toBe(0);
+    expect(await logged("/readyz", { ...away, LOG_REQUESTS: "failures" })).toBeGreaterThan(0);
+    lines.mockRestore();
   });
 
   it("carries security headers", async () => {
