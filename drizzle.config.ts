@@ -2,6 +2,6 @@ import { defineConfig } from "drizzle-kit";
 
 export default defineConfig({
   dialect: "turso",
-  schema: ["./src/accounts/tables.ts", "./src/jobs/tables.ts"],
+  schema: ["./src/accounts/tables.ts", "./src/jobs/tables.ts", "./src/broker/tables.ts"],
   out: "./drizzle",
 });

@@ -12,6 +12,7 @@ import { requestLog } from "./http/request-log.ts";
 import { agentsRoutes } from "./routes/agents.ts";
 import { appsRoutes } from "./routes/apps.ts";
 import { auditRoutes } from "./routes/audit.ts";
+import { commandsRoutes } from "./routes/commands.ts";
 import { jobsRoutes } from "./routes/jobs.ts";
 import { pagesRoutes } from "./routes/pages.ts";
 import { serviceRoutes } from "./routes/service.ts";
@@ -71,6 +72,7 @@ export function createApp(services: Services) {
   app.route("/", agentsRoutes(operation, services));
   app.route("/", appsRoutes(operation, services));
   app.route("/", telemetryRoutes(operation, services));
+  app.route("/", commandsRoutes(operation, services));
   app.route("/", jobsRoutes(operation, services));
   app.route("/", auditRoutes(operation, services));
   app.route("/", serviceRoutes(operation, services, openApi));

@@ -63,8 +63,12 @@ export class NotFound extends DomainError {
 }
 
 export class Conflict extends DomainError {
-  constructor(message: string) {
+  /** Where it will pass by itself. */
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(message: string, retryAfterSeconds?: number) {
     super("conflict", message);
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 }
 

@@ -14,7 +14,11 @@ import { createApiKeys } from "./auth/api-keys.ts";
 import { edgePasswords } from "./auth/argon2-wasm.ts";
 import { createGeneratedSecrets } from "./auth/secrets.ts";
 import { createTokens, type Tokens } from "./auth/tokens.ts";
+import { createOutbox, type Outbox } from "./broker/outbox.ts";
 import { probeBroker } from "./broker/probe.ts";
+import type { Publisher } from "./broker/publisher.ts";
+import { createCommandStore } from "./commands/command-store.ts";
+import { type Commands, createCommands } from "./commands/commands.ts";
 import type { Config } from "./env.ts";
 import { createHealth, type Health } from "./health.ts";
 import { createJobIndex } from "./jobs/job-index.ts";
@@ -36,9 +40,11 @@ export interface Services {
   auditTrail: AuditTrail;
   authenticate: Authenticate;
   /** Where a request comes from, as far as whoever stands in front of the service tells. */
+  commands: Commands;
   clientAddress: (request: Request) => string;
   corsOrigins: string[];
   health: Health;
+  outbox: Pick<Outbox, "state">;
   jobs: Jobs;
   login: Login;
   /** Which requests get a line in the log. */
@@ -55,6 +61,7 @@ export interface Bindings {
   EMAIL?: SendEmail;
   AGENT_SHARD: DurableObjectNamespace<AgentShard>;
   JOB_STREAM: DurableObjectNamespace<JobStream>;
+  PUBLISHER: DurableObjectNamespace<Publisher>;
 }
 
 export function createServices(config: Config, bindings: Bindings): Services {
@@ -73,7 +80,13 @@ export function createServices(config: Config, bindings: Bindings): Services {
   });
   const shards = createShards(bindings.AGENT_SHARD, config.AGENT_SHARDS);
   const clickhouse = createClickHouse(config);
-  const jobs = createJobs(createJobIndex(database), createStreams(bindings.JOB_STREAM), agents);
+  const outbox = createOutbox(database);
+  const jobs = createJobs({
+    index: createJobIndex(database),
+    streams: createStreams(bindings.JOB_STREAM),
+    agents,
+    outbox,
+  });
 
   return {
     agents: createAgents(agents, passwords),
@@ -87,6 +100,11 @@ export function createServices(config: Config, bindings: Bindings): Services {
       doors: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN },
     }),
     clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),
+    commands: createCommands({
+      agents,
+      store: createCommandStore(database),
+      nudge: () => bindings.PUBLISHER.getByName("publisher").nudge(),
+    }),
     corsOrigins: config.CORS_ORIGINS,
     health: createHealth({
       libsql: () => users.ping(),
@@ -105,6 +123,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     }),
     metrics: createMetrics(agents, createTelemetryStore(clickhouse), shards, config.LIVE_WINDOW_MINUTES * 60_000),
     reports: createReports(agents, shards, jobs.takeResult),
+    outbox,
     tokens,
     users: createUsers(users, passwords),
   };

@@ -3,6 +3,7 @@ import { parseEnv } from "./env.ts";
 import { log } from "./log.ts";
 import { createServices } from "./services.ts";
 
+export { Publisher } from "./broker/publisher.ts";
 export { JobStream } from "./jobs/job-stream.ts";
 export { AgentShard } from "./telemetry/agent-shard.ts";
 

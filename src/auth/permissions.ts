@@ -117,6 +117,8 @@ const matrix = {
   "apps.update": { any: { admin: "apps:manage" } },
   "apps.delete": { any: { admin: "apps:manage" } },
 
+  "commands.send": { any: { admin: "commands:send", user: "commands:send", app: "commands:send" } },
+
   "jobs.request_details": { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } },
   "jobs.request_data": {
     any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" },

@@ -4,6 +4,9 @@
 const SAID_BY_AGENT = ["data", "result", "status"];
 const HEARD_BY_AGENT = ["command"];
 
+/** Where an agent hears its commands. */
+export const commandTopic = (apId: string): string => `agent/${apId}/command`;
+
 /** A client of the broker: an agent, or a service with the scope `broker:use`, which may use all topics. */
 export interface BrokerClient {
   kind: "agent" | "service";

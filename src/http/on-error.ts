@@ -1,6 +1,6 @@
 import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
-import { DomainError, type ErrorCode, Invalid, TooMany, Unavailable } from "../errors.ts";
+import { DomainError, type ErrorCode, Invalid, Unavailable } from "../errors.ts";
 import { describeError, log } from "../log.ts";
 import type { AppContext } from "./context.ts";
 
@@ -24,8 +24,9 @@ export function onError(error: Error, c: AppContext): Response {
   if (error instanceof DomainError) {
     if (error.code === "not_authenticated") c.header("WWW-Authenticate", "Bearer");
     if (error.code === "upgrade_required") c.header("Upgrade", "websocket");
-    if (error instanceof Unavailable || error instanceof TooMany)
+    if ("retryAfterSeconds" in error && error.retryAfterSeconds !== undefined) {
       c.header("Retry-After", String(error.retryAfterSeconds));
+    }
     if (error instanceof Unavailable) {
       log.warn("unavailable", { request_id: requestId, error: describeError(error) });
     }

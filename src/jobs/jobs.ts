@@ -1,5 +1,6 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { type Actor, allow, allowOnAgent, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
+import type { Outbox } from "../broker/outbox.ts";
 import { Conflict, Invalid, NotAllowed, NotFound, TooLarge, TooMany } from "../errors.ts";
 import type {
   CallbackAnswer,
@@ -29,6 +30,8 @@ export interface Jobs {
   callback(actor: Actor, kind: CallbackKind, callback: Callback): Promise<CallbackAnswer>;
   /** An agent's answer to a command, which came by way of the broker. */
   takeResult(apId: string, result: CommandResult): Promise<void>;
+  /** Nobody has answered in time. */
+  expire(jobNumber: string): Promise<void>;
   /** The answer to a request for a WebSocket. */
   open(actor: Actor, opening: SocketRequest): Promise<Response>;
   get(actor: Actor, jobNumber: string): Promise<JobStatus>;
@@ -57,8 +60,17 @@ export interface SocketRequest {
 const KNOWN_MS = 60_000;
 const MAX_KNOWN = 10_000;
 const RESULT_KEY = "result";
+const EXPIRY_KEY = "expiry";
 
-export function createJobs(index: JobIndex, streams: Streams, agents: AgentStore, now: () => number = Date.now): Jobs {
+export interface JobsOptions {
+  index: JobIndex;
+  streams: Streams;
+  agents: AgentStore;
+  outbox: Pick<Outbox, "arrived">;
+  now?: () => number;
+}
+
+export function createJobs({ index, streams, agents, outbox, now = Date.now }: JobsOptions): Jobs {
   const known = new TtlCache<JobRow>({ maxEntries: MAX_KNOWN, now });
   const find = async (jobNumber: string): Promise<JobRow | undefined> => {
     const job = known.get(jobNumber) ?? (await index.find(jobNumber));
@@ -92,6 +104,11 @@ export function createJobs(index: JobIndex, streams: Streams, agents: AgentStore
     }
   };
 
+  /** The command has been answered: it need not be published again. */
+  const conclude = async (jobNumber: string, state: "done" | "failed"): Promise<void> => {
+    await Promise.all([index.note(jobNumber, { state }), outbox.arrived(jobNumber)]);
+  };
+
   const begin = async (actor: Actor, kind: JobKind, target: string | null, work: Work): Promise<Queued> => {
     const jobNumber = crypto.randomUUID();
     await index.insert({ jobNumber, kind, state: "queued", target, ...ownerOf(actor) });
@@ -119,7 +136,9 @@ export function createJobs(index: JobIndex, streams: Streams, agents: AgentStore
       if (job !== undefined) allowOnJob(actor, action, job);
       // A subscriber does not take a number from its reader.
       else if (!reachesAnyJob(actor, action)) allowOnJob(actor, action, await claim(actor, jobNumber));
-      const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key });
+      const isResult = kind === "command" && job?.kind === "command";
+      const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key, final: isResult });
+      if (isResult) await conclude(jobNumber, "done");
       const detail = queued ? "Stored until a socket connects" : `Sent to ${delivered} of the job's sockets`;
       return { status: "success", job_number: jobNumber, seq, delivered, queued, detail };
     },
@@ -134,7 +153,14 @@ export function createJobs(index: JobIndex, streams: Streams, agents: AgentStore
         final: true,
         key: RESULT_KEY,
       });
-      if (job.kind === "command") await index.note(job_number, { state: status });
+      if (job.kind === "command") await conclude(job_number, status);
+    },
+
+    async expire(jobNumber) {
+      const data = JSON.stringify({ state: "expired" });
+      await streams.post(jobNumber, { type: "status", data, final: true, key: EXPIRY_KEY });
+      await streams.close(jobNumber, "expired");
+      await index.note(jobNumber, { state: "expired", detail: "Nobody answered in time" });
     },
 
     async open(actor, { jobNumber, form, after, offeredProtocols }) {
@@ -183,7 +209,11 @@ export function createJobs(index: JobIndex, streams: Streams, agents: AgentStore
   };
 }
 
-const ownerOf = ({ id, kind, name }: Actor) => ({ ownerId: id, owner: `${kind === "admin" ? "user" : kind}:${name}` });
+/** As the index of jobs names whom a job belongs to. */
+export const ownerOf = ({ id, kind, name }: Actor) => ({
+  ownerId: id,
+  owner: `${kind === "admin" ? "user" : kind}:${name}`,
+});
 
 const toRecord = ({ jobNumber, kind, state, owner, createdAt, updatedAt, messages, detail }: JobRow): JobRecord => ({
   job_number: jobNumber,

@@ -26,8 +26,10 @@ export function createStreams(namespace: DurableObjectNamespace<JobStream>): Str
     close: (jobNumber, state) => reach(stream(jobNumber).close(state)),
     async open(opening, offeredProtocols) {
       const response = await reach(stream(opening.jobNumber).fetch(toUpgrade(opening, offeredProtocols)));
-      if (response.status === 101) return response;
-      throw refusal(response);
+      const { webSocket, headers } = response;
+      if (webSocket === null) throw refusal(response);
+      // Made anew: headers that come from an object cannot be added to.
+      return new Response(null, { status: 101, webSocket, headers });
     },
   };
 }

@@ -24,5 +24,6 @@ export const jobs = sqliteTable(
     index("jobs_owner").on(table.ownerId, table.createdAt),
     index("jobs_created").on(table.createdAt),
     index("jobs_updated").on(table.updatedAt),
+    index("jobs_target").on(table.target, table.kind, table.createdAt),
   ],
 );

@@ -1,17 +1,29 @@
 import { Hono } from "hono";
 import * as z from "zod";
+import { withDeadline } from "../deadline.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { OpenApiDocument } from "../http/openapi.ts";
 import type { Operation } from "../http/operation.ts";
 import type { Services } from "../services.ts";
 
 const TAG = "Service";
+const OUTBOX_MS = 1_000;
 const PartState = z.enum(["up", "down"]);
+const OutboxSize = z.object({
+  messages: z.int().describe("For the broker, and not known to have arrived."),
+  oldest_ms: z.int().describe("How long the oldest has waited to be published."),
+});
+
+/** Nothing where the store is away, which is said elsewhere. */
+async function sizeOf(outbox: Services["outbox"]): Promise<z.output<typeof OutboxSize> | undefined> {
+  const state = await withDeadline(OUTBOX_MS, () => outbox.state()).catch(() => undefined);
+  return state && { messages: state.messages, oldest_ms: state.oldestMs };
+}
 
 /** The service about itself: is it alive, is it ready, what can it do. */
 export function serviceRoutes(
   operation: Operation,
-  { health, tokens }: Pick<Services, "health" | "tokens">,
+  { health, outbox, tokens }: Pick<Services, "health" | "outbox" | "tokens">,
   openApi: () => OpenApiDocument,
 ) {
   return new Hono<AppEnv>()
@@ -32,16 +44,19 @@ export function serviceRoutes(
         tag: TAG,
         summary: "Can the service do its work?",
         description: "Asks each store and the broker, one second at most. With 503 the answer says which part is down.",
-        answer: z.object({ status: z.enum(["ready", "unavailable"]), parts: z.record(z.string(), PartState) }),
+        answer: z.object({
+          status: z.enum(["ready", "unavailable"]),
+          parts: z.record(z.string(), PartState),
+          outbox: OutboxSize.optional(),
+        }),
         otherAnswers: { 503: "A part is down" },
       }),
       async (c) => {
-        const parts = await health.check();
+        const [parts, size] = await Promise.all([health.check(), sizeOf(outbox)]);
         const down = Object.keys(parts).filter((name) => parts[name] === "down");
-        if (down.length === 0) return c.json({ status: "ready", parts });
-        return c.json({ status: "unavailable", detail: `Down: ${down.join(", ")}`, parts }, 503, {
-          "Retry-After": "2",
-        });
+        if (down.length === 0) return c.json({ status: "ready", parts, outbox: size });
+        const detail = `Down: ${down.join(", ")}`;
+        return c.json({ status: "unavailable", detail, parts, outbox: size }, 503, { "Retry-After": "2" });
       },
     )
     .get(

@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
@@ -11,6 +12,7 @@ import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { generateSecrets } from "../../scripts/stack/secrets.ts";
 import { sqldPart } from "../../scripts/stack/sqld.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
+import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import { SECRET_MARK } from "./secret-mark.ts";
 
@@ -18,12 +20,16 @@ import { SECRET_MARK } from "./secret-mark.ts";
 export default async function startStores(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), "controller-test-"));
   const supervisor = new Supervisor();
+  const keyServer = createServer();
   const stop = async () => {
     await supervisor.stop();
+    keyServer.close();
+    keyServer.closeAllConnections();
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const [sqld, emptySqld, clickhouse, mqtt, mqttWs] = await Promise.all([
+    const [sqld, emptySqld, clickhouse, mqtt, mqttWs, keys] = await Promise.all([
+      anyFreePort(),
       anyFreePort(),
       anyFreePort(),
       anyFreePort(),
@@ -47,6 +53,10 @@ export default async function startStores(project: TestProject): Promise<() => P
       ENROLMENT_TOKEN: `${SECRET_MARK}-enrolment-token`,
     };
     const config = parseEnv(environment);
+    // The Worker under test listens nowhere, so somebody else shows its keys to the broker.
+    const { publicKeys } = createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 60 });
+    keyServer.on("request", (_, response) => void response.end(JSON.stringify(publicKeys())));
+    keyServer.listen(keys, "127.0.0.1");
     const accounts = async (port: number, url: string, withAdministrator: boolean) => {
       await supervisor.start({ ...sqldPart(join(folder, String(port)), port), name: `sqld ${port}` });
       await migrateAccounts({ ...config, LIBSQL_URL: url });
@@ -64,7 +74,7 @@ export default async function startStores(project: TestProject): Promise<() => P
           host: "127.0.0.1",
           tcpPort: mqtt,
           wsPort: mqttWs,
-          jwksUrl: "http://127.0.0.1:9",
+          jwksUrl: `http://127.0.0.1:${keys}`,
           issuer: config.JWT_ISSUER,
         }),
       ),

@@ -138,6 +138,12 @@ const TABLE: Row[] = [
     object: "agent",
     who: anyReader,
   },
+  {
+    route: "POST /api/v1/send_command",
+    query: "command=ping&agent_id=",
+    object: "agent",
+    who: { admin: "any", user: "any", app: "any", "app of one agent": "listed" },
+  },
   ...["agent_data", "agent_details", "emulator", "command"].map(callback),
   { route: "GET /api/v1/jobs/", isFree: true, who: Object.fromEntries(CALLERS.map((caller) => [caller, "yes"])) },
   { route: "GET /api/v1/jobs/:job_number", object: "job", who: ofJobs },

@@ -1,0 +1,101 @@
+import { and, asc, count, eq, gt, inArray, lte, min, sql } from "drizzle-orm";
+import * as z from "zod";
+import { type Database, reach } from "../accounts/database.ts";
+import { outbox } from "./tables.ts";
+
+/** What is to be published, in libSQL. It is put there together with what it belongs to, by whoever stores that. */
+export interface Outbox {
+  /** What is due, oldest first. */
+  due(limit: number): Promise<OutboxMessage[]>;
+  /** The broker has acknowledged these; unless somebody shows that they have arrived, they are published again. */
+  published(messages: readonly OutboxMessage[]): Promise<void>;
+  /** Somebody has shown that a job's messages, or one of them, have arrived. */
+  arrived(jobNumber: string, part?: number): Promise<void>;
+  /** Takes out what nobody has heard in time; the jobs that it belonged to. */
+  takeExpired(): Promise<string[]>;
+  state(): Promise<OutboxState>;
+}
+
+const OutboxMessage = z.object({
+  id: z.int(),
+  topic: z.string(),
+  payload: z.string(),
+  published: z.int(),
+});
+export type OutboxMessage = z.output<typeof OutboxMessage>;
+
+export interface OutboxState {
+  messages: number;
+  /** How long the oldest has been waiting to be published for the first time. */
+  oldestMs: number;
+  /** When the next one is due or over. */
+  nextMs: number;
+}
+
+const FIRST_REPEAT_MS = 3_000;
+const MAX_REPEAT_MS = 60_000;
+
+export function createOutbox(database: Database, now: () => number = () => Date.now()): Outbox {
+  return {
+    async due(limit) {
+      const at = new Date(now());
+      const rows = await reach(
+        database
+          .select({ id: outbox.id, topic: outbox.topic, payload: outbox.payload, published: outbox.published })
+          .from(outbox)
+          .where(and(lte(outbox.dueAt, at), gt(outbox.expiresAt, at)))
+          .orderBy(asc(outbox.dueAt), asc(outbox.id))
+          .limit(limit),
+      );
+      return z.array(OutboxMessage).parse(rows);
+    },
+
+    async published(messages) {
+      if (messages.length === 0) return;
+      const pauseMs = sql`min(${FIRST_REPEAT_MS} << min(${outbox.published}, 10), ${MAX_REPEAT_MS})`;
+      await reach(
+        database
+          .update(outbox)
+          .set({ published: sql`${outbox.published} + 1`, dueAt: sql`${now()} + ${pauseMs}` })
+          .where(
+            inArray(
+              outbox.id,
+              messages.map(({ id }) => id),
+            ),
+          ),
+      );
+    },
+
+    async arrived(jobNumber, part) {
+      const ofJob = eq(outbox.jobNumber, jobNumber);
+      await reach(database.delete(outbox).where(part === undefined ? ofJob : and(ofJob, eq(outbox.part, part))));
+    },
+
+    async takeExpired() {
+      const rows = await reach(
+        database
+          .delete(outbox)
+          .where(lte(outbox.expiresAt, new Date(now())))
+          .returning({ jobNumber: outbox.jobNumber }),
+      );
+      return [...new Set(rows.map(({ jobNumber }) => jobNumber))];
+    },
+
+    async state() {
+      const [[all], [waiting]] = await reach(
+        database.batch([
+          database
+            .select({ messages: count(), dueAt: min(outbox.dueAt), expiresAt: min(outbox.expiresAt) })
+            .from(outbox),
+          database
+            .select({ oldest: min(outbox.createdAt) })
+            .from(outbox)
+            .where(eq(outbox.published, 0)),
+        ]),
+      );
+      const nextMs = Math.min(...[all?.dueAt, all?.expiresAt].map((at) => at?.getTime() ?? Number.POSITIVE_INFINITY));
+      const oldestMs = waiting?.oldest == null ? 0 : Math.max(0, now() - waiting.oldest.getTime());
+      return { messages: all?.messages ?? 0, oldestMs, nextMs };
+    },
+  };
+}

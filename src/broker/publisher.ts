@@ -1,0 +1,124 @@
+import { DurableObject } from "cloudflare:workers";
+import { createAgentStore } from "../accounts/agent-store.ts";
+import { createDatabase } from "../accounts/database.ts";
+import { createTokens } from "../auth/tokens.ts";
+import { withDeadline } from "../deadline.ts";
+import { type Config, parseEnv } from "../env.ts";
+import { createJobIndex } from "../jobs/job-index.ts";
+import { createJobs, type Jobs } from "../jobs/jobs.ts";
+import { createStreams } from "../jobs/streams.ts";
+import { describeError, log } from "../log.ts";
+import { BrokerConnection } from "./connection.ts";
+import { createOutbox, type Outbox, type OutboxMessage } from "./outbox.ts";
+
+const NAME = "publisher";
+const KEEP_ALIVE_S = 60;
+const CONNECT_MS = 5_000;
+const ACKNOWLEDGED_MS = 5_000;
+const AT_ONCE = 100;
+/** Whoever puts something into the outbox says so; this is for the case that nobody could. */
+const LOOK_EVERY_MS = 30_000;
+const FIRST_PAUSE_MS = 500;
+const MAX_PAUSE_MS = 15_000;
+
+/** Holds the one connection to the broker over which the service speaks, and empties the outbox into it. */
+export class Publisher extends DurableObject<Env> {
+  readonly #config: Config;
+  readonly #outbox: Outbox;
+  readonly #jobs: Jobs;
+  #connection: BrokerConnection | undefined;
+  #draining: Promise<void> | undefined;
+  /** Somebody came while it was being emptied, perhaps with something that was not seen any more. */
+  #isWanted = false;
+  #failures = 0;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#config = parseEnv(env);
+    const database = createDatabase({ url: this.#config.LIBSQL_URL, authToken: this.#config.LIBSQL_AUTH_TOKEN });
+    this.#outbox = createOutbox(database);
+    this.#jobs = createJobs({
+      index: createJobIndex(database),
+      streams: createStreams(env.JOB_STREAM),
+      agents: createAgentStore(database),
+      outbox: this.#outbox,
+    });
+  }
+
+  /** There is something in the outbox. Returns at once. */
+  async nudge(): Promise<void> {
+    this.#isWanted = true;
+    // Should this object end before it is done.
+    await this.ctx.storage.setAlarm(Date.now() + LOOK_EVERY_MS);
+    this.ctx.waitUntil(this.#drain());
+  }
+
+  override async alarm(): Promise<void> {
+    await this.#drain();
+  }
+
+  #drain(): Promise<void> {
+    this.#draining ??= this.#empty().finally(() => {
+      this.#draining = undefined;
+    });
+    return this.#draining;
+  }
+
+  async #empty(): Promise<void> {
+    let nextMs = Date.now() + LOOK_EVERY_MS;
+    try {
+      do {
+        this.#isWanted = false;
+        await this.#publishDue();
+        for (const jobNumber of await this.#outbox.takeExpired()) await this.#jobs.expire(jobNumber);
+      } while (this.#isWanted);
+      const state = await this.#outbox.state();
+      nextMs = Math.min(nextMs, state.nextMs);
+      if (state.messages === 0) this.#disconnect();
+      this.#failures = 0;
+    } catch (error) {
+      this.#disconnect();
+      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures++, MAX_PAUSE_MS);
+      nextMs = Date.now() + pauseMs;
+      const { messages, oldestMs } = await this.#outbox
+        .state()
+        .catch(() => ({ messages: undefined, oldestMs: undefined }));
+      log.warn("the outbox waits", { messages, oldest_ms: oldestMs, error: describeError(error) });
+    }
+    await this.ctx.storage.setAlarm(Math.max(nextMs, Date.now()));
+  }
+
+  async #publishDue(): Promise<void> {
+    for (let due = await this.#outbox.due(AT_ONCE); due.length > 0; due = await this.#outbox.due(AT_ONCE)) {
+      const connection = await this.#connect();
+      const acknowledged = await withDeadline(ACKNOWLEDGED_MS, () =>
+        Promise.allSettled(due.map(({ topic, payload }) => connection.publish(topic, payload))),
+      );
+      await this.#outbox.published(due.filter((_: OutboxMessage, i) => acknowledged[i]?.status === "fulfilled"));
+      const failed = acknowledged.find((outcome) => outcome.status === "rejected");
+      if (failed !== undefined) throw failed.reason;
+    }
+  }
+
+  async #connect(): Promise<BrokerConnection> {
+    if (this.#connection?.isOpen) return this.#connection;
+    const { MQTT_URL, JWT_KEYS, JWT_ISSUER, TOKEN_LIFETIME_SECONDS } = this.#config;
+    const tokens = createTokens({ keys: JWT_KEYS, issuer: JWT_ISSUER, lifetimeSeconds: TOKEN_LIFETIME_SECONDS });
+    // Of no account: good at the broker, where the signature counts, and for nothing else.
+    const password = await tokens.issue({
+      sub: NAME,
+      login_type: "third_party_app",
+      roles: [],
+      scope: "broker:use",
+      ver: 0,
+    });
+    const options = { clientId: NAME, keepAliveS: KEEP_ALIVE_S, username: NAME, password };
+    this.#connection = await withDeadline(CONNECT_MS, (signal) => BrokerConnection.open(MQTT_URL, options, signal));
+    return this.#connection;
+  }
+
+  #disconnect(): void {
+    this.#connection?.close();
+    this.#connection = undefined;
+  }
+}

@@ -1,0 +1,100 @@
+import { env, runDurableObjectAlarm } from "cloudflare:test";
+import { eq } from "drizzle-orm";
+import { describe, expect, it, vi } from "vitest";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { outbox } from "../../src/broker/tables.ts";
+import { parseEnv } from "../../src/env.ts";
+import { adminToken, bearer, newAgent, request, send, signedUp, uniqueName } from "./support.ts";
+
+const database = createDatabase({ url: parseEnv(env).LIBSQL_URL });
+const inOutbox = async (jobNumber: string) =>
+  (await database.select().from(outbox).where(eq(outbox.jobNumber, jobNumber)))[0];
+const command = (apId: string, text: string, token: string) =>
+  send("POST", `/api/v1/send_command?agent_id=${apId}&command=${encodeURIComponent(text)}`, undefined, token);
+const jobOf = async (response: Response) => ((await response.json()) as { job_number: string }).job_number;
+const stateOf = async (jobNumber: string, token: string) =>
+  ((await (await send("GET", `/api/v1/jobs/${jobNumber}`, undefined, token)).json()) as { state: string }).state;
+
+describe("a command", () => {
+  it("is published to its agent, and is out of the outbox when the agent has answered", async () => {
+    const [agent, user] = await Promise.all([newAgent(), signedUp()]);
+    const jobNumber = await jobOf(await command(agent.apId, "set_channel 36", user.token));
+    await expect.poll(async () => (await inOutbox(jobNumber))?.published, { timeout: 10_000 }).toBeGreaterThan(0);
+    const { topic, payload } = (await inOutbox(jobNumber)) ?? { topic: "", payload: "{}" };
+    expect(topic).toBe(`agent/${agent.apId}/command`);
+    expect(JSON.parse(payload)).toMatchObject({ job_number: jobNumber, command: "set_channel 36" });
+
+    const socket = await request(`/api/v1/ws/${jobNumber}`, {
+      headers: { Upgrade: "websocket", ...bearer(user.token) },
+    });
+    const messages: unknown[] = [];
+    socket.webSocket?.accept();
+    socket.webSocket?.addEventListener("message", ({ data }) => void messages.push(JSON.parse(String(data))));
+    const path = `/api/v1/callback/command?job_number=${jobNumber}`;
+    expect((await send("POST", path, [{ channel: 36 }], agent.token)).status).toBe(200);
+    await expect.poll(() => messages).toMatchObject([{ type: "command", final: true, data: [{ channel: 36 }] }]);
+    expect(await inOutbox(jobNumber)).toBeUndefined();
+    expect(await stateOf(jobNumber, user.token)).toBe("done");
+  });
+
+  it("is published again until it is answered, and expires", async () => {
+    const [agent, user] = await Promise.all([newAgent(), signedUp()]);
+    const jobNumber = await jobOf(await command(agent.apId, "ping", user.token));
+    await expect.poll(async () => (await inOutbox(jobNumber))?.published, { timeout: 10_000 }).toBe(1);
+    const publisher = env.PUBLISHER.getByName("publisher");
+    const startMs = Date.now();
+    const clock = vi.spyOn(Date, "now");
+    try {
+      clock.mockImplementation(() => startMs + 5_000);
+      await runDurableObjectAlarm(publisher);
+      expect((await inOutbox(jobNumber))?.published).toBe(2);
+      clock.mockImplementation(() => startMs + 61_000);
+      await runDurableObjectAlarm(publisher);
+    } finally {
+      clock.mockRestore();
+    }
+    expect(await inOutbox(jobNumber)).toBeUndefined();
+    expect(await stateOf(jobNumber, user.token)).toBe("expired");
+    const late = await send("POST", `/api/v1/callback/command?job_number=${jobNumber}`, [{}], agent.token);
+    expect(late.status).toBe(409);
+  });
+
+  it("is 409 within ten seconds of another one, which only an administrator is told of", async () => {
+    const [agent, user] = await Promise.all([newAgent(), signedUp()]);
+    const attempts = await Promise.all(Array.from({ length: 5 }, () => command(agent.apId, "reboot", user.token)));
+    expect(attempts.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409, 409]);
+    const winner = await jobOf(attempts.find(({ status }) => status === 200) as Response);
+    const refused = attempts.find(({ status }) => status === 409);
+    expect(Number(refused?.headers.get("Retry-After"))).toBeGreaterThan(0);
+    expect(await refused?.text()).not.toContain(winner);
+    expect(await (await command(agent.apId, "ping", await adminToken())).text()).toContain(winner);
+  });
+
+  it("is 400 where the agent says which ones it knows, and this is none of them", async () => {
+    const [agent, user] = await Promise.all([newAgent({ commands: ["ping", "set_tx_power"] }), signedUp()]);
+    expect((await command(agent.apId, "explode", user.token)).status).toBe(400);
+    expect((await command(agent.apId, "set_tx_power 12", user.token)).status).toBe(200);
+  });
+
+  it("is 404 for an agent that does not exist", async () => {
+    const { token } = await signedUp();
+    for (const apId of [uniqueName(), "%23", "a%2Fb", "%00", "%2B"]) {
+      expect((await command(apId, "ping", token)).status).toBe(404);
+    }
+  });
+
+  it.each(["", " ping", "a\u0000b", "a\nb", "x".repeat(257), "x".repeat(100_000)])(
+    "is 422 where it is none: %#",
+    async (text) => {
+      const [agent, user] = await Promise.all([newAgent(), signedUp()]);
+      expect((await command(agent.apId, text, user.token)).status).toBe(422);
+    },
+  );
+
+  it("waiting for the broker shows in readyz", async () => {
+    const response = await request("/readyz");
+    expect(await response.json()).toMatchObject({
+      outbox: { messages: expect.any(Number), oldest_ms: expect.any(Number) },
+    });
+  });
+});
