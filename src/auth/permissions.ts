@@ -118,6 +118,7 @@ const matrix = {
   "apps.delete": { any: { admin: "apps:manage" } },
 
   "commands.send": { any: { admin: "commands:send", user: "commands:send", app: "commands:send" } },
+  "commands.send_many": { any: { admin: "commands:send", user: "commands:send", app: "commands:send" } },
 
   "jobs.request_details": { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } },
   "jobs.request_data": {

@@ -1,13 +1,14 @@
-import { and, desc, eq, sql } from "drizzle-orm";
-import * as z from "zod";
+import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import { type Database, reach } from "../accounts/database.ts";
 import { outbox } from "../broker/tables.ts";
 import { jobs } from "../jobs/tables.ts";
 
 /** Commands in libSQL: each is a job, and a message in the outbox. */
 export interface CommandStore {
-  /** Notes a command, unless the agent was sent another one a short while ago; the one that counts. */
-  insert(command: NewCommand, pauseMs: number): Promise<{ jobNumber: string; createdMs: number }>;
+  /** Notes commands, but none for an agent that was sent another one within the pause; the numbers of those that were noted. */
+  insert(commands: readonly NewCommand[], when: CommandTimes): Promise<Set<string>>;
+  /** The last command that an agent was sent. */
+  last(apId: string): Promise<{ jobNumber: string; createdMs: number } | undefined>;
 }
 
 export interface NewCommand {
@@ -18,39 +19,63 @@ export interface NewCommand {
   topic: string;
   payload: string;
   detail: string;
-  createdMs: number;
-  expiresMs: number;
 }
 
-const Winner = z.tuple([z.object({ jobNumber: z.string(), createdAt: z.date() })]);
+export interface CommandTimes {
+  createdMs: number;
+  expiresMs: number;
+  pauseMs: number;
+}
 
 export function createCommandStore(database: Database): CommandStore {
   return {
-    async insert({ jobNumber, ownerId, owner, apId, topic, payload, detail, createdMs, expiresMs }, pauseMs) {
+    async insert(commands, { createdMs, expiresMs, pauseMs }) {
+      // All in one parameter: a thousand commands cost three statements.
+      const given = sql`json_each(${JSON.stringify(commands)})`;
+      const field = (name: keyof NewCommand) => sql.raw(`json_extract(value, '$.${name}')`);
       const [, , rows] = await reach(
         database.batch([
           database.run(
             sql`insert into ${jobs} (job_number, kind, state, owner_id, owner, target, detail, messages, created_at, updated_at)
-                select ${jobNumber}, 'command', 'queued', ${ownerId}, ${owner}, ${apId}, ${detail}, 0, ${createdMs}, ${createdMs}
+                select ${field("jobNumber")}, 'command', 'queued', ${field("ownerId")}, ${field("owner")}, ${field("apId")},
+                  ${field("detail")}, 0, ${createdMs}, ${createdMs}
+                from ${given}
                 where not exists (
-                  select 1 from ${jobs} where target = ${apId} and kind = 'command' and created_at > ${createdMs - pauseMs}
+                  select 1 from ${jobs} as former
+                  where former.target = ${field("apId")} and former.kind = 'command' and former.created_at > ${createdMs - pauseMs}
                 )`,
           ),
           // Together or not at all: what is promised is published, and nothing else is.
           database.run(
             sql`insert into ${outbox} (job_number, part, topic, payload, created_at, due_at, expires_at, published)
-                select ${jobNumber}, 1, ${topic}, ${payload}, ${createdMs}, ${createdMs}, ${expiresMs}, 0 where changes() > 0`,
+                select ${field("jobNumber")}, 1, ${field("topic")}, ${field("payload")}, ${createdMs}, ${createdMs}, ${expiresMs}, 0
+                from ${given}
+                where ${field("jobNumber")} in (select job_number from ${jobs})`,
           ),
           database
-            .select({ jobNumber: jobs.jobNumber, createdAt: jobs.createdAt })
+            .select({ jobNumber: jobs.jobNumber })
             .from(jobs)
-            .where(and(eq(jobs.target, apId), eq(jobs.kind, "command")))
-            .orderBy(desc(jobs.createdAt))
-            .limit(1),
+            .where(
+              inArray(
+                jobs.jobNumber,
+                commands.map(({ jobNumber }) => jobNumber),
+              ),
+            ),
         ]),
       );
-      const [winner] = Winner.parse(rows);
-      return { jobNumber: winner.jobNumber, createdMs: winner.createdAt.getTime() };
+      return new Set(rows.map(({ jobNumber }) => jobNumber));
+    },
+
+    async last(apId) {
+      const [row] = await reach(
+        database
+          .select({ jobNumber: jobs.jobNumber, createdAt: jobs.createdAt })
+          .from(jobs)
+          .where(and(eq(jobs.target, apId), eq(jobs.kind, "command")))
+          .orderBy(desc(jobs.createdAt))
+          .limit(1),
+      );
+      return row && { jobNumber: row.jobNumber, createdMs: row.createdAt.getTime() };
     },
   };
 }

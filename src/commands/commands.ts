@@ -1,16 +1,19 @@
-import type { AgentStore } from "../accounts/agent-store.ts";
-import { type Actor, allowOnAgent } from "../auth/permissions.ts";
+import type { AgentRow, AgentStore } from "../accounts/agent-store.ts";
+import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
 import { commandTopic } from "../broker/topics.ts";
-import { Conflict, Malformed, NotFound } from "../errors.ts";
+import { Conflict, Invalid, Malformed, NotFound } from "../errors.ts";
 import { ownerOf } from "../jobs/jobs.ts";
 import { describeError, log } from "../log.ts";
-import type { CommandRequest } from "../schemas/command.ts";
+import { type CommandMany, type CommandRequest, MAX_COMMANDED, type ManyQueued } from "../schemas/command.ts";
 import type { Queued } from "../schemas/job.ts";
-import type { CommandStore } from "./command-store.ts";
+import type { CommandStore, NewCommand } from "./command-store.ts";
+import { isSelected } from "./selection.ts";
 
-/** Commands to agents. The answer comes over the job's stream. */
+/** Commands to agents. The answer of each comes over its job's stream. */
 export interface Commands {
   send(actor: Actor, request: CommandRequest): Promise<Queued>;
+  /** The same command to many: those that are named, or all of a kind or in an area. */
+  sendMany(actor: Actor, request: CommandMany): Promise<ManyQueued>;
 }
 
 export interface CommandsOptions {
@@ -25,49 +28,97 @@ export interface CommandsOptions {
 const PAUSE_MS = 10_000;
 const ANSWERED_WITHIN_MS = 60_000;
 
+const BUSY = "The agent was sent another command within the last 10 seconds";
+const UNKNOWN = "The agent does not know this command";
+
 export function createCommands({ agents, store, nudge, now = Date.now }: CommandsOptions): Commands {
+  /** Which of the agents it goes to, and under which job number. */
+  const dispatch = async (actor: Actor, command: string, to: readonly AgentRow[]): Promise<Map<string, string>> => {
+    const createdMs = now();
+    const expiresMs = createdMs + ANSWERED_WITHIN_MS;
+    const commands = to.map(({ apId }): NewCommand => {
+      const jobNumber = crypto.randomUUID();
+      const message = {
+        job_number: jobNumber,
+        command,
+        issued_at: new Date(createdMs).toISOString(),
+        expires_at: new Date(expiresMs).toISOString(),
+      };
+      return {
+        ...ownerOf(actor),
+        jobNumber,
+        apId,
+        topic: commandTopic(apId),
+        payload: JSON.stringify(message),
+        detail: command,
+      };
+    });
+    const noted = await store.insert(commands, { createdMs, expiresMs, pauseMs: PAUSE_MS });
+    // If nobody hears it, the outbox is looked at before long all the same.
+    if (noted.size > 0) {
+      await nudge().catch((error: unknown) => log.warn("the publisher was not told", { error: describeError(error) }));
+    }
+    return new Map(
+      commands.filter(({ jobNumber }) => noted.has(jobNumber)).map(({ apId, jobNumber }) => [apId, jobNumber]),
+    );
+  };
+
   return {
     async send(actor, { agent_id: apId, command }) {
       allowOnAgent(actor, "commands.send", apId);
       const agent = await agents.find(apId);
       if (agent === undefined) throw new NotFound("Agent");
-      refuseUnknown(command, agent.configuration.commands);
-      const jobNumber = crypto.randomUUID();
-      const createdMs = now();
-      const expiresMs = createdMs + ANSWERED_WITHIN_MS;
-      const winner = await store.insert(
-        {
-          jobNumber,
-          ...ownerOf(actor),
-          apId,
-          topic: commandTopic(apId),
-          payload: JSON.stringify({
-            job_number: jobNumber,
-            command,
-            issued_at: new Date(createdMs).toISOString(),
-            expires_at: new Date(expiresMs).toISOString(),
-          }),
-          detail: command,
-          createdMs,
-          expiresMs,
-        },
-        PAUSE_MS,
-      );
-      if (winner.jobNumber !== jobNumber) {
-        const which = actor.kind === "admin" ? ` (job ${winner.jobNumber})` : "";
-        const waitS = Math.max(1, Math.ceil((winner.createdMs + PAUSE_MS - createdMs) / 1000));
-        throw new Conflict(`The agent was sent another command within the last 10 seconds${which}`, waitS);
+      if (!knows(agent, command)) throw new Malformed(UNKNOWN);
+      const jobNumber = (await dispatch(actor, command, [agent])).get(apId);
+      if (jobNumber !== undefined) return queued(jobNumber);
+      const winner = await store.last(apId);
+      const which = winner !== undefined && actor.kind === "admin" ? ` (job ${winner.jobNumber})` : "";
+      const waitMs = (winner?.createdMs ?? 0) + PAUSE_MS - now();
+      throw new Conflict(`${BUSY}${which}`, Math.max(1, Math.ceil(waitMs / 1000)));
+    },
+
+    async sendMany(actor, { command, agents: selection }) {
+      allow(actor, "commands.send_many");
+      const candidates = await agents.list({ offset: 0 }, selection.ap_ids ?? actor.apIds);
+      const allowed = candidates.filter(({ apId }) => actor.apIds?.includes(apId) ?? true);
+      const selected = allowed.filter(({ configuration }) => isSelected(configuration, selection));
+      if (selected.length > MAX_COMMANDED) {
+        const msg = `Value error, the selection has ${selected.length} agents; at most ${MAX_COMMANDED} can be sent a command at once`;
+        throw new Invalid([{ loc: ["body", "agents"], msg, type: "value_error" }]);
       }
-      // If nobody hears it, the outbox is looked at before long all the same.
-      await nudge().catch((error: unknown) => log.warn("the publisher was not told", { error: describeError(error) }));
-      return { status: "queued", job_number: jobNumber, websocket: `/api/v1/ws/${jobNumber}` };
+      const able = selected.filter((agent) => knows(agent, command));
+      const jobs = await dispatch(actor, command, able);
+      const refused = [
+        ...selected.filter((agent) => !knows(agent, command)).map(({ apId }) => ({ ap_id: apId, detail: UNKNOWN })),
+        ...able.filter(({ apId }) => !jobs.has(apId)).map(({ apId }) => ({ ap_id: apId, detail: BUSY })),
+        ...missing(selection.ap_ids, allowed).map((apId) => ({ ap_id: apId, detail: "Agent not found" })),
+      ];
+      return {
+        status: "queued",
+        jobs: [...jobs].map(([apId, jobNumber]) => ({
+          ap_id: apId,
+          job_number: jobNumber,
+          websocket: pathOf(jobNumber),
+        })),
+        refused,
+      };
     },
   };
 }
 
-/** Where an agent says which commands it knows, others are refused. A command may have arguments behind its name. */
-function refuseUnknown(command: string, known: unknown): void {
-  if (!Array.isArray(known)) return;
-  const [name] = command.split(" ");
-  if (!known.includes(command) && !known.includes(name)) throw new Malformed("The agent does not know this command");
+const pathOf = (jobNumber: string): string => `/api/v1/ws/${jobNumber}`;
+const queued = (jobNumber: string): Queued => ({
+  status: "queued",
+  job_number: jobNumber,
+  websocket: pathOf(jobNumber),
+});
+
+/** Where an agent says which commands it knows, it knows no others. A command may have arguments behind its name. */
+function knows({ configuration: { commands } }: AgentRow, command: string): boolean {
+  return !Array.isArray(commands) || commands.includes(command) || commands.includes(command.split(" ")[0]);
+}
+
+function missing(apIds: readonly string[] | undefined, found: readonly AgentRow[]): string[] {
+  const there = new Set(found.map(({ apId }) => apId));
+  return [...new Set(apIds)].filter((apId) => !there.has(apId));
 }

@@ -91,6 +91,38 @@ describe("a command", () => {
     },
   );
 
+  it("goes to many at once: named, of a kind, in an area, and says to whom it does not go", async () => {
+    const at = (latitude: number) => ({ geolocation: { latitude, longitude: 1 } });
+    const kind = { access_point_type: "LiFi" };
+    const [here, near, far, other, deaf] = await Promise.all([
+      newAgent({ ...kind, ...at(10) }),
+      newAgent({ ...kind, ...at(10.001) }),
+      newAgent({ ...kind, ...at(11) }),
+      newAgent({ access_point_type: "5G", ...at(10) }),
+      newAgent({ ...kind, ...at(10), commands: [] }),
+    ]);
+    const { token } = await signedUp();
+    const all = [here, near, far, other, deaf].map(({ apId }) => apId);
+    const ask = async (agents: object) => {
+      const response = await send("POST", "/api/v1/commands", { command: "power_off", agents }, token);
+      expect(response.status).toBe(200);
+      return (await response.json()) as { jobs: { ap_id: string; job_number: string }[]; refused: { ap_id: string }[] };
+    };
+    const area = { latitude: 10, longitude: 1, radius_m: 500 };
+    const nobody = uniqueName();
+    const { jobs, refused } = await ask({ ap_ids: [...all, nobody], access_point_type: "LiFi", area });
+    expect(jobs.map(({ ap_id }) => ap_id).toSorted()).toEqual([here.apId, near.apId].toSorted());
+    expect(refused).toEqual([
+      { ap_id: deaf.apId, detail: "The agent does not know this command" },
+      { ap_id: nobody, detail: "Agent not found" },
+    ]);
+    await expect.poll(async () => (await inOutbox(jobs[0]?.job_number ?? ""))?.published, { timeout: 10_000 }).toBe(1);
+    const again = await ask({ ap_ids: [here.apId, far.apId] });
+    expect(again.jobs.map(({ ap_id }) => ap_id)).toEqual([far.apId]);
+    expect(again.refused).toMatchObject([{ ap_id: here.apId }]);
+    expect((await send("POST", "/api/v1/commands", { command: "x", agents: {} }, token)).status).toBe(422);
+  });
+
   it("waiting for the broker shows in readyz", async () => {
     const response = await request("/readyz");
     expect(await response.json()).toMatchObject({

@@ -144,6 +144,11 @@ const TABLE: Row[] = [
     object: "agent",
     who: { admin: "any", user: "any", app: "any", "app of one agent": "listed" },
   },
+  {
+    route: "POST /api/v1/commands",
+    body: () => ({ command: "ping", agents: { ap_ids: [uniqueName()] } }),
+    who: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
+  },
   ...["agent_data", "agent_details", "emulator", "command"].map(callback),
   { route: "GET /api/v1/jobs/", isFree: true, who: Object.fromEntries(CALLERS.map((caller) => [caller, "yes"])) },
   { route: "GET /api/v1/jobs/:job_number", object: "job", who: ofJobs },
@@ -265,7 +270,8 @@ describe.each(TABLE)("$route", (row) => {
     const body = new URLSearchParams({
       username: settings.ADMIN_USERNAME ?? "",
       password: settings.ADMIN_PASSWORD ?? "",
-      scope: "commands:send",
+      // One that no operation of the table needs.
+      scope: "emulator:run",
     });
     const response = await request("/api/v1/token/?login_type=user", { method: "POST", body });
     const { access_token } = (await response.json()) as { access_token: string };
