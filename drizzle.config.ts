@@ -2,6 +2,12 @@ import { defineConfig } from "drizzle-kit";
 
 export default defineConfig({
   dialect: "turso",
-  schema: ["./src/accounts/tables.ts", "./src/jobs/tables.ts", "./src/broker/tables.ts"],
+  schema: [
+    "./src/accounts/tables.ts",
+    "./src/jobs/tables.ts",
+    "./src/broker/tables.ts",
+    "./src/emulator/tables.ts",
+    "./src/emulator/job-tables.ts",
+  ],
   out: "./drizzle",
 });

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { BadConfiguration, parseStoresEnv } from "../src/env.ts";
 import { Refused, red, say } from "./stack/console.ts";
-import { migrateAccounts, migrateTelemetry } from "./stack/migrations.ts";
+import { fillGazetteer, migrateAccounts, migrateTelemetry } from "./stack/migrations.ts";
 
 const HELP = `npm run migrate
 
@@ -15,6 +15,7 @@ try {
   else {
     const config = parseStoresEnv(process.env);
     await migrateAccounts(config);
+    await fillGazetteer(config);
     say("The accounts database is up to date.");
     await migrateTelemetry(config);
     say("ClickHouse is up to date.");

@@ -13,6 +13,7 @@ import { agentsRoutes } from "./routes/agents.ts";
 import { appsRoutes } from "./routes/apps.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { commandsRoutes } from "./routes/commands.ts";
+import { emulatorRoutes } from "./routes/emulator.ts";
 import { jobsRoutes } from "./routes/jobs.ts";
 import { pagesRoutes } from "./routes/pages.ts";
 import { serviceRoutes } from "./routes/service.ts";
@@ -73,6 +74,7 @@ export function createApp(services: Services) {
   app.route("/", appsRoutes(operation, services));
   app.route("/", telemetryRoutes(operation, services));
   app.route("/", commandsRoutes(operation, services));
+  app.route("/", emulatorRoutes(operation, services));
   app.route("/", jobsRoutes(operation, services));
   app.route("/", auditRoutes(operation, services));
   app.route("/", serviceRoutes(operation, services, openApi));

@@ -10,8 +10,8 @@ import { createRecovery, type Recovery } from "./accounts/recovery.ts";
 import { type Authenticate, createAuthenticate } from "./accounts/sessions.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
-import { createApiKeys } from "./auth/api-keys.ts";
 import { edgePasswords } from "./auth/argon2-wasm.ts";
+import { createSealing } from "./auth/sealing.ts";
 import { createGeneratedSecrets } from "./auth/secrets.ts";
 import { createTokens, type Tokens } from "./auth/tokens.ts";
 import { createOutbox, type Outbox } from "./broker/outbox.ts";
@@ -19,6 +19,10 @@ import { probeBroker } from "./broker/probe.ts";
 import type { Publisher } from "./broker/publisher.ts";
 import { createCommandStore } from "./commands/command-store.ts";
 import { type Commands, createCommands } from "./commands/commands.ts";
+import { createEmulators, type Emulators } from "./emulator/emulators.ts";
+import { createGazetteer } from "./emulator/gazetteer.ts";
+import { createEmulatorParts } from "./emulator/parts-store.ts";
+import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
 import { createHealth, type Health } from "./health.ts";
 import { createJobIndex } from "./jobs/job-index.ts";
@@ -43,6 +47,7 @@ export interface Services {
   commands: Commands;
   clientAddress: (request: Request) => string;
   corsOrigins: string[];
+  emulators: Emulators;
   health: Health;
   outbox: Pick<Outbox, "state">;
   jobs: Jobs;
@@ -71,7 +76,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const apps = createAppStore(database);
   const attempts = createAttempts(database);
   const passwords = edgePasswords;
-  const apiKeys = createApiKeys(config.ENCRYPTION_KEY);
+  const sealing = createSealing(config.ENCRYPTION_KEY);
   const generatedSecrets = createGeneratedSecrets(config.CREDENTIAL_PEPPER);
   const tokens = createTokens({
     keys: config.JWT_KEYS,
@@ -81,16 +86,20 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const shards = createShards(bindings.AGENT_SHARD, config.AGENT_SHARDS);
   const clickhouse = createClickHouse(config);
   const outbox = createOutbox(database);
+  const index = createJobIndex(database);
+  const streams = createStreams(bindings.JOB_STREAM);
+  const nudge = () => bindings.PUBLISHER.getByName("publisher").nudge();
   const jobs = createJobs({
-    index: createJobIndex(database),
-    streams: createStreams(bindings.JOB_STREAM),
+    index,
+    streams,
     agents,
     outbox,
+    emulatorParts: createEmulatorParts(database),
   });
 
   return {
     agents: createAgents(agents, passwords),
-    apps: createApps(apps, apiKeys),
+    apps: createApps(apps, sealing),
     auditTrail: createAuditTrail(database),
     authenticate: createAuthenticate({
       tokens,
@@ -103,9 +112,16 @@ export function createServices(config: Config, bindings: Bindings): Services {
     commands: createCommands({
       agents,
       store: createCommandStore(database),
-      nudge: () => bindings.PUBLISHER.getByName("publisher").nudge(),
+      sealing,
+      nudge,
     }),
     corsOrigins: config.CORS_ORIGINS,
+    emulators: createEmulators({
+      ...{ index, streams, attempts, nudge, sealing },
+      store: createSpinupStore(database),
+      gazetteer: createGazetteer(database),
+      secrets: generatedSecrets,
+    }),
     health: createHealth({
       libsql: () => users.ping(),
       clickhouse: () => clickhouse.ping(),
@@ -113,7 +129,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     }),
     jobs,
     loggedRequests: config.LOG_REQUESTS,
-    login: createLogin({ users, agents, apps, attempts, passwords, generatedSecrets, apiKeys, tokens }),
+    login: createLogin({ users, agents, apps, attempts, passwords, generatedSecrets, apiKeys: sealing, tokens }),
     recovery: createRecovery({
       users,
       attempts,

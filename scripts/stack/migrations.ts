@@ -6,6 +6,7 @@ import { createClient as createLibsql } from "@libsql/client/http";
 import { drizzle } from "drizzle-orm/libsql";
 import { migrate } from "drizzle-orm/libsql/migrator";
 import type { StoresConfig } from "../../src/env.ts";
+import { loadGazetteer } from "../gazetteer/load.ts";
 import { Refused } from "./console.ts";
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
@@ -14,6 +15,16 @@ export async function migrateAccounts({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: auth
   const client = createLibsql({ url, ...(authToken !== undefined && { authToken }) });
   try {
     await migrate(drizzle(client), { migrationsFolder: path("../../drizzle") });
+  } finally {
+    client.close();
+  }
+}
+
+/** The names of the world's towns; there already but for the first time. */
+export async function fillGazetteer({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig): Promise<void> {
+  const client = createLibsql({ url, ...(authToken !== undefined && { authToken }) });
+  try {
+    await loadGazetteer(client, Date.now());
   } finally {
     client.close();
   }

@@ -11,8 +11,9 @@ const Secrets = z.object({
   JWT_KEYS: z.array(z.record(z.string(), z.unknown())),
   ENCRYPTION_KEY: z.string(),
   CREDENTIAL_PEPPER: z.string(),
-  /** The bridge's api key; the Worker is not told. */
+  /** The api keys of the bridge and the emulator; the Worker is not told. */
   BRIDGE_KEY: z.string(),
+  EMULATOR_KEY: z.string(),
 });
 export type Secrets = z.output<typeof Secrets>;
 
@@ -21,11 +22,17 @@ const fileIn = (dataDir: string): string => join(dataDir, "secrets.json");
 export async function loadSecrets(dataDir: string): Promise<Secrets> {
   const file = fileIn(dataDir);
   try {
-    return Secrets.parse(JSON.parse(readFileSync(file, "utf8")));
+    const known = Secrets.partial().parse(JSON.parse(readFileSync(file, "utf8")));
+    const complete = Secrets.safeParse(known);
+    // Those of an earlier version were fewer.
+    return complete.success ? complete.data : write(file, Secrets.parse({ ...(await generateSecrets()), ...known }));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
-  const secrets = await generateSecrets();
+  return write(file, await generateSecrets());
+}
+
+function write(file: string, secrets: Secrets): Secrets {
   writeWhole(file, JSON.stringify(secrets, undefined, 2));
   return secrets;
 }
@@ -59,5 +66,6 @@ export async function generateSecrets(): Promise<Secrets> {
     ENCRYPTION_KEY: randomBytes(32).toString("base64"),
     CREDENTIAL_PEPPER: randomBytes(32).toString("base64"),
     BRIDGE_KEY: randomBytes(32).toString("base64url"),
+    EMULATOR_KEY: randomBytes(32).toString("base64url"),
   };
 }

@@ -3,15 +3,17 @@ import { parseArgs } from "node:util";
 import { BadConfiguration, type Config, parseEnv } from "../../src/env.ts";
 import { describeError } from "../../src/log.ts";
 import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts";
-import { bridgePart, ensureBridgeApp } from "./bridge.ts";
+import { BRIDGE_APP, bridgePart } from "./bridge.ts";
 import { brokerPart } from "./broker.ts";
 import { clickhousePart } from "./clickhouse.ts";
 import { bold, Refused, red, say } from "./console.ts";
 import { openDataFolder } from "./data-folder.ts";
+import { EMULATOR_APP, emulatorPart } from "./emulator.ts";
 import { mailFolder, mailPart } from "./mail.ts";
-import { migrateAccounts, migrateTelemetry } from "./migrations.ts";
+import { fillGazetteer, migrateAccounts, migrateTelemetry } from "./migrations.ts";
 import { anyFreePort, claimPort } from "./ports.ts";
 import { loadSecrets, type Secrets } from "./secrets.ts";
+import { ensureServiceApp } from "./service-apps.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { sqldPart } from "./sqld.ts";
 import { type Part, Supervisor } from "./supervisor.ts";
@@ -80,7 +82,7 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
     const secrets = await loadSecrets(settings.dataDir);
     const env = workerEnvironment(settings, addresses, secrets);
     const config = parseEnv(env);
-    const running = start(form, settings, addresses, { env, config, bridgeKey: secrets.BRIDGE_KEY }, supervisor);
+    const running = start(form, settings, addresses, { env, config, secrets }, supervisor);
     const administrator = await Promise.race([running, supervisor.fatal, stopRequested]);
     if (administrator !== STOPPED) {
       announce(settings, addresses, administrator, Date.now() - startedMs);
@@ -173,7 +175,7 @@ async function start(
   form: StackForm,
   settings: Settings,
   addresses: Addresses,
-  { env, config, bridgeKey }: { env: Record<string, string>; config: Config; bridgeKey: string },
+  { env, config, secrets }: { env: Record<string, string>; config: Config; secrets: Secrets },
   supervisor: Supervisor,
 ): Promise<FirstAdministrator> {
   const { dataDir, host } = settings;
@@ -190,7 +192,9 @@ async function start(
     if (sqldPort !== undefined) await supervisor.start(sqldPart(dataDir, sqldPort));
     await persistently("The accounts database cannot be prepared", () => migrateAccounts(config));
     const database = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
-    await ensureBridgeApp(config, bridgeKey);
+    await ensureServiceApp(config, BRIDGE_APP, secrets.BRIDGE_KEY, { broker: true });
+    await ensureServiceApp(config, EMULATOR_APP, secrets.EMULATOR_KEY, { broker: true, callbacks: true });
+    await persistently("The gazetteer cannot be filled", () => fillGazetteer(config));
     return await ensureAdministrator(database, settings.adminUsername, settings.adminPassword);
   };
   const telemetry = async () => {
@@ -220,7 +224,10 @@ async function start(
   ]);
   await untilReady(addresses.serviceUrl);
   const { serviceUrl, mqttUrl } = addresses;
-  await supervisor.start(bridgePart({ serviceUrl, mqttUrl, apiKey: bridgeKey }));
+  await Promise.all([
+    supervisor.start(bridgePart({ serviceUrl, mqttUrl, apiKey: secrets.BRIDGE_KEY })),
+    supervisor.start(emulatorPart({ dataDir, serviceUrl, mqttUrl, apiKey: secrets.EMULATOR_KEY })),
+  ]);
   return administrator;
 }
 

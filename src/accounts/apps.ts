@@ -1,5 +1,5 @@
-import type { ApiKeys } from "../auth/api-keys.ts";
 import { type Actor, allow, allowOn } from "../auth/permissions.ts";
+import type { Sealing } from "../auth/sealing.ts";
 import { NotFound } from "../errors.ts";
 import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
 import type { AppRow, AppStore } from "./app-store.ts";
@@ -11,7 +11,7 @@ export interface Apps {
   delete(actor: Actor, appName: string): Promise<void>;
 }
 
-export function createApps(store: AppStore, apiKeys: ApiKeys): Apps {
+export function createApps(store: AppStore, apiKeys: Sealing): Apps {
   const toApp = async ({ id, appName, sealedApiKey, permissions }: AppRow): Promise<ThirdPartyApp> => ({
     id,
     app_name: appName,

@@ -1,6 +1,6 @@
-import type { ApiKeys } from "../auth/api-keys.ts";
 import { DUMMY_HASH, type Passwords } from "../auth/passwords.ts";
 import { SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../auth/permissions.ts";
+import type { Sealing } from "../auth/sealing.ts";
 import { type GeneratedSecrets, isSame } from "../auth/secrets.ts";
 import type { Claims, LoginType, Tokens } from "../auth/tokens.ts";
 import { NotAuthenticated } from "../errors.ts";
@@ -23,7 +23,7 @@ export interface LoginOptions {
   attempts: Attempts;
   passwords: Passwords;
   generatedSecrets: GeneratedSecrets;
-  apiKeys: ApiKeys;
+  apiKeys: Sealing;
   tokens: Tokens;
 }
 

@@ -120,6 +120,10 @@ const matrix = {
   "commands.send": { any: { admin: "commands:send", user: "commands:send", app: "commands:send" } },
   "commands.send_many": { any: { admin: "commands:send", user: "commands:send", app: "commands:send" } },
 
+  "emulator.spin_up": { any: { admin: "emulator:run", user: "emulator:run", app: "emulator:run" } },
+  "emulator.list": OF_JOBS,
+  "emulator.remove": OF_JOBS,
+
   "jobs.request_details": { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } },
   "jobs.request_data": {
     any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" },

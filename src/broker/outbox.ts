@@ -18,11 +18,28 @@ export interface Outbox {
 
 const OutboxMessage = z.object({
   id: z.int(),
+  jobNumber: z.string(),
   topic: z.string(),
   payload: z.string(),
   published: z.int(),
 });
 export type OutboxMessage = z.output<typeof OutboxMessage>;
+
+export interface NewOutboxMessage {
+  jobNumber: string;
+  part: number;
+  topic: string;
+  /** Sealed, as belonging to its job. */
+  payload: string;
+}
+
+/** The statement that puts a message there, for the same batch as what it belongs to. */
+export function outboxInsert(database: Database, message: NewOutboxMessage, createdMs: number, expiresMs: number) {
+  const at = new Date(createdMs);
+  return database
+    .insert(outbox)
+    .values({ ...message, createdAt: at, dueAt: at, expiresAt: new Date(expiresMs), published: 0 });
+}
 
 export interface OutboxState {
   messages: number;
@@ -41,7 +58,13 @@ export function createOutbox(database: Database, now: () => number = () => Date.
       const at = new Date(now());
       const rows = await reach(
         database
-          .select({ id: outbox.id, topic: outbox.topic, payload: outbox.payload, published: outbox.published })
+          .select({
+            id: outbox.id,
+            jobNumber: outbox.jobNumber,
+            topic: outbox.topic,
+            payload: outbox.payload,
+            published: outbox.published,
+          })
           .from(outbox)
           .where(and(lte(outbox.dueAt, at), gt(outbox.expiresAt, at)))
           .orderBy(asc(outbox.dueAt), asc(outbox.id))

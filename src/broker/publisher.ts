@@ -1,8 +1,10 @@
 import { DurableObject } from "cloudflare:workers";
 import { createAgentStore } from "../accounts/agent-store.ts";
 import { createDatabase } from "../accounts/database.ts";
+import { createSealing, type Sealing } from "../auth/sealing.ts";
 import { createTokens } from "../auth/tokens.ts";
 import { withDeadline } from "../deadline.ts";
+import { createEmulatorParts } from "../emulator/parts-store.ts";
 import { type Config, parseEnv } from "../env.ts";
 import { createJobIndex } from "../jobs/job-index.ts";
 import { createJobs, type Jobs } from "../jobs/jobs.ts";
@@ -26,6 +28,7 @@ export class Publisher extends DurableObject<Env> {
   readonly #config: Config;
   readonly #outbox: Outbox;
   readonly #jobs: Jobs;
+  readonly #sealing: Sealing;
   #connection: BrokerConnection | undefined;
   #draining: Promise<void> | undefined;
   /** Somebody came while it was being emptied, perhaps with something that was not seen any more. */
@@ -37,11 +40,13 @@ export class Publisher extends DurableObject<Env> {
     this.#config = parseEnv(env);
     const database = createDatabase({ url: this.#config.LIBSQL_URL, authToken: this.#config.LIBSQL_AUTH_TOKEN });
     this.#outbox = createOutbox(database);
+    this.#sealing = createSealing(this.#config.ENCRYPTION_KEY);
     this.#jobs = createJobs({
       index: createJobIndex(database),
       streams: createStreams(env.JOB_STREAM),
       agents: createAgentStore(database),
       outbox: this.#outbox,
+      emulatorParts: createEmulatorParts(database),
     });
   }
 
@@ -92,7 +97,11 @@ export class Publisher extends DurableObject<Env> {
     for (let due = await this.#outbox.due(AT_ONCE); due.length > 0; due = await this.#outbox.due(AT_ONCE)) {
       const connection = await this.#connect();
       const acknowledged = await withDeadline(ACKNOWLEDGED_MS, () =>
-        Promise.allSettled(due.map(({ topic, payload }) => connection.publish(topic, payload))),
+        Promise.allSettled(
+          due.map(async ({ jobNumber, topic, payload }) =>
+            connection.publish(topic, await this.#sealing.open(payload, jobNumber)),
+          ),
+        ),
       );
       await this.#outbox.published(due.filter((_: OutboxMessage, i) => acknowledged[i]?.status === "fulfilled"));
       const failed = acknowledged.find((outcome) => outcome.status === "rejected");

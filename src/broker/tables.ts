@@ -12,6 +12,7 @@ export const outbox = sqliteTable(
     /** Of the job's messages, from 1. */
     part: integer("part").notNull(),
     topic: text("topic").notNull(),
+    /** Sealed: there may be credentials in it. */
     payload: text("payload").notNull(),
     createdAt: integer("created_at", { mode: "timestamp_ms" }).notNull(),
     /** When it is published next. */

@@ -4,6 +4,9 @@
 const SAID_BY_AGENT = ["data", "result", "status"];
 const HEARD_BY_AGENT = ["command"];
 
+/** Where those who run emulated access points hear of new ones. */
+export const SPINUP_TOPIC = "emulator_spinup";
+
 /** Where an agent hears its commands. */
 export const commandTopic = (apId: string): string => `agent/${apId}/command`;
 

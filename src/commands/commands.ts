@@ -1,5 +1,6 @@
 import type { AgentRow, AgentStore } from "../accounts/agent-store.ts";
 import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
+import type { Sealing } from "../auth/sealing.ts";
 import { commandTopic } from "../broker/topics.ts";
 import { Conflict, Invalid, Malformed, NotFound } from "../errors.ts";
 import { ownerOf } from "../jobs/jobs.ts";
@@ -19,6 +20,7 @@ export interface Commands {
 export interface CommandsOptions {
   agents: AgentStore;
   store: CommandStore;
+  sealing: Sealing;
   /** Tells whoever empties the outbox that there is something in it. */
   nudge(): Promise<void>;
   now?: () => number;
@@ -31,12 +33,12 @@ const ANSWERED_WITHIN_MS = 60_000;
 const BUSY = "The agent was sent another command within the last 10 seconds";
 const UNKNOWN = "The agent does not know this command";
 
-export function createCommands({ agents, store, nudge, now = Date.now }: CommandsOptions): Commands {
+export function createCommands({ agents, store, sealing, nudge, now = Date.now }: CommandsOptions): Commands {
   /** Which of the agents it goes to, and under which job number. */
   const dispatch = async (actor: Actor, command: string, to: readonly AgentRow[]): Promise<Map<string, string>> => {
     const createdMs = now();
     const expiresMs = createdMs + ANSWERED_WITHIN_MS;
-    const commands = to.map(({ apId }): NewCommand => {
+    const prepare = async ({ apId }: AgentRow): Promise<NewCommand> => {
       const jobNumber = crypto.randomUUID();
       const message = {
         job_number: jobNumber,
@@ -49,10 +51,11 @@ export function createCommands({ agents, store, nudge, now = Date.now }: Command
         jobNumber,
         apId,
         topic: commandTopic(apId),
-        payload: JSON.stringify(message),
+        payload: await sealing.seal(JSON.stringify(message), jobNumber),
         detail: command,
       };
-    });
+    };
+    const commands = await Promise.all(to.map(prepare));
     const noted = await store.insert(commands, { createdMs, expiresMs, pauseMs: PAUSE_MS });
     // If nobody hears it, the outbox is looked at before long all the same.
     if (noted.size > 0) {

@@ -1,7 +1,10 @@
+import * as z from "zod";
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { type Actor, allow, allowOnAgent, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
+import type { EmulatorParts } from "../emulator/parts-store.ts";
 import { Conflict, Invalid, NotAllowed, NotFound, TooLarge, TooMany } from "../errors.ts";
+import { EmulatorReport } from "../schemas/emulator.ts";
 import type {
   CallbackAnswer,
   CommandResult,
@@ -60,6 +63,10 @@ export interface SocketRequest {
 const KNOWN_MS = 60_000;
 const MAX_KNOWN = 10_000;
 const RESULT_KEY = "result";
+/** Items that say nothing of a part are passed on and no more. */
+const EmulatorReports = z
+  .array(z.unknown())
+  .transform((items) => items.flatMap((item) => EmulatorReport.safeParse(item).data ?? []));
 const EXPIRY_KEY = "expiry";
 
 export interface JobsOptions {
@@ -67,10 +74,11 @@ export interface JobsOptions {
   streams: Streams;
   agents: AgentStore;
   outbox: Pick<Outbox, "arrived">;
+  emulatorParts: EmulatorParts;
   now?: () => number;
 }
 
-export function createJobs({ index, streams, agents, outbox, now = Date.now }: JobsOptions): Jobs {
+export function createJobs({ index, streams, agents, outbox, emulatorParts, now = Date.now }: JobsOptions): Jobs {
   const known = new TtlCache<JobRow>({ maxEntries: MAX_KNOWN, now });
   const find = async (jobNumber: string): Promise<JobRow | undefined> => {
     const job = known.get(jobNumber) ?? (await index.find(jobNumber));
@@ -109,6 +117,19 @@ export function createJobs({ index, streams, agents, outbox, now = Date.now }: J
     await Promise.all([index.note(jobNumber, { state }), outbox.arrived(jobNumber)]);
   };
 
+  /** What an emulator says of its parts of a job; whether all parts have come to an end. A part is the first one's to claim it. */
+  const noteParts = async (jobNumber: string, data: string): Promise<boolean> => {
+    let isAllOver = false;
+    for (const report of EmulatorReports.parse(JSON.parse(data))) {
+      const noted = await emulatorParts.note(jobNumber, report);
+      if (!noted.isOwn) throw new Conflict("Another emulator has this part of the job");
+      await outbox.arrived(jobNumber, report.part);
+      isAllOver = noted.isAllOver;
+    }
+    if (!isAllOver) await index.note(jobNumber, { state: "running" });
+    return isAllOver;
+  };
+
   const begin = async (actor: Actor, kind: JobKind, target: string | null, work: Work): Promise<Queued> => {
     const jobNumber = crypto.randomUUID();
     await index.insert({ jobNumber, kind, state: "queued", target, ...ownerOf(actor) });
@@ -137,8 +158,10 @@ export function createJobs({ index, streams, agents, outbox, now = Date.now }: J
       // A subscriber does not take a number from its reader.
       else if (!reachesAnyJob(actor, action)) allowOnJob(actor, action, await claim(actor, jobNumber));
       const isResult = kind === "command" && job?.kind === "command";
-      const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key, final: isResult });
-      if (isResult) await conclude(jobNumber, "done");
+      const isAllOver = kind === "emulator" && job?.kind === "emulator" && (await noteParts(jobNumber, data));
+      const final = isResult || isAllOver;
+      const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key, final });
+      if (final) await conclude(jobNumber, "done");
       const detail = queued ? "Stored until a socket connects" : `Sent to ${delivered} of the job's sockets`;
       return { status: "success", job_number: jobNumber, seq, delivered, queued, detail };
     },
@@ -215,7 +238,16 @@ export const ownerOf = ({ id, kind, name }: Actor) => ({
   owner: `${kind === "admin" ? "user" : kind}:${name}`,
 });
 
-const toRecord = ({ jobNumber, kind, state, owner, createdAt, updatedAt, messages, detail }: JobRow): JobRecord => ({
+export const toRecord = ({
+  jobNumber,
+  kind,
+  state,
+  owner,
+  createdAt,
+  updatedAt,
+  messages,
+  detail,
+}: JobRow): JobRecord => ({
   job_number: jobNumber,
   kind,
   state,

@@ -7,7 +7,7 @@ import { nativePasswords } from "../../scripts/native-passwords.ts";
 import { ensureAdministrator } from "../../scripts/stack/administrator.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
 import { clickhousePart } from "../../scripts/stack/clickhouse.ts";
-import { migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
+import { fillGazetteer, migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { generateSecrets } from "../../scripts/stack/secrets.ts";
 import { sqldPart } from "../../scripts/stack/sqld.ts";
@@ -36,7 +36,7 @@ export default async function startStores(project: TestProject): Promise<() => P
       anyFreePort(),
       anyFreePort(),
     ]);
-    const { JWT_KEYS, BRIDGE_KEY: _, ...secrets } = await generateSecrets();
+    const { JWT_KEYS, BRIDGE_KEY: _, EMULATOR_KEY: __, ...secrets } = await generateSecrets();
     const environment = {
       ...secrets,
       JWT_KEYS: JSON.stringify(JWT_KEYS),
@@ -60,6 +60,7 @@ export default async function startStores(project: TestProject): Promise<() => P
     const accounts = async (port: number, url: string, withAdministrator: boolean) => {
       await supervisor.start({ ...sqldPart(join(folder, String(port)), port), name: `sqld ${port}` });
       await migrateAccounts({ ...config, LIBSQL_URL: url });
+      if (withAdministrator) await fillGazetteer({ ...config, LIBSQL_URL: url });
       if (withAdministrator) await ensureAdministrator({ url }, environment.ADMIN_USERNAME, environment.ADMIN_PASSWORD);
     };
     await Promise.all([

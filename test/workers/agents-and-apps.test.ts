@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createAgentStore } from "../../src/accounts/agent-store.ts";
 import { createDatabase } from "../../src/accounts/database.ts";
-import { createApiKeys } from "../../src/auth/api-keys.ts";
+import { createSealing } from "../../src/auth/sealing.ts";
 import { createGeneratedSecrets, randomSecret } from "../../src/auth/secrets.ts";
 import { adminToken, logIn, newAgent, newApp, PASSWORD, send, settings, tokenOf, uniqueName } from "./support.ts";
 
@@ -184,7 +184,7 @@ describe("third-party apps", () => {
   });
 
   it("have keys that are sealed to them", async () => {
-    const apiKeys = createApiKeys(settings.ENCRYPTION_KEY ?? "");
+    const apiKeys = createSealing(settings.ENCRYPTION_KEY ?? "");
     const sealed = await apiKeys.seal("key", "one app");
     expect(sealed).not.toContain("key");
     expect(await apiKeys.open(sealed, "one app")).toBe("key");

@@ -2,11 +2,13 @@ import { env, runDurableObjectAlarm } from "cloudflare:test";
 import { eq } from "drizzle-orm";
 import { describe, expect, it, vi } from "vitest";
 import { createDatabase } from "../../src/accounts/database.ts";
+import { createSealing } from "../../src/auth/sealing.ts";
 import { outbox } from "../../src/broker/tables.ts";
 import { parseEnv } from "../../src/env.ts";
 import { adminToken, bearer, newAgent, request, send, signedUp, uniqueName } from "./support.ts";
 
 const database = createDatabase({ url: parseEnv(env).LIBSQL_URL });
+const sealing = createSealing(parseEnv(env).ENCRYPTION_KEY);
 const inOutbox = async (jobNumber: string) =>
   (await database.select().from(outbox).where(eq(outbox.jobNumber, jobNumber)))[0];
 const command = (apId: string, text: string, token: string) =>
@@ -22,7 +24,10 @@ describe("a command", () => {
     await expect.poll(async () => (await inOutbox(jobNumber))?.published, { timeout: 10_000 }).toBeGreaterThan(0);
     const { topic, payload } = (await inOutbox(jobNumber)) ?? { topic: "", payload: "{}" };
     expect(topic).toBe(`agent/${agent.apId}/command`);
-    expect(JSON.parse(payload)).toMatchObject({ job_number: jobNumber, command: "set_channel 36" });
+    expect(JSON.parse(await sealing.open(payload, jobNumber))).toMatchObject({
+      job_number: jobNumber,
+      command: "set_channel 36",
+    });
 
     const socket = await request(`/api/v1/ws/${jobNumber}`, {
       headers: { Upgrade: "websocket", ...bearer(user.token) },

@@ -39,7 +39,7 @@ const PUBLIC = [
 ];
 
 /** A job's owner is a user here. */
-type ObjectKind = "user" | "agent" | "app" | "job";
+type ObjectKind = "user" | "agent" | "app" | "job" | "emulator job";
 /** Besides the kinds of account: an app without any permission, and one that may touch one agent only. */
 type Caller = "admin" | "user" | "agent" | "app" | "app without permissions" | "app of one agent";
 /** Which objects a caller reaches: any, only itself, only the one agent that it is limited to; for what has no object: yes. */
@@ -149,6 +149,15 @@ const TABLE: Row[] = [
     body: () => ({ command: "ping", agents: { ap_ids: [uniqueName()] } }),
     who: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
   },
+  {
+    route: "POST /api/v1/emulator/spinup",
+    body: () => ({
+      emulators: [{ access_point_type: "5G", num_access_points: 1, locations: ["1,1"], num_devices: 1, duration: 1 }],
+    }),
+    who: { admin: "yes", user: "yes", app: "yes" },
+  },
+  { route: "GET /api/v1/emulator/", isFree: true, who: Object.fromEntries(CALLERS.map((caller) => [caller, "yes"])) },
+  { route: "DELETE /api/v1/emulator/:job_number", object: "emulator job", who: ofJobs },
   ...["agent_data", "agent_details", "emulator", "command"].map(callback),
   { route: "GET /api/v1/jobs/", isFree: true, who: Object.fromEntries(CALLERS.map((caller) => [caller, "yes"])) },
   { route: "GET /api/v1/jobs/:job_number", object: "job", who: ofJobs },
@@ -203,8 +212,16 @@ const jobOf = async (token: string): Promise<string> => {
   expect((await send("POST", `/api/v1/callback/agent_data?job_number=${job}`, [], token)).status).toBe(200);
   return job;
 };
-const someone = async (kind: ObjectKind): Promise<string> =>
-  kind === "job" ? await jobOf((await signedUp()).token) : (await account(kind)).name;
+const emulatorJobOf = async (token: string): Promise<string> => {
+  const spec = { access_point_type: "5G", num_access_points: 1, locations: ["1,1"], num_devices: 1, duration: 1 };
+  const response = await send("POST", "/api/v1/emulator/spinup", { emulators: [spec] }, token);
+  return ((await response.json()) as { job_number: string }).job_number;
+};
+const someone = async (kind: ObjectKind): Promise<string> => {
+  if (kind === "job") return await jobOf((await signedUp()).token);
+  if (kind === "emulator job") return await emulatorJobOf((await signedUp()).token);
+  return (await account(kind)).name;
+};
 const nobody = (kind: ObjectKind): string => (kind === "user" ? uniqueEmail() : uniqueName());
 
 const call = async ({ route, query, body }: Row, token: string, object = ""): Promise<number> => {
@@ -271,7 +288,7 @@ describe.each(TABLE)("$route", (row) => {
       username: settings.ADMIN_USERNAME ?? "",
       password: settings.ADMIN_PASSWORD ?? "",
       // One that no operation of the table needs.
-      scope: "emulator:run",
+      scope: "broker:use",
     });
     const response = await request("/api/v1/token/?login_type=user", { method: "POST", body });
     const { access_token } = (await response.json()) as { access_token: string };
@@ -284,7 +301,7 @@ describe.each(TABLE)("$route", (row) => {
 function ofNobody({ who, object, isClaimed }: Row, caller: Caller): number {
   if (isClaimed) return caller === "agent" ? 403 : 200;
   // That a number is not used yet can be learned by using it: no secret.
-  return who[caller] === "any" || object === "job" ? 404 : 403;
+  return who[caller] === "any" || object?.endsWith("job") ? 404 : 403;
 }
 
 /** Tokens for `subject` that are each wrong in one way. `good` is what a right one looks like. */

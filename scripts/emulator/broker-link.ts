@@ -1,0 +1,91 @@
+import { connect, type MqttClient } from "mqtt";
+import { say } from "../stack/console.ts";
+import type { EmulatorService } from "./service.ts";
+
+/** One connection to the broker for all emulated access points. What was not acknowledged when it broke is sent again. */
+
+export interface BrokerLinkOptions {
+  url: string;
+  clientId: string;
+  service: EmulatorService;
+  signal: AbortSignal;
+}
+
+export type CommandHandler = (payload: Buffer) => void;
+
+const SPINUP_TOPIC = "emulator_spinup";
+const RECONNECT_MS = 500;
+/** Beyond this, what is measured while the broker is away is not worth keeping. */
+const MAX_UNACKNOWLEDGED = 100_000;
+
+export class BrokerLink {
+  readonly #options: BrokerLinkOptions;
+  readonly #commands = new Map<string, CommandHandler>();
+  #client: MqttClient | undefined;
+  #renewing: ReturnType<typeof setTimeout> | undefined;
+  #unacknowledged = 0;
+  onSpinup: (payload: Buffer) => void = () => {};
+
+  constructor(options: BrokerLinkOptions) {
+    this.#options = options;
+  }
+
+  async connect(): Promise<void> {
+    const { url, clientId, service } = this.#options;
+    const password = await this.#renew();
+    const client = connect(url, {
+      ...{ clientId, username: service.appName, password, reconnectPeriod: RECONNECT_MS, keepalive: 30 },
+      // Set up first, then connect: what the broker has to say comes right behind its greeting.
+      manualConnect: true,
+    });
+    this.#client = client;
+    client.on("error", (error) => say(`The broker: ${error.message}`));
+    client.on("message", (topic, payload) => this.#take(topic, payload));
+    const subscribed = new Promise<void>((resolve) => {
+      client.on("connect", () => {
+        void client.subscribeAsync([SPINUP_TOPIC, "agent/+/command"], { qos: 1 }).then(() => resolve());
+      });
+    });
+    client.connect();
+    await Promise.race([
+      subscribed,
+      new Promise((resolve) => this.#options.signal.addEventListener("abort", resolve, { once: true })),
+    ]);
+  }
+
+  /** Who hears the commands to an access point. */
+  listen(apId: string, handler: CommandHandler | undefined): void {
+    if (handler === undefined) this.#commands.delete(apId);
+    else this.#commands.set(apId, handler);
+  }
+
+  /** Publishes with QoS 1; whether it was taken, and is sure to be sent. */
+  publish(topic: string, message: object): boolean {
+    if (this.#client === undefined || this.#unacknowledged >= MAX_UNACKNOWLEDGED) return false;
+    this.#unacknowledged++;
+    this.#client.publish(topic, JSON.stringify(message), { qos: 1 }, () => {
+      this.#unacknowledged--;
+    });
+    return true;
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#renewing);
+    await this.#client?.endAsync(!this.#client.connected);
+  }
+
+  #take(topic: string, payload: Buffer): void {
+    const [, apId] = /^agent\/([^/]+)\/command$/.exec(topic) ?? [];
+    if (apId === undefined) this.onSpinup(payload);
+    else this.#commands.get(apId)?.(payload);
+  }
+
+  /** The broker ends a connection with its token; the next one is made with a new one. */
+  async #renew(): Promise<string> {
+    const { token, lifetimeMs } = await this.#options.service.logIn();
+    if (this.#client !== undefined) this.#client.options.password = token;
+    this.#renewing = setTimeout(() => void this.#renew().catch(() => {}), lifetimeMs / 2);
+    this.#renewing.unref();
+    return token;
+  }
+}

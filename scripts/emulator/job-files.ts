@@ -1,0 +1,60 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import * as z from "zod";
+import type { Site } from "./models/site.ts";
+import { PartMessage } from "./part.ts";
+
+/** The parts that were begun, one file each, so that a restart can go on with them. Nobody else may read them: they hold credentials. */
+
+export interface Progress {
+  startedMs: number;
+  samples: number;
+  sites: Site[];
+}
+
+const Saved = z.object({ part: PartMessage, progress: z.unknown() });
+
+export class JobFiles {
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  }
+
+  begun(): PartMessage[] {
+    return readdirSync(this.#folder)
+      .filter((file) => file.endsWith(".json"))
+      .flatMap((file) => {
+        const saved = this.#read(join(this.#folder, file));
+        return saved === undefined ? [] : [saved.part];
+      });
+  }
+
+  progress(part: PartMessage): Progress | undefined {
+    return this.#read(this.#fileOf(part))?.progress as Progress | undefined;
+  }
+
+  save(part: PartMessage, progress: Progress): void {
+    const file = this.#fileOf(part);
+    // Whole or not at all: what is half written does not take the place of what is there.
+    writeFileSync(`${file}.new`, JSON.stringify({ part, progress }), { mode: 0o600 });
+    renameSync(`${file}.new`, file);
+  }
+
+  remove(part: PartMessage): void {
+    rmSync(this.#fileOf(part), { force: true });
+  }
+
+  #fileOf({ job_number, part }: PartMessage): string {
+    return join(this.#folder, `${job_number}-${part}.json`);
+  }
+
+  #read(file: string): z.output<typeof Saved> | undefined {
+    try {
+      return Saved.parse(JSON.parse(readFileSync(file, "utf8")));
+    } catch {
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,177 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import * as z from "zod";
+import { say } from "../stack/console.ts";
+import type { BrokerLink } from "./broker-link.ts";
+import type { JobFiles, Progress } from "./job-files.ts";
+import { seedOf } from "./models/random.ts";
+import { commandSite, createSite, type Site, stepSite } from "./models/site.ts";
+import type { PartMessage } from "./part.ts";
+import type { EmulatorService } from "./service.ts";
+
+/** Runs one part of a job from its claim to its end, or until the emulator is stopped. */
+
+export interface PartRun {
+  part: PartMessage;
+  /** Of this emulator. */
+  id: string;
+  service: EmulatorService;
+  link: BrokerLink;
+  files: JobFiles;
+  signal: AbortSignal;
+}
+
+const STEP_MS = 1_000;
+const REPORT_EVERY_STEPS = 5;
+const LOGINS_AT_ONCE = 8;
+const RETRY_MS = 500;
+
+const Command = z.object({ job_number: z.string(), command: z.string(), expires_at: z.iso.datetime() });
+
+export async function runPart(run: PartRun): Promise<void> {
+  const { part, service, link, files, signal } = run;
+  const progress: Progress = files.progress(part) ?? { startedMs: Date.now(), samples: 0, sites: sitesOf(part) };
+  const endsMs = new Map(
+    part.emulators.flatMap(({ duration, agents }) =>
+      agents.map(({ ap_id }) => [ap_id, progress.startedMs + duration * 1000] as const),
+    ),
+  );
+  const agents = part.emulators.flatMap((spec) => spec.agents);
+  const online = new Set<string>();
+  const claim = { ...summary(run, progress, online.size), state: "running" };
+  if ((await insist(() => service.report(part.job_number, [claim], keyOf(run, "claim")), signal)) !== "taken") {
+    // Another emulator has it, or nobody wants it any more.
+    files.remove(part);
+    return;
+  }
+  files.save(part, progress);
+  say(`Job ${part.job_number}, part ${part.part} of ${part.parts}: ${agents.length} access points.`);
+  const over = new AbortController();
+  const ended = AbortSignal.any([signal, over.signal]);
+  const loggingIn = logInAll(run, agents, online, ended);
+  for (const { ap_id } of agents) link.listen(ap_id, (payload) => obey(run, progress, ap_id, payload));
+
+  const lastMs = Math.max(...endsMs.values());
+  for (let step = 1; Date.now() < lastMs && !ended.aborted; step++) {
+    await sleep(Math.max(0, progress.startedMs + nextStep(progress.startedMs) - Date.now()), undefined, {
+      signal: ended,
+    }).catch(() => {});
+    if (ended.aborted) break;
+    const nowMs = Date.now();
+    progress.sites = progress.sites.map((site) => {
+      const stepped = stepSite(site, nowMs);
+      for (const { apId, sample } of stepped.samples) {
+        if (!online.has(apId) || nowMs > (endsMs.get(apId) ?? 0)) continue;
+        if (link.publish(`agent/${apId}/data`, { ts: nowMs, payload: sample })) progress.samples++;
+      }
+      return stepped.site;
+    });
+    if (step % REPORT_EVERY_STEPS !== 0) continue;
+    files.save(part, progress);
+    const report = { ...summary(run, progress, online.size), state: "running" };
+    void service.report(part.job_number, [report], keyOf(run, String(nowMs))).then((reported) => {
+      // The job was cancelled, and its agents may be gone.
+      if (reported === "refused") over.abort();
+    });
+  }
+  over.abort();
+  await loggingIn;
+  for (const { ap_id } of agents) link.listen(ap_id, undefined);
+  if (signal.aborted) {
+    files.save(part, progress);
+    return;
+  }
+  const report = { ...summary(run, progress, 0), state: "done" };
+  await insist(() => service.report(part.job_number, [report], keyOf(run, "end")), signal);
+  if (!signal.aborted) files.remove(part);
+}
+
+/** Whole steps since the start, so that every agent reports on the second and does not drift. */
+const nextStep = (startedMs: number): number => Math.ceil((Date.now() - startedMs + 1) / STEP_MS) * STEP_MS;
+
+function summary({ part, id }: PartRun, { samples, startedMs }: Progress, online: number): Record<string, unknown> {
+  const agents = part.emulators.reduce((sum, spec) => sum + spec.agents.length, 0);
+  const started_at = new Date(startedMs).toISOString();
+  return { part: part.part, parts: part.parts, emulator: id, agents, online, samples, started_at };
+}
+
+const keyOf = ({ part, id }: PartRun, what: string): string => `${id} ${part.part} ${what}`;
+
+/** The access points of one place share one site, since devices go from one to another there. */
+function sitesOf({ job_number, emulators }: PartMessage): Site[] {
+  const placed = emulators.flatMap(({ access_point_type, num_devices, agents }) =>
+    agents.map(({ ap_id, latitude, longitude }) => ({
+      place: `${latitude} ${longitude}`,
+      longitude,
+      spec: { apId: ap_id, technology: access_point_type, numDevices: num_devices },
+    })),
+  );
+  return [...Map.groupBy(placed, ({ place }) => place).values()].map((its, i) =>
+    createSite(
+      { longitudeDeg: its[0]?.longitude ?? 0, accessPoints: its.map(({ spec }) => spec) },
+      seedOf(Number.parseInt(job_number.slice(0, 8), 16) || 1, i),
+    ),
+  );
+}
+
+async function logInAll(
+  { service }: PartRun,
+  agents: readonly { ap_id: string; password: string }[],
+  online: Set<string>,
+  signal: AbortSignal,
+): Promise<void> {
+  const waiting = [...agents];
+  const lane = async (): Promise<void> => {
+    for (let agent = waiting.shift(); agent !== undefined && !signal.aborted; agent = waiting.shift()) {
+      const { ap_id, password } = agent;
+      // One that was removed meanwhile stays away.
+      if (await insist(() => service.logInAgent(ap_id, password), signal)) online.add(ap_id);
+    }
+  };
+  await Promise.all(Array.from({ length: LOGINS_AT_ONCE }, lane));
+}
+
+/** Until there is an answer that stands. */
+async function insist<T>(ask: () => Promise<T | "later" | undefined>, signal: AbortSignal): Promise<T | undefined> {
+  while (!signal.aborted) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== "later") return answer as T;
+    await sleep(RETRY_MS, undefined, { signal }).catch(() => {});
+  }
+  return undefined;
+}
+
+/** Commands that were obeyed, and what was said: the service sends one again until it has heard. */
+const answered = new Map<string, object>();
+const MAX_ANSWERED = 10_000;
+
+function obey({ link }: PartRun, progress: Progress, apId: string, payload: Buffer): void {
+  const parsed = Command.safeParse(parseJson(payload));
+  if (!parsed.success || Date.parse(parsed.data.expires_at) < Date.now()) return;
+  const { job_number, command } = parsed.data;
+  let answer = answered.get(job_number);
+  if (answer === undefined) {
+    answer = { job_number, ...carryOut(progress, apId, command) };
+    if (answered.size >= MAX_ANSWERED) answered.clear();
+    answered.set(job_number, answer);
+  }
+  link.publish(`agent/${apId}/result`, answer);
+}
+
+function carryOut(progress: Progress, apId: string, command: string): { status: string; data: object } {
+  for (const [i, site] of progress.sites.entries()) {
+    if (!site.accessPoints.some((accessPoint) => accessPoint.apId === apId)) continue;
+    const outcome = commandSite(site, apId, command, Date.now());
+    if ("refused" in outcome) return { status: "failed", data: { command, detail: outcome.refused } };
+    progress.sites[i] = outcome.site;
+    return { status: "done", data: { command, detail: outcome.detail } };
+  }
+  return { status: "failed", data: { command, detail: "no such access point" } };
+}
+
+function parseJson(payload: Buffer): unknown {
+  try {
+    return JSON.parse(payload.toString());
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,142 @@
+import type { Attempts } from "../accounts/attempts.ts";
+import { type Actor, allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
+import type { Sealing } from "../auth/sealing.ts";
+import { type GeneratedSecrets, randomSecret } from "../auth/secrets.ts";
+import { SPINUP_TOPIC } from "../broker/topics.ts";
+import { Invalid, NotAllowed, NotFound, type ValidationItem } from "../errors.ts";
+import type { JobIndex } from "../jobs/job-index.ts";
+import { ownerOf, toRecord } from "../jobs/jobs.ts";
+import type { Streams } from "../jobs/streams.ts";
+import { describeError, log } from "../log.ts";
+import type { EmulatorSpinupRequest, SpinupQueued } from "../schemas/emulator.ts";
+import type { JobRecord } from "../schemas/job.ts";
+import { type Done, done } from "../schemas/primitives.ts";
+import { type Gazetteer, type Location, resolveLocations } from "./locations.ts";
+import { planSpinup } from "./plan.ts";
+import type { SpinupStore } from "./spinup-store.ts";
+
+/** Emulated access points: spun up, looked at, removed. */
+export interface Emulators {
+  spinUp(actor: Actor, request: EmulatorSpinupRequest): Promise<SpinupQueued>;
+  /** The jobs whose access points are running or about to. */
+  list(actor: Actor): Promise<JobRecord[]>;
+  /** Stops a job and removes its agents. */
+  remove(actor: Actor, jobNumber: string): Promise<Done>;
+}
+
+export interface EmulatorsOptions {
+  store: SpinupStore;
+  index: JobIndex;
+  streams: Streams;
+  attempts: Attempts;
+  gazetteer: Gazetteer;
+  secrets: GeneratedSecrets;
+  sealing: Sealing;
+  nudge(): Promise<void>;
+  now?: () => number;
+}
+
+const MAX_SPINUPS_PER_MINUTE = 30;
+/** An emulator that is not there today may be there tomorrow. */
+const TAKEN_WITHIN_MS = 24 * 3_600_000;
+const MAX_LISTED = 1_000;
+
+export function createEmulators(options: EmulatorsOptions): Emulators {
+  const { store, index, streams, attempts, gazetteer, secrets, sealing, nudge, now = Date.now } = options;
+
+  /** Where each location is; a fault for every one that is nowhere. */
+  const locate = async ({ emulators }: EmulatorSpinupRequest): Promise<Map<string, Location>> => {
+    const texts = [...new Set(emulators.flatMap((spec) => spec.locations))];
+    const resolutions = await resolveLocations(texts, gazetteer);
+    const outcomes = new Map(texts.map((text, i) => [text, resolutions[i]]));
+    const located = new Map<string, Location>();
+    const faults: ValidationItem[] = [];
+    for (const [i, { locations }] of emulators.entries()) {
+      for (const [j, text] of locations.entries()) {
+        const outcome = outcomes.get(text) ?? { refused: "not a location" };
+        if ("latitude" in outcome) located.set(text, outcome);
+        else {
+          const loc = ["body", "emulators", i, "locations", j];
+          faults.push({ loc, msg: `Value error, ${outcome.refused}`, type: "value_error" });
+        }
+      }
+    }
+    if (faults.length > 0) throw new Invalid(faults);
+    return located;
+  };
+
+  return {
+    async spinUp(actor, request) {
+      allow(actor, "emulator.spin_up");
+      // Whoever may touch some agents only may not make others.
+      if (actor.apIds !== undefined) throw new NotAllowed();
+      const located = await locate(request);
+      await attempts.take(`spinup:${actor.id}`, MAX_SPINUPS_PER_MINUTE);
+      const jobNumber = crypto.randomUUID();
+      const plan = planSpinup(request, jobNumber, located);
+      const withSecrets = await Promise.all(
+        plan.agents.map(async (agent) => {
+          const password = randomSecret();
+          return { ...agent, password, credential: await secrets.hash(password) };
+        }),
+      );
+      const passwords = new Map(withSecrets.map(({ apId, password }) => [apId, password]));
+      const messages = await Promise.all(
+        plan
+          .messages((apId) => passwords.get(apId) ?? "")
+          .map(async (message) => ({
+            jobNumber,
+            part: message.part,
+            topic: SPINUP_TOPIC,
+            // Credentials are in no table in the clear.
+            payload: await sealing.seal(JSON.stringify(message), jobNumber),
+          })),
+      );
+      const createdMs = now();
+      await store.insert(
+        {
+          ...ownerOf(actor),
+          jobNumber,
+          detail: plan.detail,
+          agents: withSecrets,
+          messages,
+          createdMs,
+          expiresMs: createdMs + TAKEN_WITHIN_MS,
+        },
+        actor,
+      );
+      await nudge().catch((error: unknown) => log.warn("the publisher was not told", { error: describeError(error) }));
+      return {
+        status: "queued",
+        job_number: jobNumber,
+        websocket: `/api/v1/ws/${jobNumber}`,
+        agents: plan.agents.length,
+        ap_ids: plan.agents.map(({ apId }) => apId),
+        locations: [...located].map(([location, where]) => ({ location, ...where })),
+      };
+    },
+
+    async list(actor) {
+      allow(actor, "emulator.list");
+      const ownerId = reachesAnyJob(actor, "emulator.list") ? undefined : actor.id;
+      const page = { ownerId, kind: "emulator", limit: MAX_LISTED, offset: 0 } as const;
+      const rows = await Promise.all([
+        index.list({ ...page, state: "running" }),
+        index.list({ ...page, state: "queued" }),
+      ]);
+      return rows.flat().map(toRecord);
+    },
+
+    async remove(actor, jobNumber) {
+      allow(actor, "emulator.remove");
+      const job = await index.find(jobNumber);
+      if (job?.kind !== "emulator") throw new NotFound("Job");
+      allowOnJob(actor, "emulator.remove", job);
+      // First nothing more is taken, so that whoever runs it stops; then its agents go.
+      await streams.close(jobNumber, "cancelled");
+      const removed = await store.removeAgents(jobNumber, actor);
+      await index.note(jobNumber, { state: "cancelled", detail: "Removed" });
+      return done(`${removed} agents removed`);
+    },
+  };
+}

@@ -1,0 +1,54 @@
+import { Hono } from "hono";
+import * as z from "zod";
+import type { AppEnv } from "../http/context.ts";
+import type { Operation } from "../http/operation.ts";
+import { body, path } from "../http/validation.ts";
+import { EmulatorSpinupRequest, SpinupQueued } from "../schemas/emulator.ts";
+import { JobPath, JobRecord } from "../schemas/job.ts";
+import { Done } from "../schemas/primitives.ts";
+import type { Services } from "../services.ts";
+
+const BASE = "/api/v1/emulator";
+const TAG = "Emulator";
+
+export function emulatorRoutes(operation: Operation, { emulators }: Pick<Services, "emulators">) {
+  return new Hono<AppEnv>()
+    .post(
+      `${BASE}/spinup`,
+      operation({
+        action: "emulator.spin_up",
+        tag: TAG,
+        summary: "Spin up emulated access points",
+        description:
+          "Makes an agent for each and has them run for `duration` seconds. How far that has come is told over the job's WebSocket. All or " +
+          "nothing: where one location is not understood, nothing is made.",
+        answer: SpinupQueued,
+        otherAnswers: { 429: "More than 30 within a minute; Retry-After says when to try again" },
+      }),
+      body(EmulatorSpinupRequest),
+      async (c) => c.json(await emulators.spinUp(c.get("actor"), c.req.valid("json"))),
+    )
+    .get(
+      `${BASE}/`,
+      operation({
+        action: "emulator.list",
+        tag: TAG,
+        summary: "Emulator jobs that are running or about to",
+        description: "The caller's own; an administrator sees everybody's.",
+        answer: z.array(JobRecord),
+      }),
+      async (c) => c.json(await emulators.list(c.get("actor"))),
+    )
+    .delete(
+      `${BASE}/:job_number`,
+      operation({
+        action: "emulator.remove",
+        tag: TAG,
+        summary: "Stop an emulator job and remove its agents",
+        answer: Done,
+        otherAnswers: { 404: "There is no such job" },
+      }),
+      path(JobPath),
+      async (c) => c.json(await emulators.remove(c.get("actor"), c.req.valid("param").job_number)),
+    );
+}

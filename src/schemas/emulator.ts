@@ -1,0 +1,72 @@
+import * as z from "zod";
+import { integer } from "./primitives.ts";
+
+/** Emulated access points. */
+
+export const ACCESS_POINT_TYPES = ["5G", "WiFi", "LiFi"] as const;
+export type AccessPointType = (typeof ACCESS_POINT_TYPES)[number];
+
+/** Over all specifications of one request. */
+export const MAX_ACCESS_POINTS = 10_000;
+
+export const EmulatorSpec = z
+  .object({
+    access_point_type: z
+      .string()
+      .regex(/^(5G|WiFi|LiFi)$/)
+      .transform((type) => type as AccessPointType),
+    num_access_points: integer(z.int().gt(0).lte(1000)),
+    locations: z
+      .array(z.string())
+      .min(1)
+      .max(1000)
+      .describe(
+        "Coordinates in any usual form, plus codes, or names of places; the access points go through them in turn.",
+      ),
+    num_devices: integer(z.int().gt(0).lte(100_000)).describe("At each access point."),
+    duration: integer(z.int().gt(0).lte(31_536_000)).describe("In seconds."),
+  })
+  .meta({ id: "EmulatorSpec" });
+
+export const EmulatorSpinupRequest = z
+  .object({ emulators: z.array(EmulatorSpec).min(1).max(100) })
+  .refine(
+    ({ emulators }) =>
+      emulators.reduce((sum, { num_access_points }) => sum + num_access_points, 0) <= MAX_ACCESS_POINTS,
+    { error: "there must not be more than 10,000 access points in all", path: ["emulators"] },
+  )
+  .meta({ id: "EmulatorSpinupRequest" });
+export type EmulatorSpinupRequest = z.output<typeof EmulatorSpinupRequest>;
+
+export const SpinupQueued = z
+  .object({
+    status: z.literal("queued"),
+    job_number: z.string(),
+    websocket: z.string(),
+    agents: z.int().describe("How many."),
+    ap_ids: z.array(z.string()),
+    locations: z
+      .array(
+        z.object({
+          location: z.string(),
+          latitude: z.number(),
+          longitude: z.number(),
+          place: z.string().optional().describe("The place that a name was taken for."),
+        }),
+      )
+      .describe("Where each location is."),
+  })
+  .meta({ id: "SpinupQueued" });
+export type SpinupQueued = z.output<typeof SpinupQueued>;
+
+export const PART_STATES = ["queued", "running", "done", "failed"] as const;
+export type PartState = (typeof PART_STATES)[number];
+
+/** What an emulator says of its part of a job; more may follow in the same object. */
+export const EmulatorReport = z.looseObject({
+  part: z.int().gt(0),
+  state: z.enum(["running", "done", "failed"]),
+  /** Which emulator it is: the first one to say so has the part. */
+  emulator: z.string().min(1).max(128),
+});
+export type EmulatorReport = z.output<typeof EmulatorReport>;

@@ -1,0 +1,186 @@
+import { env } from "cloudflare:test";
+import { eq } from "drizzle-orm";
+import { describe, expect, it } from "vitest";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { createSealing } from "../../src/auth/sealing.ts";
+import { outbox } from "../../src/broker/tables.ts";
+import type { SpinupMessage } from "../../src/emulator/plan.ts";
+import { parseEnv } from "../../src/env.ts";
+import { adminToken, newApp, send, signedUp, tokenOf, uniqueName } from "./support.ts";
+
+const config = parseEnv(env);
+const database = createDatabase({ url: config.LIBSQL_URL });
+const sealing = createSealing(config.ENCRYPTION_KEY);
+
+const spec = (changes: object = {}) => ({
+  access_point_type: "WiFi",
+  num_access_points: 2,
+  locations: ["Bristol, UK"],
+  num_devices: 5,
+  duration: 60,
+  ...changes,
+});
+const spinUp = (emulators: unknown, token: string) => send("POST", "/api/v1/emulator/spinup", { emulators }, token);
+const queued = async (emulators: unknown, token: string) => {
+  const response = await spinUp(emulators, token);
+  expect(response.status).toBe(200);
+  return (await response.json()) as {
+    job_number: string;
+    agents: number;
+    ap_ids: string[];
+    locations: { location: string; latitude: number; longitude: number; place?: string }[];
+  };
+};
+/** What whoever runs the access points is told. */
+const messagesOf = async (jobNumber: string) => {
+  const rows = await database.select().from(outbox).where(eq(outbox.jobNumber, jobNumber)).orderBy(outbox.part);
+  return await Promise.all(
+    rows.map(async ({ payload }) => JSON.parse(await sealing.open(payload, jobNumber)) as SpinupMessage),
+  );
+};
+const report = (jobNumber: string, item: object, token: string) =>
+  send("POST", `/api/v1/callback/emulator?job_number=${jobNumber}`, [item], token);
+const stateOf = async (jobNumber: string, token: string) =>
+  ((await (await send("GET", `/api/v1/jobs/${jobNumber}`, undefined, token)).json()) as { state: string }).state;
+
+describe("spinning up", () => {
+  it("makes an agent for each access point, each at its place, that can log in with what the broker is told", async () => {
+    const { token } = await signedUp();
+    const { job_number, agents, ap_ids, locations } = await queued(
+      [spec({ num_access_points: 3, locations: ["Bristol, UK", "51.5 -2.6"] }), spec({ access_point_type: "5G" })],
+      token,
+    );
+    const prefix = job_number.slice(0, 8);
+    expect(agents).toBe(5);
+    expect(ap_ids).toEqual([
+      `emu-wifi-${prefix}-0001`,
+      `emu-wifi-${prefix}-0002`,
+      `emu-wifi-${prefix}-0003`,
+      `emu-5g-${prefix}-0001`,
+      `emu-5g-${prefix}-0002`,
+    ]);
+    expect(locations).toEqual([
+      {
+        location: "Bristol, UK",
+        place: "Bristol, GB",
+        latitude: expect.closeTo(51.455, 2),
+        longitude: expect.closeTo(-2.59, 1),
+      },
+      { location: "51.5 -2.6", latitude: 51.5, longitude: -2.6 },
+    ]);
+    const agent = (await (await send("GET", `/api/v1/agents/${ap_ids[1]}`, undefined, token)).json()) as {
+      configuration: object;
+      onboard: boolean;
+    };
+    expect(agent.configuration).toMatchObject({
+      emulated: true,
+      access_point_type: "WiFi",
+      num_devices: 5,
+      duration: 60,
+      job_number,
+      geolocation: { latitude: 51.5, longitude: -2.6 },
+      commands: expect.arrayContaining(["power_off"]),
+    });
+    const [message] = await messagesOf(job_number);
+    expect(message).toMatchObject({ job_number, part: 1, parts: 1 });
+    const credentials = message?.emulators.flatMap((emulator) => emulator.agents) ?? [];
+    expect(credentials.map(({ ap_id }) => ap_id)).toEqual(ap_ids);
+    await tokenOf(ap_ids[0] ?? "", credentials[0]?.password ?? "", "agent");
+  });
+
+  it("keeps credentials out of its answer and out of the database", async () => {
+    const { token } = await signedUp();
+    const response = await spinUp([spec()], token);
+    const text = await response.text();
+    const { job_number } = JSON.parse(text) as { job_number: string };
+    const [message] = await messagesOf(job_number);
+    const [row] = await database.select().from(outbox).where(eq(outbox.jobNumber, job_number));
+    for (const { password } of message?.emulators.flatMap(({ agents }) => agents) ?? []) {
+      expect(password.length).toBeGreaterThan(40);
+      expect(text).not.toContain(password);
+      expect(row?.payload).not.toContain(password);
+    }
+  });
+
+  it("sends a thousand access points in one message, and more in parts", async () => {
+    const { token } = await signedUp();
+    const { job_number, agents } = await queued(
+      [spec({ num_access_points: 1000 }), spec({ access_point_type: "LiFi", num_access_points: 500 })],
+      token,
+    );
+    expect(agents).toBe(1500);
+    const messages = await messagesOf(job_number);
+    expect(
+      messages.map(({ part, parts, emulators }) => [part, parts, emulators.flatMap((e) => e.agents).length]),
+    ).toEqual([
+      [1, 2, 1000],
+      [2, 2, 500],
+    ]);
+  });
+
+  it.each([
+    [[], ["emulators"], "too_short"],
+    [[spec({ access_point_type: "wifi" })], ["emulators", 0, "access_point_type"], "string_pattern_mismatch"],
+    [[spec({ num_access_points: 0 })], ["emulators", 0, "num_access_points"], "greater_than"],
+    [[spec({ num_access_points: 1001 })], ["emulators", 0, "num_access_points"], "less_than_equal"],
+    [[spec({ num_devices: 0 })], ["emulators", 0, "num_devices"], "greater_than"],
+    [[spec({ duration: -1 })], ["emulators", 0, "duration"], "greater_than"],
+    [[spec({ locations: [] })], ["emulators", 0, "locations"], "too_short"],
+    [[spec(), spec({ locations: ["Bristol", "Nowhere At All"] })], ["emulators", 1, "locations", 1], "value_error"],
+    [[spec({ locations: ["agent/#"] })], ["emulators", 0, "locations", 0], "value_error"],
+    [[spec({ locations: ["x".repeat(100_000)] })], ["emulators", 0, "locations", 0], "value_error"],
+    [[spec({ locations: ["a\u0000b"] })], ["emulators", 0, "locations", 0], "value_error"],
+    [Array.from({ length: 11 }, () => spec({ num_access_points: 1000 })), ["emulators"], "value_error"],
+  ])("is 422 where the request makes no sense: %#", async (emulators, where, type) => {
+    const { token } = await signedUp();
+    const response = await spinUp(emulators, token);
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({ detail: [{ loc: ["body", ...where], type }] });
+  });
+
+  it("is limited to thirty a minute, and is not for an app that may touch some agents only", async () => {
+    const { token } = await newApp({ ap_ids: [uniqueName()] });
+    expect((await spinUp([spec()], token)).status).toBe(403);
+    const user = await signedUp();
+    const answers = [];
+    for (let i = 0; i < 31; i++) answers.push((await spinUp([spec({ num_access_points: 1 })], user.token)).status);
+    expect(answers).toEqual([...Array.from({ length: 30 }, () => 200), 429]);
+  });
+});
+
+describe("an emulator job", () => {
+  it("is published until it is claimed, is its claimer's alone, and is done when all its parts are", async () => {
+    const [user, one] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
+    const { job_number } = await queued([spec({ num_access_points: 1000 }), spec()], user.token);
+    const from = (emulator: string, part: number, state: string) => ({ emulator, part, state });
+    expect(await messagesOf(job_number)).toHaveLength(2);
+    expect((await report(job_number, from("a", 1, "running"), one.token)).status).toBe(200);
+    expect((await messagesOf(job_number)).map(({ part }) => part)).toEqual([2]);
+    expect((await report(job_number, from("b", 1, "running"), one.token)).status).toBe(409);
+    expect(await stateOf(job_number, user.token)).toBe("running");
+    expect((await report(job_number, from("b", 2, "running"), one.token)).status).toBe(200);
+    expect((await report(job_number, from("b", 2, "done"), one.token)).status).toBe(200);
+    expect(await stateOf(job_number, user.token)).toBe("running");
+    const list = await (await send("GET", "/api/v1/emulator/", undefined, user.token)).json();
+    expect(list).toMatchObject([{ job_number, kind: "emulator", state: "running" }]);
+    expect((await report(job_number, from("a", 1, "done"), one.token)).status).toBe(200);
+    expect(await stateOf(job_number, user.token)).toBe("done");
+    expect(await (await send("GET", "/api/v1/emulator/", undefined, user.token)).json()).toEqual([]);
+  });
+
+  it("goes with its agents when its owner or an administrator removes it", async () => {
+    const [owner, other, one] = await Promise.all([signedUp(), signedUp(), newApp({ callbacks: true })]);
+    const { job_number, ap_ids } = await queued([spec()], owner.token);
+    const { job_number: kept, ap_ids: keptIds } = await queued([spec()], owner.token);
+    const remove = (job: string, token: string) => send("DELETE", `/api/v1/emulator/${job}`, undefined, token);
+    expect((await remove(job_number, other.token)).status).toBe(403);
+    expect((await remove(uniqueName(), other.token)).status).toBe(404);
+    expect(await (await remove(job_number, owner.token)).json()).toMatchObject({ detail: "2 agents removed" });
+    const exists = async (apId: string | undefined) =>
+      (await send("GET", `/api/v1/agents/${apId}`, undefined, owner.token)).status;
+    expect([await exists(ap_ids[0]), await exists(keptIds[0])]).toEqual([404, 200]);
+    expect((await report(job_number, { emulator: "a", part: 1, state: "running" }, one.token)).status).toBe(409);
+    expect(await stateOf(job_number, owner.token)).toBe("cancelled");
+    expect((await remove(kept, await adminToken())).status).toBe(200);
+  });
+});
