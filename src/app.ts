@@ -2,6 +2,7 @@ import { Hono } from "hono";
 import { cors } from "hono/cors";
 import { requestId } from "hono/request-id";
 import { secureHeaders } from "hono/secure-headers";
+import { type AsyncApiDocument, buildAsyncApi } from "./http/asyncapi.ts";
 import type { AppEnv } from "./http/context.ts";
 import { declaredRoutes } from "./http/described.ts";
 import { createNotFound } from "./http/not-found.ts";
@@ -68,6 +69,7 @@ export function createApp(services: Services) {
     document ??= buildOpenApi(declaredRoutes(app.routes));
     return document;
   };
+  const asyncApi = (url: URL): AsyncApiDocument => buildAsyncApi(declaredRoutes(app.routes), url);
   app.route("/", tokenRoutes(operation, services));
   app.route("/", usersRoutes(operation, services));
   app.route("/", agentsRoutes(operation, services));
@@ -77,7 +79,7 @@ export function createApp(services: Services) {
   app.route("/", emulatorRoutes(operation, services));
   app.route("/", jobsRoutes(operation, services));
   app.route("/", auditRoutes(operation, services));
-  app.route("/", serviceRoutes(operation, services, openApi));
+  app.route("/", serviceRoutes(operation, services, openApi, asyncApi));
   app.route("/", pagesRoutes(operation, openApi));
 
   app.notFound(createNotFound(declaredRoutes(app.routes)));

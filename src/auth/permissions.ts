@@ -75,6 +75,7 @@ const matrix = {
   "service.health": PUBLIC,
   "service.ready": PUBLIC,
   "service.openapi": PUBLIC,
+  "service.asyncapi": PUBLIC,
   "service.docs": PUBLIC,
   "service.keys": PUBLIC,
   "service.reset_page": PUBLIC,

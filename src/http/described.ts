@@ -1,6 +1,7 @@
 import type { MiddlewareHandler } from "hono";
 import type * as z from "zod";
 import type { Action } from "../auth/permissions.ts";
+import type { Form } from "../jobs/envelope.ts";
 
 /**
  * What a route's middleware says about the route. A route is declared once, where it is registered; the guard, the
@@ -14,7 +15,7 @@ export interface OperationDescription {
   tag: string;
   answer: z.ZodType;
   /** Answers with a WebSocket. A browser cannot set headers there, and names its token among the protocols that it offers. */
-  isWebSocket?: true;
+  webSocket?: Form;
   /** The answer's content type where it is not JSON. */
   produces?: string;
   /** Left out of the document: part of a page, not of the interface. */

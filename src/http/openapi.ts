@@ -7,7 +7,7 @@ import type { DeclaredRoute, InputPlace } from "./described.ts";
 
 export const API_VERSION = "1.0.0";
 
-type JsonSchema = z.core.JSONSchema.JSONSchema;
+export type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 export interface OpenApiOperation {
   operationId: string;
@@ -70,7 +70,7 @@ function toOperation({ path, operation, inputs }: DeclaredRoute, convert: Conver
     ...(parameters.length > 0 && { parameters }),
     ...(requestBody !== undefined && { requestBody }),
     responses: {
-      ...(operation.isWebSocket
+      ...(operation.webSocket !== undefined
         ? { 101: { description: "A WebSocket; see /asyncapi.json" }, 426: problem("Not a request for a WebSocket") }
         : {
             200: {
@@ -129,10 +129,18 @@ function bodyOf(inputs: DeclaredRoute["inputs"], convert: Convert): OpenApiOpera
 }
 
 /** The schema in place, or a reference to it where it has a name; named ones are collected in `components`. */
-function toSchema(schema: z.ZodType, io: "input" | "output", components: Record<string, JsonSchema>): JsonSchema {
-  const { $schema: _, $defs = {}, ...root } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
+export function toSchema(
+  schema: z.ZodType,
+  io: "input" | "output",
+  components: Record<string, JsonSchema>,
+  target: "draft-2020-12" | "draft-07" = "draft-2020-12",
+): JsonSchema {
+  const { $schema: _, $defs, definitions, ...root } = z.toJSONSchema(schema, { io, target, unrepresentable: "any" });
+  const named = { ...$defs, ...(definitions as typeof $defs) };
   const relocated = (node: JsonSchema): JsonSchema =>
-    JSON.parse(JSON.stringify(node).replaceAll('"#/$defs/', '"#/components/schemas/')) as JsonSchema;
-  for (const [name, definition] of Object.entries($defs)) components[name] = relocated(definition);
+    JSON.parse(
+      JSON.stringify(node).replaceAll(/"#\/(?:\$defs|definitions)\//g, '"#/components/schemas/'),
+    ) as JsonSchema;
+  for (const [name, definition] of Object.entries(named)) components[name] = relocated(definition);
   return relocated(root);
 }

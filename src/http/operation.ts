@@ -27,7 +27,7 @@ export function createOperation(authenticate: Authenticate): Operation {
       // Answers carry tokens and keys; a page or a public document says otherwise itself.
       c.header("Cache-Control", "no-store");
       if (!isPublic(description.action)) {
-        const header = c.req.header("Authorization") ?? (description.isWebSocket && offeredToken(c.req.raw.headers));
+        const header = c.req.header("Authorization") ?? (description.webSocket && offeredToken(c.req.raw.headers));
         const identity = await authenticate(bearerToken(header || undefined));
         c.set("actor", { ...identity, requestId: c.get("requestId") });
         allow(identity, description.action);
@@ -36,7 +36,7 @@ export function createOperation(authenticate: Authenticate): Operation {
     } satisfies MiddlewareHandler<AppEnv>);
 }
 
-const BEARER_PROTOCOL = "bearer.";
+export const BEARER_PROTOCOL = "bearer.";
 
 /** The token that a browser names among the protocols it offers, as a header would say it. */
 function offeredToken(headers: Headers): string | undefined {

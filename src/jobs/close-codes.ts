@@ -1,15 +1,23 @@
-/** Why the service closes a socket. */
+/** Why the service closes a socket, and what a client does about it. */
 export const CLOSE = {
   /** A client that says what no client says; only in envelope form. */
-  unknown: { code: 1008, reason: 'Only {"ack": <seq>} and ping are understood' },
-  tooLarge: { code: 1009, reason: "The message is too large" },
-  broken: { code: 1011, reason: "The connection failed" },
-  slow: { code: 1013, reason: "Too much is unacknowledged; resume with ?after=<seq>" },
-  tokenExpired: { code: 4401, reason: "The token has expired" },
-  notAllowed: { code: 4403, reason: "Not enough permissions any more" },
-  cancelled: { code: 4410, reason: "The job was cancelled" },
-  expired: { code: 4410, reason: "The job has expired" },
-  deleted: { code: 4410, reason: "The job was deleted" },
+  unknown: { code: 1008, reason: 'Only {"ack": <seq>} and ping are understood', remedy: "Mend the client." },
+  tooLarge: { code: 1009, reason: "The message is too large", remedy: "Mend the client." },
+  broken: { code: 1011, reason: "The connection failed", remedy: "Connect again." },
+  slow: {
+    code: 1013,
+    reason: "Too much is unacknowledged; resume with ?after=<seq>",
+    remedy: "Connect again, and acknowledge more often.",
+  },
+  tokenExpired: { code: 4401, reason: "The token has expired", remedy: "Log in again, then connect again." },
+  notAllowed: {
+    code: 4403,
+    reason: "Not enough permissions any more",
+    remedy: "The account was changed or deleted: log in again, if it still can.",
+  },
+  cancelled: { code: 4410, reason: "The job was cancelled", remedy: "There is nothing more to come." },
+  expired: { code: 4410, reason: "The job has expired", remedy: "There is nothing more to come." },
+  deleted: { code: 4410, reason: "The job was deleted", remedy: "There is nothing more to come." },
 } as const;
 export type Close = (typeof CLOSE)[keyof typeof CLOSE];
 

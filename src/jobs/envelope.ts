@@ -3,7 +3,7 @@ import { toIsoTime } from "../telemetry/iso-time.ts";
 /** What goes over a job's sockets. `data` is JSON text from end to end: it is stored and sent as it came, and never parsed again. */
 
 /** What subscribers post and the service reads out of its stores; the rest is about the stream itself. */
-const DATA_KINDS = ["agent_data", "agent_details", "emulator", "command"] as const;
+export const DATA_KINDS = ["agent_data", "agent_details", "emulator", "command"] as const;
 export const MESSAGE_KINDS = [...DATA_KINDS, "status", "gap", "error"] as const;
 export type MessageKind = (typeof MESSAGE_KINDS)[number];
 /** A gap is made when it is sent; nobody posts one. */

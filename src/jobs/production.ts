@@ -2,6 +2,7 @@ import * as z from "zod";
 import { DomainError } from "../errors.ts";
 import { describeError, log } from "../log.ts";
 import type { JobState } from "../schemas/job.ts";
+import type { Failure, Progress } from "../schemas/stream.ts";
 import type { Appended, NewMessage } from "./buffer.ts";
 import type { Pace } from "./pace.ts";
 import { fitting, type Producer, type Step, Work } from "./work.ts";
@@ -163,16 +164,14 @@ export class Production {
     if (step?.isLast) next = { ...next, state: "done", detail: `${next.rowsSent} rows`, isNoted: false };
     const isEnd = next.state !== "running";
     if (isEnd || before.cursor === undefined || next.sinceStatus >= STATUS_EVERY) {
-      messages.push({
-        type: next.state === "failed" ? "error" : "status",
-        data: JSON.stringify({
-          state: next.state,
-          rows_sent: next.rowsSent,
-          rows_estimated: next.rowsEstimated,
-          ...(next.state === "failed" && { detail: next.detail }),
-        }),
-        final: isEnd,
-      });
+      const { state, rowsSent, rowsEstimated, detail } = next;
+      const progress: Progress = { state, rows_sent: rowsSent, rows_estimated: rowsEstimated };
+      const failure: Failure = { ...progress, detail };
+      messages.push(
+        state === "failed"
+          ? { type: "error", data: JSON.stringify(failure), final: true }
+          : { type: "status", data: JSON.stringify(progress), final: isEnd },
+      );
       next = { ...next, sinceStatus: 0 };
     }
     if (!this.#options.hasRoomFor(messages)) return false;

@@ -1,5 +1,5 @@
-import * as z from "zod";
 import { describeError, log } from "../log.ts";
+import { Acknowledgement, KEEP_ALIVE } from "../schemas/stream.ts";
 import type { StillAllowed } from "./access.ts";
 import type { PendingBuffer } from "./buffer.ts";
 import { CLOSE, type Close } from "./close-codes.ts";
@@ -30,7 +30,6 @@ const RECHECK_MS = 60_000;
 const RETRY_MS = 5_000;
 
 const MAX_CLIENT_MESSAGE_LENGTH = 1_024;
-const Acknowledgement = z.strictObject({ ack: z.int().nonnegative() });
 
 export interface SocketsOptions {
   ctx: Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse">;
@@ -93,7 +92,7 @@ export class JobSockets {
     buffer.acknowledge(after, this.neededAfter);
     ctx.acceptWebSocket(socket);
     // Answered by the platform, without waking the object.
-    ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
+    ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(KEEP_ALIVE.ping, KEEP_ALIVE.pong));
     this.#states.save(socket, {
       jobNumber,
       reader,

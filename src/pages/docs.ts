@@ -32,7 +32,7 @@ export function docsPage({ info, paths, components }: OpenApiDocument): string {
   <body>
     <nav aria-label="Operations">
       <p class="title">${info.title}</p>
-      <p>Version ${info.version} · <a href="/openapi.json">openapi.json</a></p>
+      <p>Version ${info.version} · <a href="/openapi.json">openapi.json</a> · <a href="/asyncapi.json">asyncapi.json</a></p>
       ${[...byTag].map(
         ([tag, group]) =>
           html`<h2>${tag}</h2><ul>${group.map(
@@ -49,6 +49,7 @@ export function docsPage({ info, paths, components }: OpenApiDocument): string {
       <p>
         Log in at <a href="#tokenCreate"><code>POST /api/v1/token/</code></a> and send the token with every call:
         <code>Authorization: Bearer …</code>. Every answer carries an <code>X-Request-Id</code>; name it when something goes wrong.
+        What goes over the WebSockets of jobs is described in <a href="/asyncapi.json">asyncapi.json</a>.
       </p>
       ${[...byTag].map(([tag, group]) => html`<h2>${tag}</h2>${group.map(operationSection)}`)}
       <h2>Records</h2>

@@ -34,7 +34,6 @@ const CALLBACK = {
 };
 const STREAM = {
   tag: TAG,
-  isWebSocket: true,
   answer: z.unknown(),
   otherAnswers: { 429: "The job has 16 sockets already" },
 } as const;
@@ -122,6 +121,7 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
       "/api/v1/ws/:job_number",
       operation({
         ...STREAM,
+        webSocket: "envelope",
         action: "jobs.stream",
         summary: "A job's messages, over a WebSocket",
         description:
@@ -134,19 +134,29 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
     )
     .get(
       "/api/v1/callback/agent_data/ws/:job_number",
-      operation({ ...STREAM, action: "jobs.stream_agent_data", summary: "The same, as bare arrays" }),
+      operation({
+        ...STREAM,
+        webSocket: "bare",
+        action: "jobs.stream_agent_data",
+        summary: "The same, as bare arrays",
+      }),
       path(JobPath),
       async (c) => await open(c, "bare", c.req.valid("param").job_number),
     )
     .get(
       "/api/v1/callback/agent_details/ws/:job_number",
-      operation({ ...STREAM, action: "jobs.stream_agent_details", summary: "The same, as bare arrays" }),
+      operation({
+        ...STREAM,
+        webSocket: "bare",
+        action: "jobs.stream_agent_details",
+        summary: "The same, as bare arrays",
+      }),
       path(JobPath),
       async (c) => await open(c, "bare", c.req.valid("param").job_number),
     )
     .get(
       "/api/v1/callback/emulator/ws/:job_number",
-      operation({ ...STREAM, action: "jobs.stream_emulator", summary: "The same, as bare arrays" }),
+      operation({ ...STREAM, webSocket: "bare", action: "jobs.stream_emulator", summary: "The same, as bare arrays" }),
       path(JobPath),
       async (c) => await open(c, "bare", c.req.valid("param").job_number),
     )

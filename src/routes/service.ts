@@ -1,6 +1,7 @@
 import { Hono } from "hono";
 import * as z from "zod";
 import { withDeadline } from "../deadline.ts";
+import type { AsyncApiDocument } from "../http/asyncapi.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { OpenApiDocument } from "../http/openapi.ts";
 import type { Operation } from "../http/operation.ts";
@@ -25,6 +26,7 @@ export function serviceRoutes(
   operation: Operation,
   { health, outbox, tokens }: Pick<Services, "health" | "outbox" | "tokens">,
   openApi: () => OpenApiDocument,
+  asyncApi: (url: URL) => AsyncApiDocument,
 ) {
   return new Hono<AppEnv>()
     .get(
@@ -79,5 +81,15 @@ export function serviceRoutes(
         answer: z.record(z.string(), z.unknown()),
       }),
       (c) => c.json(openApi()),
+    )
+    .get(
+      "/asyncapi.json",
+      operation({
+        action: "service.asyncapi",
+        tag: TAG,
+        summary: "The WebSockets of jobs as an AsyncAPI 3.0 document",
+        answer: z.record(z.string(), z.unknown()),
+      }),
+      (c) => c.json(asyncApi(new URL(c.req.url))),
     );
 }

@@ -67,13 +67,17 @@ export const JobRecord = z
   .meta({ id: "JobRecord" });
 export type JobRecord = z.output<typeof JobRecord>;
 
+export const ROW_COUNTS = {
+  rows_sent: z.int().describe("Of what the service itself produces for the job: points or agents."),
+  rows_estimated: z.int().nullable().describe("How many there will be, more or less; null where nobody knows."),
+};
+
 export const JobStatus = JobRecord.extend({
   retained: z.int().describe("Messages that are kept and not acknowledged."),
   retained_bytes: z.int(),
   acknowledged_up_to: z.int(),
   sockets: z.int(),
-  rows_sent: z.int().describe("Of what the service itself produces for the job: points or agents."),
-  rows_estimated: z.int().nullable().describe("How many there will be, more or less; null where nobody knows."),
+  ...ROW_COUNTS,
 }).meta({ id: "JobStatus" });
 export type JobStatus = z.output<typeof JobStatus>;
 

@@ -31,6 +31,7 @@ const PUBLIC = [
   "GET /readyz",
   "GET /.well-known/jwks.json",
   "GET /openapi.json",
+  "GET /asyncapi.json",
   "GET /docs",
   "GET /docs/style.css",
   "GET /reset-password",
