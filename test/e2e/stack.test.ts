@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Validator } from "@seriousme/openapi-schema-validator";
@@ -27,6 +28,37 @@ let earlierToken = "";
 
 const keyOf = (token: string): string =>
   (JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()) as { kid: string }).kid;
+
+/** Passes connections on to the service, and destroys the first one that has brought so many bytes from there. */
+async function cuttingProxy(port: number, afterBytes: number) {
+  let cuts = 0;
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const upstream = createConnection(port, "127.0.0.1");
+    const destroy = () => {
+      client.destroy();
+      upstream.destroy();
+    };
+    for (const socket of [client, upstream]) sockets.add(socket.on("error", destroy).on("close", destroy));
+    client.pipe(upstream).pipe(client);
+    upstream.on("data", () => {
+      if (cuts > 0 || upstream.bytesRead < afterBytes) return;
+      cuts++;
+      destroy();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get cuts() {
+      return cuts;
+    },
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
 
 describe.each(["dev", "start"] as const)("npm run %s", (form) => {
   let product: Product;
@@ -312,6 +344,53 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     } finally {
       agent.kill("SIGTERM");
       await ended;
+    }
+  });
+
+  it("streams an agent's data to a client, all of it and once, although the connection is cut in the middle", async () => {
+    const account = { username: `${form}-streamed`, password: `${SECRET_MARK} streamed` };
+    const enrolled = { ap_id: account.username, password: account.password, configuration: {} };
+    const headers = { Authorization: `Bearer ${ENROLMENT_TOKEN}`, "Content-Type": "application/json" };
+    await call("/api/v1/agents/public", { method: "POST", headers, body: JSON.stringify(enrolled) });
+    const body = new URLSearchParams(account);
+    const login = await call("/api/v1/token/?login_type=agent", { method: "POST", body });
+    headers.Authorization = `Bearer ${((await login.json()) as { access_token: string }).access_token}`;
+    const startMs = Date.now() - 3_600_000;
+    for (let from = 0; from < 8_000; from += 1_000) {
+      const samples = Array.from({ length: 1_000 }, (_, i) => ({
+        ts: startMs + (from + i) * 10,
+        payload: { x: from + i, y: (from + i) / 7, ...(i === 0 && { note: `"${from}",\nand so on` }) },
+      }));
+      const report = JSON.stringify({ samples });
+      expect((await call("/api/v1/agent_update/update", { method: "POST", headers, body: report })).status).toBe(200);
+    }
+
+    // Compressed, all of it is about twice that.
+    const proxy = await cuttingProxy(Number(new URL(product.url).port), 60_000);
+    try {
+      const range = ["--from", new Date(startMs).toISOString(), "--to", new Date(startMs + 80_000).toISOString()];
+      const file = join(dataDir, `${form}-streamed.csv`);
+      const { code, output } = await run(
+        "npm",
+        ["run", "--silent", "stream", "--", "--agent", account.username, ...range, "--format", "csv", "--output", file],
+        {
+          SERVICE_URL: proxy.url,
+          STREAM_USER: account.username,
+          STREAM_PASSWORD: account.password,
+          LOGIN_TYPE: "agent",
+        },
+      );
+      expect({ code, output }).toEqual({ code: 0, output: expect.stringContaining("Rows written: 16,008.") });
+      expect(output).toContain("Connection lost");
+      expect(proxy.cuts).toBe(1);
+      const at = (i: number) => new Date(startMs + i * 10).toISOString();
+      const rows = (field: string, value: (i: number) => string, step = 1) =>
+        Array.from({ length: 8_000 / step }, (_, k) => `${at(k * step)},${field},${value(k * step)}\n`).join("");
+      const notes = rows("note", (i) => `"""${i}"",\nand so on"`, 1_000);
+      const expected = `time,field,value\n${rows("x", String)}${rows("y", (i) => String(i / 7))}${notes}`;
+      expect(readFileSync(file, "utf8")).toBe(expected);
+    } finally {
+      await proxy.close();
     }
   });
 
