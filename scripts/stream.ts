@@ -308,7 +308,14 @@ function showProgress(): NodeJS.Timeout | undefined {
 
 async function main(): Promise<void> {
   if (options.help) return console.log(HELP);
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  let interruptedMs = Number.POSITIVE_INFINITY;
+  const interrupt = () => {
+    // The terminal and npm both send it, so the first one comes twice. A later one is meant.
+    if (Date.now() - interruptedMs > 500) process.exit(130);
+    if (!stop.signal.aborted) interruptedMs = Date.now();
+    stop.abort();
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
   if (token === "") await logIn();
   const { job, kind } = await findJob();
   const write = await openOutput(kind);
