@@ -8,7 +8,7 @@ CREATE TABLE `gazetteer` (
 	`longitude` real NOT NULL,
 	`edition` integer NOT NULL,
 	PRIMARY KEY(`key`, `weight`, `place_id`)
-);
+) WITHOUT ROWID;
 --> statement-breakpoint
 CREATE TABLE `gazetteer_editions` (
 	`edition` integer PRIMARY KEY NOT NULL,

@@ -130,7 +130,7 @@ const matrix = {
     any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" },
     own: { agent: "telemetry:read" },
   },
-  // Whoever could ask for something may read the answer, whatever the token is narrowed to.
+  // One's own jobs, whatever the token is narrowed to; what the answer is made of has rows of its own.
   "jobs.list": OF_JOBS,
   "jobs.read": OF_JOBS,
   "jobs.cancel": OF_JOBS,

@@ -19,7 +19,7 @@ const PLAIN = /^[ -~]*$/;
  * its words. "Zürich" is "zurich", "St. John’s" is "st johns", "Saint-Denis" is "saint denis".
  */
 export const placeKey = (name: string): string =>
-  // Most names have nothing to take apart; looking first halves the time for all the world's.
+  // Most names have nothing to take apart.
   (PLAIN.test(name) ? name : name.normalize("NFKD"))
     .toLowerCase()
     .replace(/[\p{M}\p{Cf}.'’‘ʻʼ`´]+/gu, "")

@@ -16,6 +16,7 @@ import type {
   Queued,
 } from "../schemas/job.ts";
 import { type Done, done } from "../schemas/primitives.ts";
+import type { Progress } from "../schemas/stream.ts";
 import { TtlCache } from "../ttl-cache.ts";
 import type { NewMessage } from "./buffer.ts";
 import type { Form } from "./envelope.ts";
@@ -180,7 +181,7 @@ export function createJobs({ index, streams, agents, outbox, emulatorParts, now 
     },
 
     async expire(jobNumber) {
-      const data = JSON.stringify({ state: "expired" });
+      const data = JSON.stringify({ state: "expired", rows_sent: 0, rows_estimated: null } satisfies Progress);
       await streams.post(jobNumber, { type: "status", data, final: true, key: EXPIRY_KEY });
       await streams.close(jobNumber, "expired");
       await index.note(jobNumber, { state: "expired", detail: "Nobody answered in time" });
@@ -190,6 +191,7 @@ export function createJobs({ index, streams, agents, outbox, emulatorParts, now 
       allow(actor, "jobs.stream");
       const job = (await find(jobNumber)) ?? (await claim(actor, jobNumber));
       allowOnJob(actor, "jobs.stream", job);
+      allowToRead(actor, job);
       const { kind, name, version, expiresAtMs } = actor;
       if (kind === "setup" || kind === "enrolment") throw new NotAllowed();
       return await streams.open(
@@ -230,6 +232,12 @@ export function createJobs({ index, streams, agents, outbox, emulatorParts, now 
       return done("Job cancelled");
     },
   };
+}
+
+/** Whoever may not ask any more may not read the answer either. */
+function allowToRead(actor: Actor, { kind, target }: JobRow): void {
+  if (kind === "agent_details") allow(actor, "jobs.request_details");
+  if (kind === "agent_data") allowOnAgent(actor, "jobs.request_data", target ?? "");
 }
 
 /** As the index of jobs names whom a job belongs to. */

@@ -394,6 +394,54 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     }
   });
 
+  it("runs access points that are spun up, through the end of their emulator, and they obey", async () => {
+    const { access_token } = (await (await logIn(ADMIN)).json()) as { access_token: string };
+    const headers = { Authorization: `Bearer ${access_token}`, "Content-Type": "application/json" };
+    const spec = { num_access_points: 2, locations: ["Bristol, UK"], num_devices: 10, duration: 15 };
+    const emulators = ["5G", "WiFi", "LiFi"].map((access_point_type) => ({ access_point_type, ...spec }));
+    const response = await call("/api/v1/emulator/spinup", {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ emulators }),
+    });
+    const { job_number, websocket, ap_ids } = (await response.json()) as {
+      job_number: string;
+      websocket: string;
+      ap_ids: string[];
+    };
+    const messages: { final: boolean; data: { state: string; samples: number }[] }[] = [];
+    const socket = new WebSocket(`${product.url.replace("http", "ws")}${websocket}`, { headers });
+    socket.on("message", (data) => messages.push(JSON.parse(String(data))));
+    const loads = async (apId: string | undefined) => {
+      const path = `/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=load`;
+      const { series } = (await (await call(path, { headers })).json()) as {
+        series: { points: { value: number }[] }[];
+      };
+      return series[0]?.points.map(({ value }) => value) ?? [];
+    };
+    for (const apId of ap_ids) await until(async () => (await loads(apId)).length >= 2);
+
+    process.kill(product.pidOf("emulator"), "SIGKILL");
+    await product.says(/emulator ended unexpectedly \(SIGKILL\)[\s\S]*emulator is back/);
+    const path = `/api/v1/send_command?agent_id=${ap_ids[0]}&command=power_off`;
+    const { job_number: command } = (await (await call(path, { method: "POST", headers })).json()) as {
+      job_number: string;
+    };
+    await until(async () => (await loads(ap_ids[0])).at(-1) === 0);
+    const job = (await (await call(`/api/v1/jobs/${command}`, { headers })).json()) as { state: string };
+    expect(job.state).toBe("done");
+
+    await until(() => messages.some(({ final }) => final), 60_000);
+    socket.close();
+    expect(messages.at(-1)?.data[0]).toMatchObject({ state: "done", agents: 6 });
+    const counts = await Promise.all(ap_ids.map(async (apId) => (await loads(apId)).length));
+    // What was published is there, but for what was on its way when it was killed.
+    const stored = counts.reduce((sum, count) => sum + count, 0);
+    expect(stored).toBeGreaterThanOrEqual(messages.at(-1)?.data[0]?.samples ?? 0);
+    const removed = await call(`/api/v1/emulator/${job_number}`, { method: "DELETE", headers });
+    expect(await removed.json()).toMatchObject({ detail: "6 agents removed" });
+  });
+
   // The other form has the same parts but for the Worker, which is wrangler's to keep alive there.
   it.each(form === "start" ? PARTS : [])(
     "loses and doubles no sample that was acknowledged although the %s is killed meanwhile",

@@ -344,8 +344,7 @@ describe("a country", () => {
     const countries = new Set([...rowsByKey.values()].flat().map(({ country }) => country));
     const unknown = [...countries].filter((country) => countryCode(country) !== country);
     // Stations of researchers, who have no network to emulate.
-    expect(unknown).toEqual(expect.arrayContaining([]));
-    expect(unknown.every((country) => ["AQ", "TF"].includes(country))).toBe(true);
+    expect(unknown.sort()).toEqual(["AQ", "TF"]);
   });
 });
 
@@ -420,7 +419,7 @@ describe("hostile input", () => {
         (text) => {
           const started = performance.now();
           const found = readLocation(text);
-          expect(performance.now() - started).toBeLessThan(100);
+          expect(performance.now() - started).toBeLessThan(1_000);
           if ("refused" in found) expect(found.refused).toMatch(/^[ -~]{1,120}$/);
           if ("latitude" in found) {
             expect(Math.abs(found.latitude)).toBeLessThanOrEqual(90);

@@ -1,5 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { adminToken, bearer, newAgent, newApp, request, send, signedUp, testStore, uniqueName } from "./support.ts";
+import {
+  adminToken,
+  bearer,
+  newAgent,
+  newApp,
+  PASSWORD,
+  request,
+  send,
+  signedUp,
+  testStore,
+  tokenOf,
+  uniqueName,
+} from "./support.ts";
 
 interface Envelope {
   job_number: string;
@@ -70,6 +82,18 @@ describe("a request for all agents", () => {
     await expect.poll(() => status(job_number ?? "", token)).toMatchObject({ state: "done", kind: "agent_details" });
     expect(await status(job_number ?? "", token)).toMatchObject({ rows_sent: rows.length, sockets: 1 });
     client.end();
+  });
+
+  it("cannot be read any more by an app that may not ask any more", async () => {
+    const { appName, token } = await newApp();
+    const response = await send("POST", "/api/v1/agent_details/request_all_agents_details", undefined, token);
+    const { job_number } = (await response.json()) as { job_number: string };
+    const client = await stream(job_number, token);
+    await client.until(isFinal);
+    const path = `/api/v1/third_party_apps/${appName}`;
+    await send("PUT", path, { permissions: { agents: false } }, await adminToken());
+    const again = await tokenOf(appName, PASSWORD, "third_party_app");
+    expect((await stream(job_number, again)).response.status).toBe(403);
   });
 
   it("names only those agents that an app is limited to", async () => {

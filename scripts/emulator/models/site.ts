@@ -53,8 +53,8 @@ export interface SiteStep {
   devicesPresent: number;
 }
 
-const PLACE_NOISE: Noise = { deviation: 0.12, memoryS: 1_800 };
-const PRESENCE_NOISE: Noise = { deviation: 0.18, memoryS: 600 };
+const PLACE_NOISE: Noise = { deviation: 0.08, memoryS: 2_400 };
+const PRESENCE_NOISE: Noise = { deviation: 0.12, memoryS: 900 };
 const DEMAND_NOISE: Noise = { deviation: 0.2, memoryS: 25 };
 /** A device comes or goes only once it is clear that it should, lest one flutter at the rounding's edge. */
 const HYSTERESIS = 0.7;
