@@ -4,6 +4,7 @@ import { createAppStore } from "./accounts/app-store.ts";
 import { type Apps, createApps } from "./accounts/apps.ts";
 import { createAttempts } from "./accounts/attempts.ts";
 import { type AuditTrail, createAuditTrail } from "./accounts/audit.ts";
+import { createAccountChanges } from "./accounts/changes.ts";
 import { createDatabase } from "./accounts/database.ts";
 import { createLogin, type Login } from "./accounts/login.ts";
 import { createRecovery, type Recovery } from "./accounts/recovery.ts";
@@ -106,6 +107,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       users,
       agents,
       apps,
+      changes: createAccountChanges(database),
       doors: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN },
     }),
     clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),

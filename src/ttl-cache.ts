@@ -14,6 +14,11 @@ export class TtlCache<V> {
     return entry !== undefined && entry.expiresMs > this.#now() ? entry.value : undefined;
   }
 
+  /** Forgets those that are named by what they hold. */
+  forget(isOver: (value: V) => boolean): void {
+    for (const [key, { value }] of this.#entries) if (isOver(value)) this.#entries.delete(key);
+  }
+
   set(key: string, value: V, expiresMs: number): void {
     this.#entries.delete(key);
     this.#entries.set(key, { value, expiresMs });

@@ -1,10 +1,12 @@
 import { type Identity, SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../auth/permissions.ts";
 import { isSame } from "../auth/secrets.ts";
 import type { Tokens, VerifiedClaims } from "../auth/tokens.ts";
-import { NotAuthenticated } from "../errors.ts";
+import { withDeadline } from "../deadline.ts";
+import { NotAuthenticated, Unavailable } from "../errors.ts";
 import { TtlCache } from "../ttl-cache.ts";
 import type { AgentStore } from "./agent-store.ts";
 import type { AppStore } from "./app-store.ts";
+import type { AccountChanges } from "./changes.ts";
 import type { UserStore } from "./user-store.ts";
 
 /** Finds out who a bearer token speaks for. */
@@ -15,22 +17,50 @@ export interface SessionOptions {
   users: UserStore;
   agents: AgentStore;
   apps: AppStore;
+  changes: AccountChanges;
   /** Tokens that are no accounts' but open one door each; an unset one opens nothing. */
   doors: { setup: string | undefined; enrolment: string | undefined };
   now?: () => number;
 }
 
 /**
- * How long an answer is remembered: the time within which a change of password or role must end the tokens of an account. While
- * it is, a request needs neither a signature checked nor an account looked up.
+ * Who a token speaks for is remembered, so that a request needs neither a signature checked nor an account looked up. What ends that is
+ * the audit trail, which is looked at every two seconds: one look for all accounts, however many there are. A change of password or
+ * role must end the tokens of an account within five seconds; without a look for so long, nothing that is remembered counts.
  */
-const REMEMBERED_MS = 5_000;
-const MAX_REMEMBERED = 10_000;
+const REMEMBERED_MS = 600_000;
+const LOOK_EVERY_MS = 2_000;
+const MAX_UNSEEN_MS = 5_000;
+/** Short: what the request is about needs its time, too, and both together must not take two seconds. */
+const LOOK_MS = 400;
+const MAX_REMEMBERED = 20_000;
 const NO_ACCOUNT = { id: "", version: 0, expiresAtMs: Number.POSITIVE_INFINITY };
 
 export function createAuthenticate(options: SessionOptions): Authenticate {
-  const { tokens, doors, now = Date.now } = options;
+  const { tokens, changes, doors, now = Date.now } = options;
   const known = new TtlCache<Identity>({ maxEntries: MAX_REMEMBERED, now });
+  let mark: number | undefined;
+  let lookedMs = Number.NEGATIVE_INFINITY;
+
+  const look = async (): Promise<void> => {
+    const askedMs = now();
+    const seen = await withDeadline(LOOK_MS, () => changes.since(mark));
+    const { changed } = seen;
+    if (changed === "everything") known.forget(() => true);
+    else if (changed.size > 0) known.forget((identity) => changed.has(objectOf(identity)) || isOfMany(changed));
+    // Of two looks at once the later one to come back may have seen less.
+    mark = Math.max(mark ?? 0, seen.mark);
+    lookedMs = Math.max(lookedMs, askedMs);
+  };
+  const lookIfDue = async (): Promise<void> => {
+    if (now() - lookedMs < LOOK_EVERY_MS) return;
+    try {
+      await look();
+    } catch (error) {
+      if (now() - lookedMs < MAX_UNSEEN_MS) return;
+      throw error instanceof Unavailable ? error : new Unavailable("accounts database", error);
+    }
+  };
 
   const doorOf = async (token: string): Promise<Identity | undefined> => {
     for (const kind of ["setup", "enrolment"] as const) {
@@ -42,19 +72,26 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
   };
 
   return async (token) => {
+    await lookIfDue();
     const remembered = known.get(token);
     if (remembered !== undefined) return remembered;
     const door = await doorOf(token);
     if (door !== undefined) return door;
-    // From before the look-up: what it finds may have changed by the time it is back.
-    const askedMs = now();
+    const markBefore = mark;
     const claims = await tokens.verify(token);
     const identity = await identify(options, claims);
     if (identity === undefined) throw new NotAuthenticated("Could not validate credentials");
-    known.set(token, identity, Math.min(askedMs + REMEMBERED_MS, claims.exp * 1000));
+    // What was found may have changed by the time it is back: remembered only if nothing has.
+    if (mark === markBefore) known.set(token, identity, Math.min(now() + REMEMBERED_MS, claims.exp * 1000));
     return identity;
   };
 }
+
+/** As the audit trail names an account. */
+const objectOf = ({ kind, name }: Identity): string => `${kind === "admin" ? "user" : kind}:${name}`;
+
+/** Emulated agents come and go by the thousand, under the name of their job. */
+const isOfMany = (changed: ReadonlySet<string>): boolean => [...changed].some((object) => object.startsWith("job:"));
 
 /** The account behind the claims as it is now; none where it is gone, or has changed so that its old tokens are no good. */
 async function identify(
