@@ -4,7 +4,7 @@ import type { StillAllowed } from "./access.ts";
 import type { PendingBuffer } from "./buffer.ts";
 import { CLOSE, type Close } from "./close-codes.ts";
 import { gapToWire, toWire } from "./envelope.ts";
-import type { Opening } from "./opening.ts";
+import type { Opening, Reader } from "./opening.ts";
 import { noteAcknowledged, noteSent, nothingOutstanding, outstandingBytes } from "./outstanding.ts";
 import type { Flow } from "./pace.ts";
 import { type SocketState, SocketStates } from "./socket-state.ts";
@@ -39,11 +39,18 @@ export interface SocketsOptions {
   now: () => number;
 }
 
+interface Access {
+  isAllowed: boolean;
+  askedMs: number;
+}
+
 export class JobSockets {
   readonly #options: SocketsOptions;
   readonly #states = new SocketStates();
   /** One check at a time for each socket; whoever comes meanwhile waits for the same. */
   readonly #checks = new Map<WebSocket, Promise<void>>();
+  /** What is being asked of the accounts, by reader: many sockets may be one reader's. */
+  readonly #lookUps = new Map<string, Promise<Access>>();
 
   constructor(options: SocketsOptions) {
     this.#options = options;
@@ -177,22 +184,35 @@ export class JobSockets {
 
   async #checkAndSend(socket: WebSocket): Promise<void> {
     const state = this.#states.of(socket);
-    // From before the look-up: what it finds may have changed by the time it is back.
-    const askedMs = this.#options.now();
-    let isAllowed: boolean;
+    let access: Access;
     try {
-      isAllowed = await this.#options.stillAllowed(state.reader);
+      access = await this.#lookUp(state.reader);
     } catch (error) {
       // The socket stays, and what it is to be sent stays stored: it is asked again with the next message, or by the alarm.
       log.warn("a reader's access could not be checked", { error: describeError(error) });
       return;
     }
     if (!isOpen(socket)) return;
-    if (isAllowed) {
-      state.checkedMs = askedMs;
+    if (access.isAllowed) {
+      state.checkedMs = access.askedMs;
       this.#states.save(socket, state);
       this.#send(socket);
     } else this.#close(socket, CLOSE.notAllowed);
+  }
+
+  #lookUp(reader: Reader): Promise<Access> {
+    const key = JSON.stringify([reader.kind, reader.name, reader.version]);
+    let lookUp = this.#lookUps.get(key);
+    if (lookUp === undefined) {
+      // From before the look-up: what it finds may have changed by the time it is back.
+      const askedMs = this.#options.now();
+      lookUp = this.#options
+        .stillAllowed(reader)
+        .then((isAllowed) => ({ isAllowed, askedMs }))
+        .finally(() => this.#lookUps.delete(key));
+      this.#lookUps.set(key, lookUp);
+    }
+    return lookUp;
   }
 
   /** Without a single wait, so that nothing comes in between. */

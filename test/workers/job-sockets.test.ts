@@ -68,6 +68,25 @@ describe("the sockets of a job", () => {
       expect(client.seqs).toEqual([1, 2, 3]);
     }));
 
+  it("of one reader are asked about once, those of another besides", () =>
+    withSockets(async ({ clock, sockets, asked, connect, post }) => {
+      const clients = [await connect("one"), await connect("one"), await connect("two")];
+      clock.ms += 6_000;
+      post();
+      const first = sockets.deliver();
+      expect(asked.map(({ name }) => name).sort()).toEqual(["one", "two"]);
+      for (const { resolve } of asked) resolve(true);
+      await first;
+      for (const client of clients) await client.hears(1);
+      clock.ms += 6_000;
+      post();
+      const second = sockets.deliver();
+      expect(asked.map(({ name }) => name).sort()).toEqual(["one", "one", "two", "two"]);
+      for (const { resolve } of asked) resolve(true);
+      await second;
+      for (const client of clients) await client.hears(2);
+    }));
+
   it("keep their order when one joins while another is being checked", () =>
     withSockets(async ({ clock, sockets, asked, connect, post }) => {
       const early = await connect();
