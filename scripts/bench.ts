@@ -2,25 +2,42 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { benchCrowd } from "./bench/crowd.ts";
+import { benchHistory } from "./bench/history.ts";
+import { benchJobs } from "./bench/jobs.ts";
 import { Report } from "./bench/report.ts";
+import { benchStalled } from "./bench/stalled.ts";
 import { benchTelemetry } from "./bench/telemetry.ts";
 import { Refused, red, say } from "./stack/console.ts";
 import { Supervisor } from "./stack/supervisor.ts";
 import { runBareWorker } from "./trial/bare.ts";
 import { Product } from "./trial/product.ts";
 
-const SUITES = { telemetry: benchTelemetry };
+const SUITES = {
+  telemetry: benchTelemetry,
+  jobs: benchJobs,
+  history: benchHistory,
+  crowd: benchCrowd,
+  stalled: benchStalled,
+};
 
 const HELP = `npm run bench -- <suite>
 
-Measures the production form of the product, next to a bare Hono route on the same workerd in the same run: a figure by itself says
+Measures the production form of the product, next to a bare Worker on the same workerd in the same run: a figure by itself says
 more about the machine than about the product, a ratio does not. Everything runs on this machine, on free ports and in a temporary
-folder, and goes when it is done.
+folder, and goes when it is done. A promise of the product that was broken makes the run fail.
 
-Suites: ${Object.keys(SUITES).join(", ")}
+  telemetry   samples in, charts out, and what either costs as the data grows
+  jobs        from a callback to the job's sockets, next to a bare Durable Object; history; idle sockets
+  history     one long history through one socket: the reader's pace, bounded memory, the same as the store holds
+  crowd       very many sockets at once (as many open files as there are sockets: see ulimit -n)
+  stalled     one socket of a job never reads
 
   --seconds <n>   how long each figure is measured (5)
   --quick         less data: tells whether it works, not how well
+  --rows <n>      points of the history (1,000,000)
+  --jobs <n>      jobs of the crowd (1,000)
+  --sockets <n>   sockets of each of them, 16 at the most (10)
   --json <file>   the figures as JSON besides (bench-<suite>.json)`;
 
 export interface BenchContext {
@@ -31,6 +48,11 @@ export interface BenchContext {
   folder: string;
   seconds: number;
   isQuick: boolean;
+  /** Of the history, where told. */
+  rows: number | undefined;
+  /** Of the crowd, where told. */
+  jobs: number | undefined;
+  socketsPerJob: number;
   report: Report;
 }
 
@@ -41,6 +63,9 @@ async function main(): Promise<void> {
       help: { type: "boolean", short: "h", default: false },
       quick: { type: "boolean", default: false },
       seconds: { type: "string", default: "5" },
+      rows: { type: "string" },
+      jobs: { type: "string" },
+      sockets: { type: "string", default: "10" },
       json: { type: "string" },
     },
   });
@@ -49,6 +74,16 @@ async function main(): Promise<void> {
   const seconds = Number(values.seconds);
   if (!Object.hasOwn(SUITES, name)) throw new Refused(`There is no suite "${name}". Try --help.`);
   if (!(seconds >= 0.2 && seconds <= 600)) throw new Refused("--seconds must be a number from 0.2 to 600.");
+  const count = (option: string, value: string, max: number): number => {
+    const parsed = Number(value);
+    if (Number.isInteger(parsed) && parsed > 0 && parsed <= max) return parsed;
+    throw new Refused(`--${option} must be a whole number from 1 to ${max}.`);
+  };
+  const sizes = {
+    rows: values.rows === undefined ? undefined : count("rows", values.rows, 100_000_000),
+    jobs: values.jobs === undefined ? undefined : count("jobs", values.jobs, 10_000),
+    socketsPerJob: count("sockets", values.sockets, 16),
+  };
 
   const folder = mkdtempSync(join(tmpdir(), "controller-bench-"));
   const supervisor = new Supervisor();
@@ -71,12 +106,14 @@ async function main(): Promise<void> {
       folder,
       seconds,
       isQuick: values.quick,
+      ...sizes,
       report,
     });
     report.print();
     const file = values.json ?? `bench-${name}.json`;
     writeFileSync(file, report.toJson());
     say(`\nWritten to ${file}.`);
+    if (!report.areAllKept) process.exitCode = 1;
   } finally {
     await stop();
   }

@@ -1,5 +1,5 @@
 import { cpus } from "node:os";
-import { say } from "../stack/console.ts";
+import { red, say } from "../stack/console.ts";
 
 /** The figures of a run, in the order in which they were taken. */
 
@@ -13,9 +13,17 @@ export interface Figure {
   details?: Record<string, number | string>;
 }
 
+/** What must be so, and whether it was. */
+export interface Promised {
+  what: string;
+  isKept: boolean;
+  details?: Record<string, number | string>;
+}
+
 export class Report {
   readonly #suite: string;
   readonly #figures: Figure[] = [];
+  readonly #promises: Promised[] = [];
   readonly #at = new Date().toISOString();
 
   constructor(suite: string) {
@@ -31,14 +39,22 @@ export class Report {
     return figure;
   }
 
+  /** Notes whether a promise was kept. One that was not makes the run fail. */
+  require(promised: Promised): void {
+    this.#promises.push(promised);
+    say(`  ${promised.isKept ? "kept" : red("BROKEN")}: ${promised.what} (${inWords(promised.details ?? {})})`);
+  }
+
+  get areAllKept(): boolean {
+    return this.#promises.every(({ isKept }) => isKept);
+  }
+
   print(): void {
     const rows = this.#figures.map(({ what, value, unit, ratio, details = {} }) => [
       what,
       `${number(value)} ${unit}`,
       ratio === undefined ? "" : `${number(ratio.value)} × ${ratio.of}${ratio.wanted ? ` (${ratio.wanted})` : ""}`,
-      Object.entries(details)
-        .map(([name, detail]) => `${name} ${typeof detail === "number" ? number(detail) : detail}`)
-        .join(", "),
+      inWords(details),
     ]);
     const table = [["what", "figure", "ratio", "besides"], ["---", "---", "---", "---"], ...rows];
     const widths = [0, 1, 2, 3].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
@@ -51,9 +67,14 @@ export class Report {
 
   toJson(): string {
     const machine = { cpus: cpus().length, model: cpus()[0]?.model ?? "", arch: process.arch };
-    return `${JSON.stringify({ suite: this.#suite, at: this.#at, machine, figures: this.#figures }, null, 2)}\n`;
+    return `${JSON.stringify({ suite: this.#suite, at: this.#at, machine, figures: this.#figures, promises: this.#promises }, null, 2)}\n`;
   }
 }
+
+const inWords = (details: Record<string, number | string>): string =>
+  Object.entries(details)
+    .map(([name, detail]) => `${name} ${typeof detail === "number" ? number(detail) : detail}`)
+    .join(", ");
 
 const number = (value: number): string => {
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en");

@@ -2,15 +2,15 @@ import { createServer } from "node:http";
 import { json } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { createClient } from "@clickhouse/client-web";
 import { connectAsync } from "mqtt";
 import type { BenchContext } from "../bench.ts";
 import { brokerPart } from "../stack/broker.ts";
 import { say } from "../stack/console.ts";
 import { anyFreePort } from "../stack/ports.ts";
 import { makeAgents, type TrialAgent } from "../trial/accounts.ts";
+import { clickhouseOf } from "../trial/clickhouse.ts";
 import { type LoadOptions, type LoadResult, load } from "../trial/load.ts";
-import { cpuSeconds } from "./cpu.ts";
+import { cpuOf } from "./usage.ts";
 
 /** From the access point to the chart: what goes in, what comes out, and what either costs as the data grows. */
 
@@ -27,11 +27,7 @@ export async function benchTelemetry(context: BenchContext): Promise<void> {
   const sizes = isQuick ? [10, 100] : [10, 1_000, 10_000];
   const days = isQuick ? 2 : 30;
   const most = sizes.at(-1) ?? 0;
-  const clickhouse = createClient({
-    url: product.urls.clickhouse ?? "",
-    database: "controller",
-    request_timeout: 600_000,
-  });
+  const clickhouse = clickhouseOf(product);
   const measure = (options: Omit<LoadOptions, "url" | "seconds">): Promise<LoadResult> =>
     load({ url: product.url, seconds: context.seconds, ...options });
 
@@ -88,7 +84,7 @@ export async function benchTelemetry(context: BenchContext): Promise<void> {
         }
       }),
     );
-    const cpu = cpuOf(context, ["worker"]);
+    const cpu = cpuOf(context.product, ["worker"]);
     const result = await live(count);
     const meanMs = (1000 * 32) / result.perSecond;
     first ??= meanMs;
@@ -169,30 +165,13 @@ const latencies = ({ p50Ms, p99Ms, failures }: LoadResult) => ({
   ...(Object.keys(failures).length > 0 && { failures: JSON.stringify(failures) }),
 });
 
-/** What some parts of the product spend from now on. */
-function cpuOf({ product }: BenchContext, parts: string[]) {
-  const spent = () => parts.map((part) => cpuSeconds(product.pidOf(part)));
-  const before = spent();
-  return {
-    per(count: number): Record<string, number> {
-      const now = spent();
-      return Object.fromEntries(
-        parts.map((part, i) => [
-          `CPU µs of ${part} each`,
-          (1e6 * ((now[i] ?? 0) - (before[i] ?? 0))) / Math.max(1, count),
-        ]),
-      );
-    },
-  };
-}
-
 async function ingestOverHttp(
   context: BenchContext,
   agents: readonly TrialAgent[],
   measure: (options: Omit<LoadOptions, "url" | "seconds">) => Promise<LoadResult>,
   floor: number,
 ): Promise<void> {
-  const cpu = cpuOf(context, ["worker", "clickhouse"]);
+  const cpu = cpuOf(context.product, ["worker", "clickhouse"]);
   const connections = Math.min(256, agents.length);
   const result = await measure({
     connections,
@@ -216,7 +195,7 @@ async function ingestOverHttp(
 async function ingestOverMqtt(
   context: BenchContext,
   agents: readonly TrialAgent[],
-  clickhouse: ReturnType<typeof createClient>,
+  clickhouse: ReturnType<typeof clickhouseOf>,
 ): Promise<void> {
   const { product, supervisor, folder, report } = context;
   const count = Math.round((context.isQuick ? 500 : 3_000) * context.seconds);
@@ -227,7 +206,7 @@ async function ingestOverMqtt(
     });
     return Number((await answer.json<{ count: string }>())[0]?.count);
   };
-  const cpu = cpuOf(context, ["worker", "clickhouse", "broker", "bridge"]);
+  const cpu = cpuOf(context.product, ["worker", "clickhouse", "broker", "bridge"]);
   const throughStore = await throughBridge(product.urls.mqtt ?? "", agents, count, stored);
   const details = cpu.per(count);
 

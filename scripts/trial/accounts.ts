@@ -1,34 +1,29 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createDatabase } from "../../src/accounts/database.ts";
-import { agents } from "../../src/accounts/tables.ts";
-import { SCOPES_OF_AGENT } from "../../src/auth/permissions.ts";
+import { agents, users } from "../../src/accounts/tables.ts";
+import { type Role, SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/permissions.ts";
 import { createGeneratedSecrets, randomSecret } from "../../src/auth/secrets.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 
-/** Many agents at once, put straight into the accounts database of a product that runs here, with tokens of its own keys. */
+/** Accounts put straight into the database of a product that runs here, many at once, with tokens of its own keys. */
 
 export interface TrialAgent {
   apId: string;
   token: string;
 }
 
+export interface TrialUser {
+  username: string;
+  token: string;
+}
+
 const ROWS_PER_INSERT = 500;
+const TOKEN_LIFETIME_S = 86_400;
 
 export async function makeAgents(dataDir: string, prefix: string, count: number): Promise<TrialAgent[]> {
-  const read = (file: string): Record<string, unknown> => JSON.parse(readFileSync(join(dataDir, file), "utf8"));
-  const { JWT_KEYS, ...secrets } = read("secrets.json");
-  const { urls } = read("stack.json") as { urls: Record<string, string> };
-  const config = parseEnv({
-    ...secrets,
-    JWT_KEYS: JSON.stringify(JWT_KEYS),
-    LIBSQL_URL: urls.libsql,
-    CLICKHOUSE_URL: urls.clickhouse,
-    MQTT_URL: urls.mqtt,
-  });
-  const database = createDatabase({ url: config.LIBSQL_URL });
-  const tokens = createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 86_400 });
+  const { config, database, tokens } = productIn(dataDir);
   const credential = await createGeneratedSecrets(config.CREDENTIAL_PEPPER).hash(randomSecret());
   const createdAt = new Date();
   const rows = Array.from({ length: count }, (_, i) => ({
@@ -50,4 +45,35 @@ export async function makeAgents(dataDir: string, prefix: string, count: number)
       token: await tokens.issue({ sub: apId, login_type: "agent", roles: [], scope, ver: version }),
     })),
   );
+}
+
+/** One who cannot log in: the token is all there is. */
+export async function makeUser(dataDir: string, username: string): Promise<TrialUser> {
+  const { database, tokens } = productIn(dataDir);
+  const createdAt = new Date();
+  const version = createdAt.getTime();
+  const roles: Role[] = ["user"];
+  await database
+    .insert(users)
+    .values({ id: crypto.randomUUID(), username, passwordHash: "none", roles, version, createdAt });
+  const scope = scopesOfRoles(roles).join(" ");
+  return { username, token: await tokens.issue({ sub: username, login_type: "user", roles, scope, ver: version }) };
+}
+
+function productIn(dataDir: string) {
+  const read = (file: string): Record<string, unknown> => JSON.parse(readFileSync(join(dataDir, file), "utf8"));
+  const { JWT_KEYS, ...secrets } = read("secrets.json");
+  const { urls } = read("stack.json") as { urls: Record<string, string> };
+  const config = parseEnv({
+    ...secrets,
+    JWT_KEYS: JSON.stringify(JWT_KEYS),
+    LIBSQL_URL: urls.libsql,
+    CLICKHOUSE_URL: urls.clickhouse,
+    MQTT_URL: urls.mqtt,
+  });
+  return {
+    config,
+    database: createDatabase({ url: config.LIBSQL_URL }),
+    tokens: createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: TOKEN_LIFETIME_S }),
+  };
 }

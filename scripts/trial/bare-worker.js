@@ -1,4 +1,34 @@
 /** The floor that every path is measured against: one route of Hono, and nothing behind it. */
+import { DurableObject } from "cloudflare:workers";
 import { Hono } from "hono";
 
-export default new Hono().get("/", (c) => c.json({ status: "ok" }));
+/** The floor of the jobs: what a message costs that is written to disk as one row, then sent to the sockets that are there. */
+export class Echo extends DurableObject {
+  constructor(ctx, env) {
+    super(ctx, env);
+    ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS message (seq INTEGER PRIMARY KEY, data TEXT NOT NULL)");
+  }
+
+  post(data) {
+    this.ctx.storage.sql.exec("INSERT INTO message (data) VALUES (?)", data);
+    for (const socket of this.ctx.getWebSockets()) socket.send(data);
+  }
+
+  fetch() {
+    const { 0: client, 1: socket } = new WebSocketPair();
+    this.ctx.acceptWebSocket(socket);
+    return new Response(null, { status: 101, webSocket: client });
+  }
+
+  webSocketMessage() {}
+}
+
+const echo = (c) => c.env.ECHO.getByName(c.req.param("name"));
+
+export default new Hono()
+  .get("/", (c) => c.json({ status: "ok" }))
+  .get("/echo/:name", (c) => echo(c).fetch(c.req.raw))
+  .post("/echo/:name", async (c) => {
+    await echo(c).post(await c.req.text());
+    return c.json({ status: "ok" });
+  });

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import workerd from "workerd";
@@ -8,12 +8,26 @@ import { buildWorker } from "../stack/worker-production.ts";
 
 const COMPATIBILITY_DATE = "2026-08-15";
 
+/** The part's name under its supervisor. */
+export const BARE = "bare";
+
 /** Runs the bare Worker on the same workerd, in the same form as the product; where it is. */
 export async function runBareWorker(supervisor: Supervisor, folder: string): Promise<string> {
   const config = join(folder, "bare.json");
   const main = fileURLToPath(new URL("bare-worker.js", import.meta.url));
-  writeFileSync(config, JSON.stringify({ name: "bare", main, compatibility_date: COMPATIBILITY_DATE }));
+  writeFileSync(
+    config,
+    JSON.stringify({
+      name: "bare",
+      main,
+      compatibility_date: COMPATIBILITY_DATE,
+      durable_objects: { bindings: [{ name: "ECHO", class_name: "Echo" }] },
+      migrations: [{ tag: "v1", new_sqlite_classes: ["Echo"] }],
+    }),
+  );
   const buildDir = join(folder, "bare");
+  const objectsDir = join(folder, "bare-objects");
+  mkdirSync(objectsDir);
   await buildWorker(buildDir, undefined, config);
   const port = await anyFreePort();
   const url = `http://127.0.0.1:${port}`;
@@ -22,17 +36,23 @@ export async function runBareWorker(supervisor: Supervisor, folder: string): Pro
     configFile,
     `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
-  services = [(name = "bare", worker = .bare)],
+  services = [
+    (name = "bare", worker = .bare),
+    (name = "objects", disk = (path = ${JSON.stringify(objectsDir)}, writable = true)),
+  ],
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "bare")],
 );
 const bare :Workerd.Worker = (
   modules = [(name = "bare-worker.js", esModule = embed "bare-worker.js")],
   compatibilityDate = "${COMPATIBILITY_DATE}",
+  bindings = [(name = "ECHO", durableObjectNamespace = "Echo")],
+  durableObjectNamespaces = [(className = "Echo", uniqueKey = "Echo", enableSql = true)],
+  durableObjectStorage = (localDisk = "objects"),
 );
 `,
   );
   await supervisor.start({
-    name: "bare",
+    name: BARE,
     command: workerd.default,
     args: ["serve", configFile],
     ready: async () => (await fetch(url)).ok,

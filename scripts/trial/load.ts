@@ -1,4 +1,5 @@
 import { connect, type Socket } from "node:net";
+import { Quantiles } from "./quantiles.ts";
 
 /** A closed loop of HTTP requests over kept connections, written on bare sockets: the client must not be what is measured. */
 
@@ -28,7 +29,7 @@ export interface LoadResult {
 
 export async function load({ url, connections, seconds, next }: LoadOptions): Promise<LoadResult> {
   const { hostname, port } = new URL(url);
-  const tookMs: number[] = [];
+  const tookMs = new Quantiles();
   const failures: Record<string, number> = {};
   const startedMs = performance.now();
   const endMs = startedMs + seconds * 1000;
@@ -39,7 +40,7 @@ export async function load({ url, connections, seconds, next }: LoadOptions): Pr
         for (let count = 0; performance.now() < endMs; count++) {
           const sentMs = performance.now();
           const status = await http.send(next(connection, count), `${hostname}:${port}`);
-          tookMs.push(performance.now() - sentMs);
+          tookMs.add(performance.now() - sentMs);
           if (status !== 200) failures[status] = (failures[status] ?? 0) + 1;
         }
       } finally {
@@ -48,13 +49,11 @@ export async function load({ url, connections, seconds, next }: LoadOptions): Pr
     }),
   );
   const elapsedS = (performance.now() - startedMs) / 1000;
-  tookMs.sort((a, b) => a - b);
-  const quantile = (q: number): number => tookMs[Math.min(tookMs.length - 1, Math.floor(tookMs.length * q))] ?? 0;
   return {
-    count: tookMs.length,
-    perSecond: tookMs.length / elapsedS,
-    p50Ms: quantile(0.5),
-    p99Ms: quantile(0.99),
+    count: tookMs.count,
+    perSecond: tookMs.count / elapsedS,
+    p50Ms: tookMs.at(0.5),
+    p99Ms: tookMs.at(0.99),
     failures,
   };
 }
