@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createClient } from "@clickhouse/client-web";
 import { connectAsync } from "mqtt";
 import { makeAgents, type TrialAgent } from "../trial/accounts.ts";
+import { clickhouseOf } from "../trial/clickhouse.ts";
 import { type Product, until } from "../trial/product.ts";
+import { killUnderLoad, TIMEOUT_MS } from "./kills.ts";
 
 /** Telemetry while parts die: agents send and note what was acknowledged; in the end that, and that once, must be there. */
 
@@ -25,10 +26,6 @@ export interface Outcome {
 const AGENTS_PER_CHANNEL = 8;
 const METRIC = "n";
 const PAUSE_MS = 20;
-const LOAD_BEFORE_KILL_MS = 500;
-/** A part that dies five times within a minute ends the product, and rightly so. */
-const BETWEEN_KILLS_MS = 15_500;
-const TIMEOUT_MS = 60_000;
 
 export async function killUnderTelemetry(
   product: Product,
@@ -48,22 +45,10 @@ export async function killUnderTelemetry(
   ];
   const accounts = part === "worker" ? async () => 0 : watchAccounts(product, agents[0] as TrialAgent, stop.signal);
 
-  const recoveredMs: number[] = [];
+  let recoveredMs: number[];
   try {
-    let startedMs = Number.NEGATIVE_INFINITY;
-    for (let kill = 0; kill < kills && !signal?.aborted; kill++) {
-      await sleep(Math.max(LOAD_BEFORE_KILL_MS, startedMs + BETWEEN_KILLS_MS - performance.now()));
-      const pid = product.pidOf(part);
-      startedMs = performance.now();
-      process.kill(pid, "SIGKILL");
-      const before = acknowledged.count(overHttp);
-      await until(async () => {
-        if (product.pidOf(part) === pid || acknowledged.count(overHttp) <= before) return false;
-        const response = await fetch(`${product.url}/readyz`).catch(() => undefined);
-        return response?.ok ?? false;
-      }, TIMEOUT_MS);
-      recoveredMs.push(performance.now() - startedMs);
-    }
+    const progress = () => acknowledged.count(overHttp);
+    recoveredMs = await killUnderLoad(product, { part, kills, progress, signal });
   } finally {
     stop.abort();
   }
@@ -165,11 +150,11 @@ function watchAccounts(product: Product, { apId, token }: TrialAgent, signal: Ab
 }
 
 async function compare(
-  { urls }: Product,
+  product: Product,
   prefix: string,
   acknowledged: Acknowledged,
 ): Promise<{ lost: number; doubled: number }> {
-  const clickhouse = createClient({ url: urls.clickhouse ?? "", database: "controller" });
+  const clickhouse = clickhouseOf(product);
   const ask = async <Row>(query: string): Promise<Row[]> => {
     const answer = await clickhouse.query({ query, query_params: { prefix, metric: METRIC }, format: "JSONEachRow" });
     return await answer.json<Row>();

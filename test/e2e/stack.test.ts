@@ -7,6 +7,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { connectAsync } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { killUnderJobs } from "../../scripts/faults/jobs.ts";
 import { killUnderTelemetry, PARTS } from "../../scripts/faults/telemetry.ts";
 import { nativePasswords } from "../../scripts/native-passwords.ts";
 import { Product, run, until } from "../../scripts/trial/product.ts";
@@ -450,6 +451,16 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
       expect(outcome).toMatchObject({ lost: 0, doubled: 0, accountFailures: 0 });
       expect(outcome.acknowledgedHttp).toBeGreaterThan(0);
       expect(outcome.acknowledgedMqtt).toBeGreaterThan(0);
+      expect(outcome.recoveredMs).toHaveLength(1);
+    },
+  );
+
+  it.runIf(form === "start")(
+    "brings every callback that was acknowledged to every reader, in order, although workerd is killed meanwhile",
+    async () => {
+      const outcome = await killUnderJobs(product, 1);
+      expect(outcome).toMatchObject({ lost: 0, doubled: 0, inversions: 0, holes: 0, incomplete: 0 });
+      expect(outcome.acknowledged).toBeGreaterThan(0);
       expect(outcome.recoveredMs).toHaveLength(1);
     },
   );
