@@ -30,6 +30,9 @@ export const MAX_DATA_BYTES = 1_900_000;
 const PAGE_MESSAGES = 64;
 const PAGE_BYTES = 1024 * 1024;
 
+/** A message of up to this is kept in memory as well until the next one comes: most are sent at once. */
+const MAX_NEWEST_BYTES = 64 * 1024;
+
 /** Room comes when a reader does, which may be any moment: nobody is told to stay away for longer than this. */
 const MAX_RETRY_AFTER_S = 60;
 
@@ -80,6 +83,8 @@ export class PendingBuffer {
   #known: State | undefined;
   /** They are made by the first write: an object that was only asked for something leaves nothing behind. */
   #hasTables = false;
+  /** The last message, so that it need not be read to be sent. */
+  #newest: StoredMessage | undefined;
 
   constructor(options: BufferOptions) {
     this.#options = options;
@@ -153,19 +158,22 @@ export class PendingBuffer {
     const seq = lastSeq + 1;
     // Never before the last one, even if the clock was set back: messages expire in their order.
     const tsMs = Math.max(this.#options.now(), touchedMs);
+    const message: StoredMessage = { seq, type, tsMs, final, bytes, data };
     this.#write((state) => {
       const rest = this.#drop(state, dropUpTo);
-      this.#tables.insert({ seq, type, tsMs, final, bytes, data });
+      this.#tables.insert(message);
       if (key !== undefined) this.#keys.remember(key, { seq, tsMs });
       // The row tells its number and its time: the marks need not be written for them.
       return { ...rest, lastSeq: seq, touchedMs: tsMs, bytes: rest.bytes + bytes, oldestMs: rest.oldestMs ?? tsMs };
     });
+    this.#newest = bytes <= MAX_NEWEST_BYTES ? message : undefined;
     return { outcome: "stored", seq };
   }
 
   /** The next messages after a number, some at a time; none when there are no more. */
   page(afterSeq: number): StoredMessage[] {
     if (afterSeq >= this.lastSeq) return [];
+    if (this.messages > 0 && this.#newest?.seq === afterSeq + 1) return [this.#newest];
     let [upTo, messages, bytes] = [afterSeq, 0, 0];
     for (const size of this.#tables.sizesAfter(afterSeq)) {
       upTo = size.seq;
@@ -185,7 +193,7 @@ export class PendingBuffer {
   /** Notes that some socket was sent everything up to a number: from now on it can be acknowledged, and go to make room. */
   markSent(upTo: number): void {
     const sentUpTo = Math.min(upTo, this.lastSeq);
-    if (sentUpTo > this.sentUpTo) this.#write((state) => this.#mark({ ...state, sentUpTo }));
+    if (sentUpTo > this.sentUpTo) this.#remark({ sentUpTo });
   }
 
   /**
@@ -194,7 +202,7 @@ export class PendingBuffer {
    */
   acknowledge(seq: number, neededAfter = Number.POSITIVE_INFINITY): void {
     const acknowledgedUpTo = Math.min(seq, this.sentUpTo);
-    if (acknowledgedUpTo > this.acknowledgedUpTo) this.#write((state) => this.#mark({ ...state, acknowledgedUpTo }));
+    if (acknowledgedUpTo > this.acknowledgedUpTo) this.#remark({ acknowledgedUpTo });
     this.release(neededAfter);
   }
 
@@ -218,7 +226,7 @@ export class PendingBuffer {
   /** Somebody is there to read, or was until now. Not worth a note where there is nothing to be read. */
   touch(): void {
     const touchedMs = this.#options.now();
-    if (!this.isEmpty && touchedMs > this.touchedMs) this.#write((state) => this.#mark({ ...state, touchedMs }));
+    if (!this.isEmpty && touchedMs > this.touchedMs) this.#remark({ touchedMs });
   }
 
   /** From now on nothing more is taken. The first reason stands. */
@@ -232,6 +240,7 @@ export class PendingBuffer {
   forget(): void {
     this.#known = undefined;
     this.#hasTables = false;
+    this.#newest = undefined;
   }
 
   get #state(): State {
@@ -262,6 +271,11 @@ export class PendingBuffer {
       return change(state);
     });
     this.#hasTables = true;
+  }
+
+  /** Changes marks of a job that has some. One statement, which needs no transaction around it. */
+  #remark(marks: Partial<Marks>): void {
+    this.#known = this.#mark({ ...this.#state, ...marks });
   }
 
   #mark(state: State): State {

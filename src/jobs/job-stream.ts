@@ -209,8 +209,9 @@ export class JobStream extends DurableObject<Env> {
   /** After whatever happened: lets go of what nobody needs any more, and sets the alarm for what comes next. */
   async #settle(): Promise<void> {
     this.#buffer.release(this.#sockets.neededAfter);
-    if (this.#endMs <= Date.now()) return await this.#end();
-    const dueMs = Math.min(this.#sockets.nextDueMs, this.#buffer.nextExpiryMs, this.#production.nextDueMs, this.#endMs);
+    const endMs = this.#endMs;
+    if (endMs <= Date.now()) return await this.#end();
+    const dueMs = Math.min(this.#sockets.nextDueMs, this.#buffer.nextExpiryMs, this.#production.nextDueMs, endMs);
     // One that comes too early finds nothing to do and is set again. To move it each time would be a write for every message.
     if (this.#alarmMs !== undefined && this.#alarmMs <= dueMs) return;
     // Where it is not known it is not asked for but set, which goes to disk together with what was stored just now.
