@@ -96,7 +96,8 @@ async function main(): Promise<void> {
     process.once(signal, () => void stop().then(() => process.exit(130)));
   try {
     say("Starting the product and, beside it, the bare Worker.");
-    product = await Product.run("start", join(folder, "data"));
+    // The bare Worker writes no log either.
+    product = await Product.run("start", join(folder, "data"), { LOG_REQUESTS: "failures" });
     const bareUrl = await runBareWorker(supervisor, folder);
     const report = new Report(name);
     await SUITES[name as keyof typeof SUITES]({
