@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { benchCrowd } from "./bench/crowd.ts";
+import { benchEmulator } from "./bench/emulator.ts";
 import { benchHistory } from "./bench/history.ts";
 import { benchJobs } from "./bench/jobs.ts";
 import { Report } from "./bench/report.ts";
@@ -19,6 +20,7 @@ const SUITES = {
   history: benchHistory,
   crowd: benchCrowd,
   stalled: benchStalled,
+  emulator: benchEmulator,
 };
 
 const HELP = `npm run bench -- <suite>
@@ -32,6 +34,7 @@ folder, and goes when it is done. A promise of the product that was broken makes
   history     one long history through one socket: the reader's pace, bounded memory, the same as the store holds
   crowd       very many sockets at once (as many open files as there are sockets: see ulimit -n)
   stalled     one socket of a job never reads
+  emulator    a thousand emulated access points for five minutes
 
   --seconds <n>   how long each figure is measured (5)
   --quick         less data: tells whether it works, not how well

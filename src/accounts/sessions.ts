@@ -33,6 +33,7 @@ const LOOK_EVERY_MS = 2_000;
 const MAX_UNSEEN_MS = 5_000;
 /** Short: what the request is about needs its time, too, and both together must not take two seconds. */
 const LOOK_MS = 400;
+const LOOK_AGAIN_MS = 1_000;
 const MAX_REMEMBERED = 20_000;
 const NO_ACCOUNT = { id: "", version: 0, expiresAtMs: Number.POSITIVE_INFINITY };
 
@@ -41,6 +42,7 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
   const known = new TtlCache<Identity>({ maxEntries: MAX_REMEMBERED, now });
   let mark: number | undefined;
   let lookedMs = Number.NEGATIVE_INFINITY;
+  let begunMs = Number.NEGATIVE_INFINITY;
 
   const look = async (): Promise<void> => {
     const askedMs = now();
@@ -53,7 +55,11 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
     lookedMs = Math.max(lookedMs, askedMs);
   };
   const lookIfDue = async (): Promise<void> => {
-    if (now() - lookedMs < LOOK_EVERY_MS) return;
+    const unseenMs = now() - lookedMs;
+    if (unseenMs < LOOK_EVERY_MS) return;
+    // One at a time: hundreds of requests at once would ask the same, and each wait for all the others' answers.
+    if (unseenMs < MAX_UNSEEN_MS - LOOK_MS && now() - begunMs < LOOK_AGAIN_MS) return;
+    begunMs = now();
     try {
       await look();
     } catch (error) {

@@ -15,7 +15,13 @@ export interface Shards {
 
 export function createShards(namespace: DurableObjectNamespace<AgentShard>, count: number): Shards {
   const shardOf = (apId: string) => hash(apId) % count;
-  const byNumber = (shard: number) => namespace.getByName(`shard-${shard}`);
+  // The id is made out of the name once: that takes a hash.
+  const ids = new Map<number, DurableObjectId>();
+  const byNumber = (shard: number) => {
+    const id = ids.get(shard) ?? namespace.idFromName(`shard-${shard}`);
+    ids.set(shard, id);
+    return namespace.get(id);
+  };
 
   return {
     async append(samples) {

@@ -1,0 +1,100 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createClient } from "@clickhouse/client-web";
+import { WebSocket } from "ws";
+import type { BenchContext } from "../bench.ts";
+import { say } from "../stack/console.ts";
+
+/** A thousand emulated access points: how soon they are there, and whether every sample that they sent is. */
+
+const ACCESS_POINTS = { "5G": 334, WiFi: 333, LiFi: 333 };
+const PLACES = ["Bristol, UK", "Bath, UK", "Cardiff, UK", "Exeter, UK"];
+const POLL_MS = 500;
+const ONLINE_WITHIN_MS = 300_000;
+
+interface Final {
+  final: boolean;
+  data: { samples?: number; state?: string }[];
+}
+
+export async function benchEmulator({ product, isQuick, report }: BenchContext): Promise<void> {
+  const share = isQuick ? 0.1 : 1;
+  const duration = isQuick ? 15 : 300;
+  const account = { username: "bench@example.com", password: "a password for this run" };
+  const post = (path: string, init: RequestInit) => fetch(`${product.url}${path}`, { method: "POST", ...init });
+  const json = { "Content-Type": "application/json" };
+  await post("/api/v1/users/signup", { headers: json, body: JSON.stringify(account) });
+  const login = await post("/api/v1/token/?login_type=user", { body: new URLSearchParams(account) });
+  const { access_token } = (await login.json()) as { access_token: string };
+  const headers = { Authorization: `Bearer ${access_token}` };
+
+  const emulators = Object.entries(ACCESS_POINTS).map(([access_point_type, count]) => ({
+    access_point_type,
+    num_access_points: Math.ceil(count * share),
+    locations: PLACES,
+    num_devices: 20,
+    duration,
+  }));
+  const startedMs = performance.now();
+  const answer = await post("/api/v1/emulator/spinup", {
+    headers: { ...headers, ...json },
+    body: JSON.stringify({ emulators }),
+  });
+  const answeredMs = performance.now() - startedMs;
+  const { websocket, agents, job_number } = (await answer.json()) as {
+    websocket: string;
+    agents: number;
+    job_number: string;
+  };
+  const messages: Final[] = [];
+  const socket = new WebSocket(`${product.url.replace("http", "ws")}${websocket}`, { headers });
+  socket.on("message", (data) => messages.push(JSON.parse(String(data)) as Final));
+  report.add({ what: `spin-up of ${agents} access points: until the answer`, value: answeredMs, unit: "ms" });
+
+  const online = async (): Promise<number> => {
+    const response = await fetch(`${product.url}/api/v1/agents/`, { headers });
+    if (!response.ok) return 0;
+    return ((await response.json()) as { online: boolean }[]).filter((agent) => agent.online).length;
+  };
+  let most = 0;
+  while (most < agents && performance.now() - startedMs < Math.min(ONLINE_WITHIN_MS, duration * 1000)) {
+    most = Math.max(most, await online());
+    await sleep(POLL_MS);
+  }
+  report.add({
+    what: "until all of them are online",
+    value: (performance.now() - startedMs) / 1000,
+    unit: "s",
+    details: { online: most },
+  });
+  say(`Running for ${duration} s.`);
+  while (!messages.some(({ final }) => final)) await sleep(POLL_MS);
+  socket.close();
+  const sent = messages.at(-1)?.data.reduce((sum, { samples = 0 }) => sum + samples, 0) ?? 0;
+  const clickhouse = createClient({ url: product.urls.clickhouse ?? "", database: "controller" });
+  const stored = async (): Promise<number> => {
+    const result = await clickhouse.query({
+      query: "SELECT count() AS count FROM points_v1 FINAL WHERE metric = 'load' AND ap_id LIKE {like:String}",
+      query_params: { like: `emu-%-${job_number.slice(0, 8)}-%` },
+      format: "JSONEachRow",
+    });
+    return Number((await result.json<{ count: string }>())[0]?.count);
+  };
+  let count = 0;
+  for (let i = 0; i < 60 && count < sent; i++) {
+    count = await stored();
+    await sleep(POLL_MS);
+  }
+  await clickhouse.close();
+  report.add({
+    what: "samples sent, of a second each",
+    value: sent,
+    unit: "",
+    ratio: { of: "one a second from each", value: sent / (agents * duration) },
+    details: { stored: count },
+  });
+  report.require({
+    what: "every sample that was sent is stored",
+    isKept: count >= sent,
+    details: { sent, stored: count },
+  });
+}
