@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { killUnderCommands } from "./faults/commands.ts";
 import { killUnderJobs } from "./faults/jobs.ts";
 import { killUnderTelemetry, PARTS, type Part } from "./faults/telemetry.ts";
 import { Refused, red, say } from "./stack/console.ts";
@@ -23,6 +24,7 @@ interface Suite {
 const SUITES: Record<string, Suite> = {
   telemetry: { kills: 10, run: telemetry },
   jobs: { kills: 20, run: jobs },
+  commands: { kills: 10, run: commands },
 };
 
 const HELP = `npm run faults -- <suite>
@@ -32,8 +34,9 @@ Everything runs on this machine, on free ports and in a temporary folder, and go
 
   telemetry   agents send over HTTP and MQTT while one part after the other is killed
   jobs        callbacks are posted and read through sockets while workerd is killed
+  commands    access points are spun up and commanded while the broker is killed
 
-  --kills <n>       how often each part is killed (telemetry ${SUITES.telemetry?.kills}, jobs ${SUITES.jobs?.kills})
+  --kills <n>       how often each part is killed (telemetry ${SUITES.telemetry?.kills}, jobs ${SUITES.jobs?.kills}, commands ${SUITES.commands?.kills})
   --parts <a,b,…>   which parts, for telemetry (${PARTS.join(",")})`;
 
 async function telemetry(product: Product, { kills, parts, signal }: FaultsOptions): Promise<boolean> {
@@ -62,6 +65,17 @@ async function jobs(product: Product, { kills, signal }: FaultsOptions): Promise
       `back after ${longestS(recoveredMs)} s at the longest`,
   );
   return lost + doubled + inversions + holes + incomplete === 0;
+}
+
+async function commands(product: Product, { kills, signal }: FaultsOptions): Promise<boolean> {
+  say(`\nKilling the broker ${kills} times under spin-ups and commands.`);
+  const outcome = await killUnderCommands(product, kills, signal);
+  say(
+    `  accepted: ${outcome.commands} commands, ${outcome.spinups} spin-ups\n` +
+      `  not carried out ${outcome.undone.length} ${outcome.undone.join("; ")}; ` +
+      `back after ${longestS(outcome.recoveredMs)} s at the longest`,
+  );
+  return outcome.undone.length === 0;
 }
 
 const longestS = (recoveredMs: readonly number[]): string => (Math.max(0, ...recoveredMs) / 1000).toFixed(1);
