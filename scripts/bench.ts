@@ -9,7 +9,7 @@ import { benchJobs } from "./bench/jobs.ts";
 import { Report } from "./bench/report.ts";
 import { benchStalled } from "./bench/stalled.ts";
 import { benchTelemetry } from "./bench/telemetry.ts";
-import { Refused, red, say } from "./stack/console.ts";
+import { Refused, runCommand, say } from "./stack/console.ts";
 import { Supervisor } from "./stack/supervisor.ts";
 import { runBareWorker } from "./trial/bare.ts";
 import { Product } from "./trial/product.ts";
@@ -123,10 +123,4 @@ async function main(): Promise<void> {
   }
 }
 
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof Refused)) throw error;
-  say(red(error.message));
-  process.exitCode = 1;
-}
+await runCommand(main);

@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { BatchQueue } from "./bridge/batch-queue.ts";
 import { type Incoming, listen } from "./bridge/broker-listener.ts";
 import { createService, type ServiceOptions } from "./bridge/service.ts";
-import { Refused, red, say } from "./stack/console.ts";
+import { Refused, runCommand, say } from "./stack/console.ts";
 
 const HELP = `npm run bridge
 
@@ -96,10 +96,4 @@ async function main(): Promise<void> {
   say(`Stopped. ${tally.stored} messages stored.`);
 }
 
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof Refused)) throw error;
-  say(red(error.message));
-  process.exitCode = 1;
-}
+await runCommand(main);

@@ -7,7 +7,7 @@ import { JobFiles } from "./emulator/job-files.ts";
 import { type PartMessage, readPart } from "./emulator/part.ts";
 import { runPart } from "./emulator/part-runner.ts";
 import { EmulatorService } from "./emulator/service.ts";
-import { Refused, red, say } from "./stack/console.ts";
+import { Refused, runCommand, say } from "./stack/console.ts";
 
 /** Said when it hears of new jobs. */
 const LISTENING = "Listening.";
@@ -82,10 +82,4 @@ async function main(): Promise<void> {
   say("Stopped.");
 }
 
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof Refused)) throw error;
-  say(red(error.message));
-  process.exitCode = 1;
-}
+await runCommand(main);

@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { killUnderCommands } from "./faults/commands.ts";
 import { killUnderJobs } from "./faults/jobs.ts";
 import { killUnderTelemetry, PARTS, type Part } from "./faults/telemetry.ts";
-import { Refused, red, say } from "./stack/console.ts";
+import { Refused, runCommand, say } from "./stack/console.ts";
 import { Product } from "./trial/product.ts";
 
 interface FaultsOptions {
@@ -113,10 +113,4 @@ async function main(): Promise<void> {
   }
 }
 
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof Refused)) throw error;
-  say(red(error.message));
-  process.exitCode = 1;
-}
+await runCommand(main);

@@ -20,3 +20,14 @@ export function sayFrom(part: string, line: string): void {
 export class Refused extends Error {
   override name = "Refused";
 }
+
+/** Runs a command to its end; a refusal is printed, and is the only failure that is not a bug. */
+export async function runCommand(main: () => Promise<void>): Promise<void> {
+  try {
+    await main();
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    say(red(error.message));
+    process.exitCode = 1;
+  }
+}

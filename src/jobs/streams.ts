@@ -1,9 +1,12 @@
+import { reachObject } from "../durable-objects.ts";
 import { type DomainError, NotAllowed, NotAuthenticated, TooMany, Unavailable } from "../errors.ts";
 import type { NewMessage } from "./buffer.ts";
 import type { JobDescription, JobStream, Posted } from "./job-stream.ts";
 import type { ClosedState } from "./message-tables.ts";
 import { type Opening, toUpgrade } from "./opening.ts";
 import type { Work } from "./work.ts";
+
+const PART = "job";
 
 /** The way to a job's object. */
 export interface Streams {
@@ -20,12 +23,12 @@ export function createStreams(namespace: DurableObjectNamespace<JobStream>): Str
   const stream = (jobNumber: string) => namespace.getByName(jobNumber);
   return {
     // Said in so many words: the platform types an answer of several shapes as several promises.
-    post: (jobNumber, message) => reach(stream(jobNumber).post(message) as Promise<Posted>),
-    start: (jobNumber, work) => reach(stream(jobNumber).start(jobNumber, work)),
-    describe: (jobNumber) => reach(stream(jobNumber).describe()),
-    close: (jobNumber, state) => reach(stream(jobNumber).close(state)),
+    post: (jobNumber, message) => reachObject(PART, stream(jobNumber).post(message) as Promise<Posted>),
+    start: (jobNumber, work) => reachObject(PART, stream(jobNumber).start(jobNumber, work)),
+    describe: (jobNumber) => reachObject(PART, stream(jobNumber).describe()),
+    close: (jobNumber, state) => reachObject(PART, stream(jobNumber).close(state)),
     async open(opening, offeredProtocols) {
-      const response = await reach(stream(opening.jobNumber).fetch(toUpgrade(opening, offeredProtocols)));
+      const response = await reachObject(PART, stream(opening.jobNumber).fetch(toUpgrade(opening, offeredProtocols)));
       const { webSocket, headers } = response;
       if (webSocket === null) throw refusal(response);
       // Made anew: headers that come from an object cannot be added to.
@@ -40,14 +43,4 @@ function refusal({ status, headers }: Response): DomainError {
   if (status === 403) return new NotAllowed();
   if (status === 429) return new TooMany(Number(headers.get("Retry-After")));
   return new Unavailable("accounts database", new Error("A reader's access could not be checked"));
-}
-
-/** The platform marks what may pass: an object that has too much to do, or that is on its way to another place. */
-async function reach<T>(call: Promise<T>): Promise<T> {
-  try {
-    return await call;
-  } catch (error) {
-    const mayPass = error instanceof Error && ("overloaded" in error || "retryable" in error);
-    throw mayPass ? new Unavailable("job", error) : error;
-  }
 }

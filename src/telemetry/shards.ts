@@ -1,7 +1,10 @@
+import { reachObject } from "../durable-objects.ts";
 import { Unavailable } from "../errors.ts";
 import type { AgentShard } from "./agent-shard.ts";
 import type { NewsAnswer, Place } from "./news.ts";
 import type { AgentSample, SeriesQuery } from "./store.ts";
+
+const PART = "telemetry store";
 
 /** The way to an agent's shard: agents are spread over a few objects by their names. */
 export interface Shards {
@@ -26,30 +29,23 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
   return {
     async append(samples) {
       const byShard = Map.groupBy(samples, ({ apId }) => shardOf(apId));
-      const appended = await reach(Promise.all([...byShard].map(([shard, its]) => byNumber(shard).append(its))));
+      const appended = await reachObject(
+        PART,
+        Promise.all([...byShard].map(([shard, its]) => byNumber(shard).append(its))),
+      );
       if (!appended.every((outcome) => outcome === "committed")) {
         throw new Unavailable("telemetry store", new Error("A shard could not commit"));
       }
     },
 
     async read({ apId, metrics, fromMs, toMs }) {
-      return await reach(byNumber(shardOf(apId)).read(apId, [...metrics], { fromMs, toMs }));
+      return await reachObject(PART, byNumber(shardOf(apId)).read(apId, [...metrics], { fromMs, toMs }));
     },
 
     async news(apId, place, waitMs) {
-      return await reach(byNumber(shardOf(apId)).news(apId, place, waitMs));
+      return await reachObject(PART, byNumber(shardOf(apId)).news(apId, place, waitMs));
     },
   };
-}
-
-/** The platform marks what may pass: an object that has too much to do, or that is on its way to another place. */
-async function reach<T>(call: Promise<T>): Promise<T> {
-  try {
-    return await call;
-  } catch (error) {
-    const mayPass = error instanceof Error && ("overloaded" in error || "retryable" in error);
-    throw mayPass ? new Unavailable("telemetry store", error) : error;
-  }
 }
 
 /** FNV-1a: cheap, and even enough to spread names. */
