@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { connectAsync } from "mqtt";
+import { connect } from "mqtt";
 import { makeAgents, type TrialAgent } from "../trial/accounts.ts";
 import { clickhouseOf } from "../trial/clickhouse.ts";
 import { type Product, until } from "../trial/product.ts";
@@ -115,7 +115,8 @@ async function sendOverMqtt(
   acknowledged: Acknowledged,
   signal: AbortSignal,
 ): Promise<void> {
-  const client = await connectAsync(urls.mqtt ?? "", { username: apId, password: token, reconnectPeriod: 100 });
+  const client = connect(urls.mqtt ?? "", { username: apId, password: token, reconnectPeriod: 100 });
+  // The broker may be dead at this very moment; the client tries again.
   client.on("error", () => {});
   const sending: Promise<void>[] = [];
   for (let lastMs = 0; !signal.aborted; await sleep(PAUSE_MS)) {
