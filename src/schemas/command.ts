@@ -11,7 +11,7 @@ const Command = z
   .refine((command) => command.isWellFormed() && command.trim() === command, "must not begin or end with blanks");
 
 export const CommandRequest = z.object({
-  agent_id: z.string().describe("The agent's `ap_id`."),
+  agent_id: Identifier.describe("The agent's `ap_id`."),
   command: Command.describe("A name that the agent knows, and what belongs to it, separated by blanks."),
 });
 export type CommandRequest = z.output<typeof CommandRequest>;

@@ -3,12 +3,15 @@ import { eq } from "drizzle-orm";
 import { describe, expect, it, vi } from "vitest";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { createSealing } from "../../src/auth/sealing.ts";
+import { createTokens } from "../../src/auth/tokens.ts";
+import { BrokerConnection } from "../../src/broker/connection.ts";
 import { outbox } from "../../src/broker/tables.ts";
 import { parseEnv } from "../../src/env.ts";
-import { adminToken, bearer, newAgent, request, send, signedUp, uniqueName } from "./support.ts";
+import { adminToken, bearer, newAgent, request, send, settings, signedUp, uniqueName } from "./support.ts";
 
-const database = createDatabase({ url: parseEnv(env).LIBSQL_URL });
-const sealing = createSealing(parseEnv(env).ENCRYPTION_KEY);
+const config = parseEnv(env);
+const database = createDatabase({ url: config.LIBSQL_URL });
+const sealing = createSealing(config.ENCRYPTION_KEY);
 const inOutbox = async (jobNumber: string) =>
   (await database.select().from(outbox).where(eq(outbox.jobNumber, jobNumber)))[0];
 const command = (apId: string, text: string, token: string) =>
@@ -81,10 +84,11 @@ describe("a command", () => {
     expect((await command(agent.apId, "set_tx_power 12", user.token)).status).toBe(200);
   });
 
-  it("is 404 for an agent that does not exist", async () => {
+  it("is 404 for an agent that does not exist, and 422 for a name that none can have", async () => {
     const { token } = await signedUp();
-    for (const apId of [uniqueName(), "%23", "a%2Fb", "%00", "%2B"]) {
-      expect((await command(apId, "ping", token)).status).toBe(404);
+    expect((await command(uniqueName(), "ping", token)).status).toBe(404);
+    for (const apId of ["%23", "%2B", "a%2Fb", "%00", "%C3%BC", "x".repeat(10_000)]) {
+      expect((await command(apId, "ping", token)).status).toBe(422);
     }
   });
 
@@ -133,5 +137,43 @@ describe("a command", () => {
     expect(await response.json()).toMatchObject({
       outbox: { messages: expect.any(Number), oldest_ms: expect.any(Number) },
     });
+  });
+});
+
+describe("the connection to the broker", () => {
+  const login = async (sub: string) => ({
+    clientId: uniqueName(),
+    keepAliveS: 60,
+    username: sub,
+    password: await createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 60 }).issue({
+      sub,
+      login_type: "third_party_app",
+      roles: [],
+      scope: "broker:use",
+      ver: 0,
+    }),
+  });
+  const signal = () => AbortSignal.timeout(5_000);
+
+  it.each(["MQTT_URL", "MQTT_TCP_URL"])("publishes many messages at once, each acknowledged: %s", async (setting) => {
+    const connection = await BrokerConnection.open(settings[setting] ?? "", await login("publisher"), signal());
+    const large = "x".repeat(200_000);
+    await Promise.all(
+      Array.from({ length: 50 }, (_, i) => connection.publish("emulator_test", i === 7 ? large : String(i))),
+    );
+    expect(connection.isOpen).toBe(true);
+    connection.close();
+    await expect(connection.publish("emulator_test", "x")).rejects.toThrow("closed");
+  });
+
+  it("is refused with a token of another, and takes no wildcards for a topic", async () => {
+    const { password } = await login("publisher");
+    const wrong = { ...(await login("somebody")), password };
+    await expect(BrokerConnection.open(settings.MQTT_URL ?? "", wrong, signal())).rejects.toThrow(/refused|closed/);
+    const connection = await BrokerConnection.open(settings.MQTT_URL ?? "", await login("publisher"), signal());
+    for (const topic of ["agent/#", "agent/+/command", "a\u0000b"]) {
+      await expect(connection.publish(topic, "x")).rejects.toThrow("wildcards");
+    }
+    connection.close();
   });
 });
