@@ -7,7 +7,7 @@ export default defineConfig({
     "./src/jobs/tables.ts",
     "./src/broker/tables.ts",
     "./src/emulator/tables.ts",
-    "./src/emulator/job-tables.ts",
+    "./src/jobs/parts-table.ts",
   ],
   out: "./drizzle",
 });

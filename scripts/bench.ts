@@ -43,22 +43,6 @@ folder, and goes when it is done. A promise of the product that was broken makes
   --sockets <n>   sockets of each of them, 16 at the most (10)
   --json <file>   the figures as JSON besides (bench-<suite>.json)`;
 
-export interface BenchContext {
-  product: Product;
-  /** A bare Hono route on the same workerd. */
-  bareUrl: string;
-  supervisor: Supervisor;
-  folder: string;
-  seconds: number;
-  isQuick: boolean;
-  /** Of the history, where told. */
-  rows: number | undefined;
-  /** Of the crowd, where told. */
-  jobs: number | undefined;
-  socketsPerJob: number;
-  report: Report;
-}
-
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,

@@ -3,8 +3,8 @@ import { parseEnv } from "./env.ts";
 import { log } from "./log.ts";
 import { createServices } from "./services.ts";
 
-export { Publisher } from "./broker/publisher.ts";
 export { JobStream } from "./jobs/job-stream.ts";
+export { Publisher } from "./publishing/publisher.ts";
 export { AgentShard } from "./telemetry/agent-shard.ts";
 
 let app: App | undefined;

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { BenchContext } from "../bench.ts";
 import { say } from "../stack/console.ts";
 import { makeUser } from "../trial/accounts.ts";
 import { callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../trial/job-socket.ts";
 import { until } from "../trial/product.ts";
 import { Quantiles } from "../trial/quantiles.ts";
+import type { BenchContext } from "./context.ts";
 import { residentMib } from "./usage.ts";
 
 /** Very many sockets at once: every one of them gets every message of its job, in order. */

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@clickhouse/client-web";
 import { WebSocket } from "ws";
-import type { BenchContext } from "../bench.ts";
 import { say } from "../stack/console.ts";
+import type { BenchContext } from "./context.ts";
 
 /** A thousand emulated access points: how soon they are there, and whether every sample that they sent is. */
 

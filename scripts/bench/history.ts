@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { BenchContext } from "../bench.ts";
 import { say } from "../stack/console.ts";
 import { makeAgents, makeUser } from "../trial/accounts.ts";
 import { clickhouseOf } from "../trial/clickhouse.ts";
 import { acknowledge, closeSockets, openSocket, requestHistory, seqOf, streamPath } from "../trial/job-socket.ts";
 import type { Product } from "../trial/product.ts";
+import type { BenchContext } from "./context.ts";
 import { residentMib, watchMemory } from "./usage.ts";
 
 /** A long history through one socket: at the reader's pace, in bounded memory, and the same as the store holds. */

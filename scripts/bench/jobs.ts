@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WebSocket } from "ws";
-import type { BenchContext } from "../bench.ts";
 import { makeAgents, makeUser } from "../trial/accounts.ts";
 import { BARE } from "../trial/bare.ts";
 import { acknowledge, callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../trial/job-socket.ts";
 import { load } from "../trial/load.ts";
 import { until } from "../trial/product.ts";
 import { Quantiles } from "../trial/quantiles.ts";
+import type { BenchContext } from "./context.ts";
 import { readHistory, seedHistory } from "./history.ts";
 import { cpuSeconds, residentMib } from "./usage.ts";
 

@@ -3,13 +3,13 @@ import { json } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { connectAsync } from "mqtt";
-import type { BenchContext } from "../bench.ts";
 import { brokerPart } from "../stack/broker.ts";
 import { say } from "../stack/console.ts";
 import { anyFreePort } from "../stack/ports.ts";
 import { makeAgents, type TrialAgent } from "../trial/accounts.ts";
 import { clickhouseOf } from "../trial/clickhouse.ts";
 import { type LoadOptions, type LoadResult, load } from "../trial/load.ts";
+import type { BenchContext } from "./context.ts";
 import { cpuOf } from "./usage.ts";
 
 /** From the access point to the chart: what goes in, what comes out, and what either costs as the data grows. */

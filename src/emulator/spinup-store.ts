@@ -3,8 +3,8 @@ import { type Author, auditIfChanged } from "../accounts/audit.ts";
 import { type Database, reach } from "../accounts/database.ts";
 import { agents } from "../accounts/tables.ts";
 import { type NewOutboxMessage, outboxInsert } from "../broker/outbox.ts";
+import { emulatorParts } from "../jobs/parts-table.ts";
 import { jobs } from "../jobs/tables.ts";
-import { emulatorParts } from "./job-tables.ts";
 
 /** Emulated agents, their job and the messages to those who run them, stored together or not at all. */
 export interface SpinupStore {

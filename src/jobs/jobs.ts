@@ -2,7 +2,6 @@ import * as z from "zod";
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { type Actor, allow, allowOnAgent, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
-import type { EmulatorParts } from "../emulator/parts-store.ts";
 import { Conflict, Invalid, NotAllowed, NotFound, TooLarge, TooMany } from "../errors.ts";
 import { EmulatorReport } from "../schemas/emulator.ts";
 import type {
@@ -23,6 +22,7 @@ import type { Form } from "./envelope.ts";
 import { MAX_KEY_LENGTH } from "./idempotency.ts";
 import type { JobIndex, JobRow } from "./job-index.ts";
 import type { Posted } from "./job-stream.ts";
+import type { EmulatorParts } from "./parts-store.ts";
 import type { Streams } from "./streams.ts";
 import type { Work } from "./work.ts";
 

@@ -1,7 +1,7 @@
 import { and, count, eq, isNull, ne, or } from "drizzle-orm";
 import { type Database, reach } from "../accounts/database.ts";
 import type { EmulatorReport } from "../schemas/emulator.ts";
-import { emulatorParts } from "./job-tables.ts";
+import { emulatorParts } from "./parts-table.ts";
 
 /** The parts of emulator jobs: who runs each, and how far it is. */
 export interface EmulatorParts {

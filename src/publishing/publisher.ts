@@ -3,15 +3,15 @@ import { createAgentStore } from "../accounts/agent-store.ts";
 import { createDatabase } from "../accounts/database.ts";
 import { createSealing, type Sealing } from "../auth/sealing.ts";
 import { createTokens } from "../auth/tokens.ts";
+import { BrokerConnection } from "../broker/connection.ts";
+import { createOutbox, type Outbox, type OutboxMessage } from "../broker/outbox.ts";
 import { withDeadline } from "../deadline.ts";
-import { createEmulatorParts } from "../emulator/parts-store.ts";
 import { type Config, parseEnv } from "../env.ts";
 import { createJobIndex } from "../jobs/job-index.ts";
 import { createJobs, type Jobs } from "../jobs/jobs.ts";
+import { createEmulatorParts } from "../jobs/parts-store.ts";
 import { createStreams } from "../jobs/streams.ts";
 import { describeError, log } from "../log.ts";
-import { BrokerConnection } from "./connection.ts";
-import { createOutbox, type Outbox, type OutboxMessage } from "./outbox.ts";
 
 const NAME = "publisher";
 const KEEP_ALIVE_S = 60;

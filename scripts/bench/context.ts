@@ -1,0 +1,20 @@
+import type { Supervisor } from "../stack/supervisor.ts";
+import type { Product } from "../trial/product.ts";
+import type { Report } from "./report.ts";
+
+/** What a suite has to work with. */
+export interface BenchContext {
+  product: Product;
+  /** A bare Hono route on the same workerd. */
+  bareUrl: string;
+  supervisor: Supervisor;
+  folder: string;
+  seconds: number;
+  isQuick: boolean;
+  /** Of the history, where told. */
+  rows: number | undefined;
+  /** Of the crowd, where told. */
+  jobs: number | undefined;
+  socketsPerJob: number;
+  report: Report;
+}
