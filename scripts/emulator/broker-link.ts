@@ -15,6 +15,7 @@ export type CommandHandler = (payload: Buffer) => void;
 
 const SPINUP_TOPIC = "emulator_spinup";
 const RECONNECT_MS = 500;
+const RETRY_RENEWAL_MS = 5_000;
 /** Beyond this, what is measured while the broker is away is not worth keeping. */
 const MAX_UNACKNOWLEDGED = 100_000;
 
@@ -43,7 +44,12 @@ export class BrokerLink {
     client.on("message", (topic, payload) => this.#take(topic, payload));
     const subscribed = new Promise<void>((resolve) => {
       client.on("connect", () => {
-        void client.subscribeAsync([SPINUP_TOPIC, "agent/+/command"], { qos: 1 }).then(() => resolve());
+        // Where the connection breaks meanwhile, the next one tries again.
+        const subscribing = client.subscribeAsync([SPINUP_TOPIC, "agent/+/command"], { qos: 1 });
+        subscribing.then(
+          () => resolve(),
+          () => {},
+        );
       });
     });
     client.connect();
@@ -84,8 +90,12 @@ export class BrokerLink {
   async #renew(): Promise<string> {
     const { token, lifetimeMs } = await this.#options.service.logIn();
     if (this.#client !== undefined) this.#client.options.password = token;
-    this.#renewing = setTimeout(() => void this.#renew().catch(() => {}), lifetimeMs / 2);
-    this.#renewing.unref();
+    this.#renewIn(lifetimeMs / 2);
     return token;
+  }
+
+  #renewIn(ms: number): void {
+    this.#renewing = setTimeout(() => void this.#renew().catch(() => this.#renewIn(RETRY_RENEWAL_MS)), ms);
+    this.#renewing.unref();
   }
 }

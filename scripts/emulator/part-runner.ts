@@ -38,11 +38,10 @@ export async function runPart(run: PartRun): Promise<void> {
   const agents = part.emulators.flatMap((spec) => spec.agents);
   const online = new Set<string>();
   const claim = { ...summary(run, progress, online.size), state: "running" };
-  if ((await insist(() => service.report(part.job_number, [claim], keyOf(run, "claim")), signal)) !== "taken") {
-    // Another emulator has it, or nobody wants it any more.
-    files.remove(part);
-    return;
-  }
+  const claimed = await insist(() => service.report(part.job_number, [claim], keyOf(run, "claim")), signal);
+  // Another emulator has it, or nobody wants it any more. Without an answer it stays, for the next start.
+  if (claimed === "refused") files.remove(part);
+  if (claimed !== "taken") return;
   files.save(part, progress);
   say(`Job ${part.job_number}, part ${part.part} of ${part.parts}: ${agents.length} access points.`);
   const over = new AbortController();

@@ -48,8 +48,8 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
     const askedMs = now();
     const seen = await withDeadline(LOOK_MS, () => changes.since(mark));
     const { changed } = seen;
-    if (changed === "everything") known.forget(() => true);
-    else if (changed.size > 0) known.forget((identity) => changed.has(objectOf(identity)) || isOfMany(changed));
+    if (changed === "everything" || isOfMany(changed)) known.forget(() => true);
+    else if (changed.size > 0) known.forget((identity) => changed.has(objectOf(identity)));
     // Of two looks at once the later one to come back may have seen less.
     mark = Math.max(mark ?? 0, seen.mark);
     lookedMs = Math.max(lookedMs, askedMs);

@@ -11,8 +11,8 @@ export interface Outbox {
   published(messages: readonly OutboxMessage[]): Promise<void>;
   /** Somebody has shown that a job's messages, or one of them, have arrived. */
   arrived(jobNumber: string, part?: number): Promise<void>;
-  /** Takes out what nobody has heard in time; the jobs that it belonged to. */
-  takeExpired(): Promise<string[]>;
+  /** The jobs whose messages nobody has heard in time. */
+  expired(): Promise<string[]>;
   state(): Promise<OutboxState>;
 }
 
@@ -94,14 +94,14 @@ export function createOutbox(database: Database, now: () => number = () => Date.
       await reach(database.delete(outbox).where(part === undefined ? ofJob : and(ofJob, eq(outbox.part, part))));
     },
 
-    async takeExpired() {
+    async expired() {
       const rows = await reach(
         database
-          .delete(outbox)
-          .where(lte(outbox.expiresAt, new Date(now())))
-          .returning({ jobNumber: outbox.jobNumber }),
+          .selectDistinct({ jobNumber: outbox.jobNumber })
+          .from(outbox)
+          .where(lte(outbox.expiresAt, new Date(now()))),
       );
-      return [...new Set(rows.map(({ jobNumber }) => jobNumber))];
+      return rows.map(({ jobNumber }) => jobNumber);
     },
 
     async state() {

@@ -50,7 +50,7 @@ export function createCommandStore(database: Database): CommandStore {
             sql`insert into ${outbox} (job_number, part, topic, payload, created_at, due_at, expires_at, published)
                 select ${field("jobNumber")}, 1, ${field("topic")}, ${field("payload")}, ${createdMs}, ${createdMs}, ${expiresMs}, 0
                 from ${given}
-                where ${field("jobNumber")} in (select job_number from ${jobs})`,
+                where exists (select 1 from ${jobs} as noted where noted.job_number = ${field("jobNumber")})`,
           ),
           database
             .select({ jobNumber: jobs.jobNumber })

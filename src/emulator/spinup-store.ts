@@ -1,4 +1,4 @@
-import { and, eq, gte, like, lt, sql } from "drizzle-orm";
+import { and, eq, gte, like, lt, notInArray, sql } from "drizzle-orm";
 import { type Author, auditIfChanged } from "../accounts/audit.ts";
 import { type Database, reach } from "../accounts/database.ts";
 import { agents } from "../accounts/tables.ts";
@@ -53,6 +53,10 @@ export function createSpinupStore(database: Database): SpinupStore {
         database.batch([
           database.insert(jobs).values(job),
           auditIfChanged(database, by, "spin up", `job:${jobNumber}`),
+          // Parts go with their jobs, sooner or later.
+          database
+            .delete(emulatorParts)
+            .where(notInArray(emulatorParts.jobNumber, database.select({ jobNumber: jobs.jobNumber }).from(jobs))),
           database
             .insert(emulatorParts)
             .values(messages.map(({ part }) => ({ jobNumber, part, state: "queued" as const, emulator: null }))),

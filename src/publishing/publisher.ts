@@ -75,7 +75,11 @@ export class Publisher extends DurableObject<Env> {
       do {
         this.#isWanted = false;
         await this.#publishDue();
-        for (const jobNumber of await this.#outbox.takeExpired()) await this.#jobs.expire(jobNumber);
+        for (const jobNumber of await this.#outbox.expired()) {
+          await this.#jobs.expire(jobNumber);
+          // Only then: a job must not wait for ever because this object ended in between.
+          await this.#outbox.arrived(jobNumber);
+        }
       } while (this.#isWanted);
       const state = await this.#outbox.state();
       nextMs = Math.min(nextMs, state.nextMs);

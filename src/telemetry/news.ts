@@ -86,6 +86,8 @@ export class News {
   #follow(apId: string): Followed {
     let followed = this.#followed.get(apId);
     if (followed === undefined || this.#isForgotten(followed)) {
+      // Those that neither report nor are asked for any more would stay for ever.
+      for (const [other, its] of this.#followed) if (this.#isForgotten(its)) this.#followed.delete(other);
       // A number of its own: whoever has an earlier place may have missed something.
       followed = { samples: [], forgottenUpTo: ++this.#seq, askedMs: 0, waiting: new Set() };
       this.#followed.set(apId, followed);
