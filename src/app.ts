@@ -15,6 +15,7 @@ import { appsRoutes } from "./routes/apps.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { callbacksRoutes } from "./routes/callbacks.ts";
 import { commandsRoutes } from "./routes/commands.ts";
+import { dashboardRoutes } from "./routes/dashboard.ts";
 import { emulatorRoutes } from "./routes/emulator.ts";
 import { jobsRoutes } from "./routes/jobs.ts";
 import { pagesRoutes } from "./routes/pages.ts";
@@ -40,6 +41,7 @@ export function createApp(services: Services) {
         styleSrc: ["'self'"],
         scriptSrc: ["'self'"],
         connectSrc: ["'self'"],
+        imgSrc: ["'self'", ...tilesOrigin(services.map.tiles)],
         baseUri: ["'none'"],
         frameAncestors: ["'none'"],
         formAction: ["'none'"],
@@ -85,7 +87,11 @@ export function createApp(services: Services) {
   app.route("/", auditRoutes(operation, services));
   app.route("/", serviceRoutes(operation, services, openApi, asyncApi));
   app.route("/", pagesRoutes(operation, openApi));
+  app.route("/", dashboardRoutes(operation, services));
 
   app.notFound(createNotFound(declaredRoutes(app.routes)));
   return app;
 }
+
+/** Whence pictures of the map come, if at all. */
+const tilesOrigin = (tiles: string | null): string[] => (tiles === null ? [] : [new URL(tiles).origin]);

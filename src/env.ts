@@ -84,6 +84,14 @@ const EnvironmentFields = z.object({
   MAIL_URL: emptyIsUnset(url("http:", "https:").optional()),
   CLIENT_ADDRESS_HEADER: emptyIsUnset(z.string().default("CF-Connecting-IP")),
   LOG_REQUESTS: emptyIsUnset(z.enum(["all", "failures"], { error: "must be all or failures" }).default("all")),
+  MAP_TILES_URL: emptyIsUnset(
+    url("http:", "https:")
+      .refine((value) => ["{z}", "{x}", "{y}"].every((part) => value.includes(part)), {
+        error: "must hold {z}, {x} and {y}",
+      })
+      .optional(),
+  ),
+  MAP_ATTRIBUTION: emptyIsUnset(z.string().max(200, "must have at most 200 characters").optional()),
   CORS_ORIGINS: z
     .string()
     .default("")

@@ -31,6 +31,7 @@ import { createEmulatorParts } from "./jobs/parts-store.ts";
 import { createStreams } from "./jobs/streams.ts";
 import { createMailer } from "./mail/mailer.ts";
 import type { Publisher } from "./publishing/publisher.ts";
+import type { DashboardSettings } from "./schemas/dashboard.ts";
 import type { AgentShard } from "./telemetry/agent-shard.ts";
 import { createClickHouse } from "./telemetry/clickhouse.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
@@ -42,6 +43,8 @@ import { createTelemetryStore } from "./telemetry/store.ts";
 export interface Services {
   agents: Agents;
   apps: Apps;
+  /** The files of the dashboard. */
+  assets: Pick<Fetcher, "fetch">;
   auditTrail: AuditTrail;
   authenticate: Authenticate;
   /** Where a request comes from, as far as whoever stands in front of the service tells. */
@@ -55,6 +58,8 @@ export interface Services {
   login: Login;
   /** Which requests get a line in the log. */
   loggedRequests: Config["LOG_REQUESTS"];
+  /** Of the dashboard. */
+  map: DashboardSettings["map"];
   metrics: Metrics;
   recovery: Recovery;
   reports: Reports;
@@ -64,6 +69,7 @@ export interface Services {
 
 /** What the platform binds besides settings. */
 export interface Bindings {
+  ASSETS: Pick<Fetcher, "fetch">;
   EMAIL?: SendEmail;
   AGENT_SHARD: DurableObjectNamespace<AgentShard>;
   JOB_STREAM: DurableObjectNamespace<JobStream>;
@@ -101,6 +107,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   return {
     agents: createAgents(agents, passwords),
     apps: createApps(apps, sealing),
+    assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),
     authenticate: createAuthenticate({
       tokens,
@@ -139,6 +146,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       mailer: createMailer({ from: config.MAIL_FROM, url: config.MAIL_URL, binding: bindings.EMAIL }),
       publicUrl: config.PUBLIC_URL,
     }),
+    map: { tiles: config.MAP_TILES_URL ?? null, attribution: config.MAP_ATTRIBUTION ?? null },
     metrics: createMetrics(agents, createTelemetryStore(clickhouse), shards, config.LIVE_WINDOW_MINUTES * 60_000),
     reports: createReports(agents, shards, jobs.takeResult),
     outbox,

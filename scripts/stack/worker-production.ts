@@ -6,6 +6,7 @@ import workerd from "workerd";
 import { unstable_readConfig as readWranglerConfig } from "wrangler";
 import * as z from "zod";
 import { Refused } from "./console.ts";
+import { buildDashboard } from "./dashboard.ts";
 import { signalGroup } from "./processes.ts";
 import { installed, ROOT } from "./project.ts";
 import type { WorkerOptions } from "./stack.ts";
@@ -19,7 +20,8 @@ export async function productionWorkerPart({ host, port, url, signal, dataDir, e
   const buildDir = join(dataDir, "build");
   const objectsDir = join(dataDir, "worker");
   mkdirSync(objectsDir, { recursive: true });
-  await buildWorker(buildDir, signal);
+  const pageDir = join(dataDir, "dashboard");
+  await Promise.all([buildWorker(buildDir, signal), buildDashboard(pageDir)]);
   const configFile = join(buildDir, "workerd.capnp");
   writeFileSync(
     configFile,
@@ -27,6 +29,7 @@ export async function productionWorkerPart({ host, port, url, signal, dataDir, e
       address: host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`,
       buildDir,
       objectsDir,
+      pageDir,
       settings: Object.keys(env),
     }),
   );
@@ -65,6 +68,7 @@ export async function buildWorker(outdir: string, signal?: AbortSignal, config =
 const WranglerConfig = z.object({
   compatibility_date: z.string(),
   compatibility_flags: z.array(z.string()),
+  assets: z.object({ binding: z.string() }),
   durable_objects: z.object({ bindings: z.array(z.object({ name: z.string(), class_name: z.string() })) }),
 });
 
@@ -72,11 +76,13 @@ interface WorkerdOptions {
   address: string;
   buildDir: string;
   objectsDir: string;
+  /** The files of the dashboard. */
+  pageDir: string;
   /** Names of the environment variables that the Worker gets; their values stay in the environment. */
   settings: string[];
 }
 
-function workerdConfig({ address, buildDir, objectsDir, settings }: WorkerdOptions): string {
+function workerdConfig({ address, buildDir, objectsDir, pageDir, settings }: WorkerdOptions): string {
   const wrangler = WranglerConfig.parse(readWranglerConfig({ config: WRANGLER_CONFIG }));
   const objects = wrangler.durable_objects.bindings;
   const modules = [
@@ -86,6 +92,7 @@ function workerdConfig({ address, buildDir, objectsDir, settings }: WorkerdOptio
       .map((file) => `(name = ${quoted(`./${file}`)}, wasm = embed ${quoted(file)})`),
   ];
   const bindings = [
+    `(name = ${quoted(wrangler.assets.binding)}, service = "page")`,
     ...settings.map((name) => `(name = ${quoted(name)}, fromEnvironment = ${quoted(name)})`),
     ...objects.map(
       ({ name, class_name }) => `(name = ${quoted(name)}, durableObjectNamespace = ${quoted(class_name)})`,
@@ -102,6 +109,7 @@ const config :Workerd.Config = (
     (name = "controller", worker = .controller),
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
     (name = "objects", disk = (path = ${quoted(objectsDir)}, writable = true)),
+    (name = "page", disk = (path = ${quoted(pageDir)})),
   ],
   sockets = [(name = "http", address = ${quoted(address)}, http = (), service = "controller")],
 );

@@ -46,7 +46,7 @@ export function createRecovery({ users, attempts, passwords, mailer, publicUrl }
     const expiresAt = new Date(Date.now() + VALID_MINUTES * 60_000);
     await users.addResetToken(await sha256(token), user, expiresAt, anyone(requestId));
     // Behind the #: browsers do not send that part, so the token is in no server's log.
-    await mailer(passwordResetMessage(username, `${publicUrl}/reset-password#${token}`, VALID_MINUTES));
+    await mailer(passwordResetMessage(username, `${publicUrl}/#/reset-password/${token}`, VALID_MINUTES));
   };
 
   return {

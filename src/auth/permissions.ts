@@ -78,7 +78,7 @@ const matrix = {
   "service.asyncapi": PUBLIC,
   "service.docs": PUBLIC,
   "service.keys": PUBLIC,
-  "service.reset_page": PUBLIC,
+  "service.dashboard": PUBLIC,
 
   "token.create": PUBLIC,
 

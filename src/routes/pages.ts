@@ -5,11 +5,9 @@ import type { OperationDescription } from "../http/described.ts";
 import type { OpenApiDocument } from "../http/openapi.ts";
 import type { Operation } from "../http/operation.ts";
 import { docsPage, docsStyle } from "../pages/docs.ts";
-import { resetPage, resetScript, resetStyle } from "../pages/reset-password.ts";
 
 const HTML = "text/html";
 const CSS = "text/css";
-const JS = "text/javascript";
 
 /** Pages for people, and what belongs to them. */
 export function pagesRoutes(operation: Operation, openApi: () => OpenApiDocument) {
@@ -33,14 +31,5 @@ export function pagesRoutes(operation: Operation, openApi: () => OpenApiDocument
       docs ??= docsPage(openApi());
       return c.html(docs);
     })
-    .get("/docs/style.css", file("service.docs", "Its style", CSS), (c) => c.body(docsStyle, 200, headers(CSS)))
-    .get("/reset-password", file("service.reset_page", "The page to set a new password on", HTML), (c) =>
-      c.html(resetPage),
-    )
-    .get("/reset-password/style.css", file("service.reset_page", "Its style", CSS), (c) =>
-      c.body(resetStyle, 200, headers(CSS)),
-    )
-    .get("/reset-password/script.js", file("service.reset_page", "Its script", JS), (c) =>
-      c.body(resetScript, 200, headers(JS)),
-    );
+    .get("/docs/style.css", file("service.docs", "Its style", CSS), (c) => c.body(docsStyle, 200, headers(CSS)));
 }

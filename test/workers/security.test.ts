@@ -34,9 +34,9 @@ const PUBLIC = [
   "GET /asyncapi.json",
   "GET /docs",
   "GET /docs/style.css",
-  "GET /reset-password",
-  "GET /reset-password/style.css",
-  "GET /reset-password/script.js",
+  "GET /",
+  "GET /assets/:file{[\\w.-]+}",
+  "GET /dashboard.json",
 ];
 
 /** A job's owner is a user here. */

@@ -1,0 +1,8 @@
+import { join } from "node:path";
+import { build } from "vite";
+import { ROOT } from "./project.ts";
+
+/** Builds the dashboard's files into a folder of the caller's own: several products may run from one checkout. */
+export async function buildDashboard(outDir: string): Promise<void> {
+  await build({ root: join(ROOT, "src/dashboard"), build: { outDir, emptyOutDir: true }, logLevel: "error" });
+}

@@ -1,0 +1,116 @@
+import type { Agent, AgentCreate, AgentUpdate } from "../../schemas/agent.ts";
+import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../../schemas/app.ts";
+import type { AuditEntry } from "../../schemas/audit.ts";
+import type { CommandMany, ManyQueued } from "../../schemas/command.ts";
+import type { DashboardSettings } from "../../schemas/dashboard.ts";
+import type { EmulatorSpinupRequest, SpinupQueued } from "../../schemas/emulator.ts";
+import type { JobKind, JobRecord, JobState, JobStatus, Queued } from "../../schemas/job.ts";
+import type { AgentMetrics, MultiMetricData } from "../../schemas/metrics.ts";
+import type { Overview } from "../../schemas/overview.ts";
+import type { Done } from "../../schemas/primitives.ts";
+import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../../schemas/user.ts";
+import { call } from "./call.ts";
+
+/** The operations of the service that the page uses, typed by the schemas that the service validates with. */
+
+const V1 = "/api/v1";
+const named = (...path: string[]): string => `${V1}/${path.map(encodeURIComponent).join("/")}`;
+
+export const settings = (): Promise<DashboardSettings> => call("GET", "/dashboard.json", { isAnonymous: true });
+
+// One's own account.
+
+export const signUp = (body: UserRegister): Promise<TokenData> =>
+  call("POST", `${V1}/users/signup`, { body, isAnonymous: true });
+export const recoverPassword = (username: string): Promise<Done> =>
+  call("POST", `${V1}/users/password-recovery`, { body: { username }, isAnonymous: true });
+export const resetPassword = (token: string, new_password: string): Promise<Done> =>
+  call("POST", `${V1}/users/reset-password`, { body: { token, new_password }, isAnonymous: true });
+
+// Access points.
+
+export const overview = (signal?: AbortSignal): Promise<Overview> => call("GET", `${V1}/overview`, { signal });
+export const readAgent = (apId: string, signal?: AbortSignal): Promise<Agent> =>
+  call("GET", named("agents", apId), { signal });
+export const agentMetrics = (agent: string, window: string, signal?: AbortSignal): Promise<AgentMetrics> =>
+  call("GET", `${V1}/metrics/agent_metrics`, { query: { agent, window }, signal });
+
+export interface SeriesRequest {
+  agent: string;
+  metrics: readonly string[];
+  window: string;
+  /** Only what is newer. */
+  since?: string | undefined;
+}
+export const series = ({ agent, metrics, window, since }: SeriesRequest, signal?: AbortSignal) =>
+  call<MultiMetricData>("GET", `${V1}/metrics/agent_multi_metric_data`, {
+    query: { agent, metrics, window, since },
+    signal,
+  });
+
+export const sendCommand = (agent_id: string, command: string): Promise<Queued> =>
+  call("POST", `${V1}/send_command`, { query: { agent_id, command } });
+export const sendCommands = (body: CommandMany): Promise<ManyQueued> => call("POST", `${V1}/commands`, { body });
+
+// Emulated access points.
+
+export const spinUp = (body: EmulatorSpinupRequest): Promise<SpinupQueued> =>
+  call("POST", `${V1}/emulator/spinup`, { body });
+export const runningEmulators = (signal?: AbortSignal): Promise<JobRecord[]> =>
+  call("GET", `${V1}/emulator/`, { signal });
+export const removeEmulator = (jobNumber: string): Promise<Done> => call("DELETE", named("emulator", jobNumber));
+export interface PlaceFound {
+  name: string;
+  country: string;
+  latitude: number;
+  longitude: number;
+  location: string;
+}
+export const findPlaces = (text: string, signal?: AbortSignal): Promise<PlaceFound[]> =>
+  call("GET", `${V1}/places`, { query: { text }, signal });
+
+// Jobs.
+
+export interface JobsFilter {
+  kind?: JobKind | undefined;
+  state?: JobState | undefined;
+  limit?: number;
+  offset?: number;
+}
+export const listJobs = ({ kind, state, limit, offset }: JobsFilter, signal?: AbortSignal): Promise<JobRecord[]> =>
+  call("GET", `${V1}/jobs/`, { query: { kind, state, limit, offset }, signal });
+export const readJob = (jobNumber: string, signal?: AbortSignal): Promise<JobStatus> =>
+  call("GET", named("jobs", jobNumber), { signal });
+export const cancelJob = (jobNumber: string): Promise<Done> => call("DELETE", named("jobs", jobNumber));
+export const requestData = (agent_id: string, start_time: string, end_time: string): Promise<Queued> =>
+  call("POST", `${V1}/agent_data/request_agent_data`, { query: { agent_id, start_time, end_time } });
+
+// Administration.
+
+export const listUsers = (signal?: AbortSignal): Promise<TokenData[]> => call("GET", `${V1}/users/`, { signal });
+export const createUser = (body: UserCreate): Promise<TokenData> => call("POST", `${V1}/users/`, { body });
+export const updateUser = (username: string, body: UserUpdate): Promise<TokenData> =>
+  call("PUT", named("users", username), { body });
+export const deleteUser = (username: string): Promise<Done> => call("DELETE", named("users", username));
+
+export const createAgent = (body: AgentCreate): Promise<Agent> => call("POST", `${V1}/agents/`, { body });
+export const updateAgent = (apId: string, body: AgentUpdate): Promise<Agent> =>
+  call("PUT", named("agents", apId), { body });
+export const deleteAgent = (apId: string): Promise<Done> => call("DELETE", named("agents", apId));
+
+export const listApps = (signal?: AbortSignal): Promise<ThirdPartyApp[]> =>
+  call("GET", `${V1}/third_party_apps/`, { signal });
+export const createApp = (body: ThirdPartyAppCreate): Promise<ThirdPartyApp> =>
+  call("POST", `${V1}/third_party_apps/`, { body });
+export const updateApp = (name: string, body: ThirdPartyAppUpdate): Promise<ThirdPartyApp> =>
+  call("PUT", named("third_party_apps", name), { body });
+export const deleteApp = (name: string): Promise<Done> => call("DELETE", named("third_party_apps", name));
+
+export interface AuditFilter {
+  actor?: string | undefined;
+  object?: string | undefined;
+  before?: number | undefined;
+  limit?: number;
+}
+export const auditTrail = (filter: AuditFilter, signal?: AbortSignal): Promise<AuditEntry[]> =>
+  call("GET", `${V1}/audit/`, { query: { ...filter }, signal });

@@ -1,0 +1,171 @@
+import type { ComponentType } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useObserved } from "./observable.ts";
+import { SignInAgain } from "./pages/sign-in-again.tsx";
+import { SignedOut } from "./pages/signed-out.tsx";
+import { ConnectionNotice, Notices } from "./parts/notices.tsx";
+import { Failed, Loading } from "./parts/states.tsx";
+import { href, type PageProps, type Place, place } from "./router.ts";
+import { type Session, session, signOut } from "./session.ts";
+import { chooseTheme, type Theme, theme } from "./theme.ts";
+
+interface PageEntry {
+  /** In the navigation, and in the window's title. */
+  title: string;
+  icon: string;
+  isForAdministrators?: true;
+  /** Loaded when somebody goes there. */
+  load(): Promise<ComponentType<PageProps>>;
+}
+
+/** By the first part of the path. */
+const PAGES: Record<string, PageEntry> = {
+  "": {
+    title: "Overview",
+    icon: "M3 6l6-3 6 3 6-3v15l-6 3-6-3-6 3zM9 3v15M15 6v15",
+    load: async () => (await import("./pages/overview.tsx")).Overview,
+  },
+  emulator: {
+    title: "Emulator",
+    icon: "M12 20v-8M8.5 15.5a5 5 0 1 1 7 0M6 18a8.5 8.5 0 1 1 12 0",
+    load: async () => (await import("./pages/emulator.tsx")).Emulator,
+  },
+  jobs: {
+    title: "Jobs",
+    icon: "M4 6h16M4 12h16M4 18h10",
+    load: async () => (await import("./pages/jobs.tsx")).Jobs,
+  },
+  administration: {
+    title: "Administration",
+    icon: "M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4 21c0-4 4-6 8-6s8 2 8 6",
+    isForAdministrators: true,
+    load: async () => (await import("./pages/administration.tsx")).Administration,
+  },
+};
+/** Reached from the overview, and part of it. */
+const ACCESS_POINT: PageEntry = {
+  title: "Access point",
+  icon: "",
+  load: async () => (await import("./pages/access-point.tsx")).AccessPoint,
+};
+
+export function App() {
+  const current = useObserved(session);
+  return (
+    <>
+      <ConnectionNotice />
+      {current === undefined ? <SignedOut /> : <SignedIn {...current} />}
+      <Notices />
+    </>
+  );
+}
+
+function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isAdministrator">) {
+  const here = useObserved(place);
+  const section = here.path[0] ?? "";
+  const entry = section === "access-points" ? ACCESS_POINT : PAGES[section];
+  const mayEnter = entry !== undefined && (entry.isForAdministrators === undefined || isAdministrator);
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
+        Skip to the content
+      </button>
+      <div class="shell">
+        <nav aria-label="Main">
+          <p class="brand">
+            <span aria-hidden="true" />
+            Network Controller
+          </p>
+          <ul>
+            {Object.entries(PAGES)
+              .filter(([, page]) => page.isForAdministrators === undefined || isAdministrator)
+              .map(([path, { title, icon }]) => (
+                <li key={path}>
+                  <a
+                    href={href(path === "" ? [] : [path])}
+                    aria-current={section === path || (section === "access-points" && path === "") ? "page" : undefined}
+                  >
+                    <svg viewBox="0 0 24 24" aria-hidden="true">
+                      <path d={icon} />
+                    </svg>
+                    {title}
+                  </a>
+                </li>
+              ))}
+          </ul>
+          <AccountMenu username={username} />
+        </nav>
+        <main id="main" tabIndex={-1}>
+          {mayEnter ? <Page key={section} entry={entry} place={here} /> : <NoSuchPage />}
+        </main>
+      </div>
+      <SignInAgain />
+    </>
+  );
+}
+
+function Page({ entry, place: here }: { entry: PageEntry; place: Place }) {
+  const [loaded, setLoaded] = useState<ComponentType<PageProps>>();
+  const [error, setError] = useState<Error>();
+  const [attempt, setAttempt] = useState(0);
+  const isFirst = useRef(true);
+  // A new attempt loads again.
+  useEffect(() => {
+    document.title = `${entry.title} · Network Controller`;
+    setError(undefined);
+    entry.load().then(
+      (component) => setLoaded(() => component),
+      () => setError(new Error("This page could not be loaded. The service may have been updated: try again.")),
+    );
+    // Whoever listens to the page, rather than looks at it, must hear that it is another one.
+    if (!isFirst.current) document.getElementById("main")?.focus();
+    isFirst.current = false;
+  }, [entry, attempt]);
+  if (error !== undefined) return <Failed error={error} onRetry={() => setAttempt(attempt + 1)} />;
+  const Component = loaded;
+  return Component === undefined ? <Loading /> : <Component place={here} />;
+}
+
+function NoSuchPage() {
+  return (
+    <section>
+      <h1>Nothing here</h1>
+      <p>
+        There is no such page. <a href={href([])}>Go to the overview.</a>
+      </p>
+    </section>
+  );
+}
+
+const THEMES: readonly (readonly [Theme, string])[] = [
+  ["system", "As the system"],
+  ["light", "Light"],
+  ["dark", "Dark"],
+];
+
+function AccountMenu({ username }: { username: string }) {
+  const chosen = useObserved(theme);
+  return (
+    <details class="account">
+      <summary>
+        <span class="account-name">{username}</span>
+      </summary>
+      <div>
+        <label>
+          Colours
+          <select value={chosen} onChange={({ currentTarget }) => chooseTheme(currentTarget.value as Theme)}>
+            {THEMES.map(([value, text]) => (
+              <option key={value} value={value}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </label>
+        <a href="/docs">API reference</a>
+        <button type="button" onClick={signOut}>
+          Sign out
+        </button>
+      </div>
+    </details>
+  );
+}

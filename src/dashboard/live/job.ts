@@ -1,0 +1,50 @@
+import { useEffect, useState } from "preact/hooks";
+import { type JobMessage, listenToJob, type SocketState } from "../api/job-socket.ts";
+
+/** Of a job that is listened to: its last messages, and how far it has come. */
+export interface Job {
+  messages: readonly JobMessage[];
+  /** How many there were in all. */
+  count: number;
+  socket: SocketState;
+}
+
+const KEPT_MESSAGES = 200;
+const NONE: Job = { messages: [], count: 0, socket: { state: "connecting" } };
+
+/**
+ * Listens to a job while the component is there; nothing without a number. Messages may come by the hundred in a second: they are
+ * shown once a frame. `each` gets every one of them, also those that are no longer kept.
+ */
+export function useJob(jobNumber: string | undefined, each?: (message: JobMessage) => void): Job {
+  const [job, setJob] = useState<Job>(NONE);
+
+  // One job is listened to once, whatever is done with its messages.
+  useEffect(() => {
+    setJob(NONE);
+    if (jobNumber === undefined) return;
+    let current = NONE;
+    let frame: number | undefined;
+    const change = (next: Job) => {
+      current = next;
+      frame ??= requestAnimationFrame(() => {
+        frame = undefined;
+        setJob(current);
+      });
+    };
+    const end = listenToJob(jobNumber, {
+      message(message) {
+        each?.(message);
+        const messages = [...current.messages.slice(-KEPT_MESSAGES + 1), message];
+        change({ ...current, messages, count: current.count + 1 });
+      },
+      state: (socket) => change({ ...current, socket }),
+    });
+    return () => {
+      end();
+      if (frame !== undefined) cancelAnimationFrame(frame);
+    };
+  }, [jobNumber]);
+
+  return job;
+}

@@ -1,0 +1,103 @@
+import type { Token } from "../schemas/token.ts";
+import type { TokenData } from "../schemas/user.ts";
+import { call } from "./api/call.ts";
+import { observable } from "./observable.ts";
+
+/** Who has signed in. The token is kept in memory and for this tab, never longer. */
+export interface Session {
+  username: string;
+  token: string;
+  expiresAtMs: number;
+  /** When to ask for the next one. */
+  renewAtMs: number;
+  isAdministrator: boolean;
+}
+
+const KEY = "session";
+/** How long before its end a token is asked to be renewed; a short-lived one later. */
+const RENEW_BEFORE_MS = 2 * 60_000;
+const RENEW_BEFORE_SHARE = 0.1;
+
+export const session = observable<Session | undefined>(restore());
+
+/** Whether the person has to sign in again: `soon` while the token still holds. */
+export const renewal = observable<"none" | "soon" | "due">("none");
+
+export async function signIn(username: string, password: string): Promise<void> {
+  const { access_token: token, expires_in } = await call<Token>("POST", "/api/v1/token/", {
+    query: { login_type: "user" },
+    form: { grant_type: "password", username, password },
+    isAnonymous: true,
+  });
+  const response = await fetch("/api/v1/users/me", { headers: { Authorization: `Bearer ${token}` } });
+  if (!response.ok) throw new Error("The service does not say who you are. Try again.");
+  const me = (await response.json()) as TokenData;
+  const lifetimeMs = expires_in * 1_000;
+  const expiresAtMs = Date.now() + lifetimeMs;
+  begin({
+    username: me.username ?? username,
+    token,
+    expiresAtMs,
+    renewAtMs: expiresAtMs - Math.min(RENEW_BEFORE_MS, lifetimeMs * RENEW_BEFORE_SHARE),
+    isAdministrator: me.roles.split(",").includes("admin"),
+  });
+}
+
+export function signOut(): void {
+  sessionStorage.removeItem(KEY);
+  renewal.set("none");
+  session.set(undefined);
+}
+
+function begin(next: Session): void {
+  sessionStorage.setItem(KEY, JSON.stringify(next));
+  session.set(next);
+  renewal.set("none");
+  watch();
+}
+
+function restore(): Session | undefined {
+  try {
+    const stored = JSON.parse(sessionStorage.getItem(KEY) ?? "null") as Session | null;
+    return stored !== null && stored.expiresAtMs > Date.now() ? stored : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Done when there is another token than this one; fails when the person signs out instead. */
+export function renewed(token: string, signal?: AbortSignal): Promise<void> {
+  if (session.get()?.token === token) renewal.set("due");
+  return new Promise((resolve, reject) => {
+    const look = () => {
+      const now = session.get();
+      if (now?.token === token && !signal?.aborted) return;
+      end();
+      if (signal?.aborted) reject(signal.reason);
+      else if (now === undefined) reject(new Error("You have signed out."));
+      else resolve();
+    };
+    const unsubscribe = session.subscribe(look);
+    const end = () => {
+      unsubscribe();
+      signal?.removeEventListener("abort", look);
+    };
+    signal?.addEventListener("abort", look);
+    look();
+  });
+}
+
+let watching: ReturnType<typeof setTimeout> | undefined;
+
+/** Asks for a renewal in time. A sleeping computer may be late, so the clock is looked at now and then. */
+function watch(): void {
+  clearTimeout(watching);
+  const current = session.get();
+  if (current === undefined) return;
+  const nowMs = Date.now();
+  renewal.set(nowMs >= current.expiresAtMs ? "due" : nowMs >= current.renewAtMs ? "soon" : "none");
+  if (renewal.get() === "due") return;
+  watching = setTimeout(watch, Math.min(10_000, current.expiresAtMs - nowMs));
+}
+
+watch();
