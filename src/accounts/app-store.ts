@@ -1,7 +1,8 @@
-import { eq, sql } from "drizzle-orm";
+import { asc, eq, sql } from "drizzle-orm";
 import * as z from "zod";
 import { Duplicate, NotFound } from "../errors.ts";
 import { Permissions } from "../schemas/app.ts";
+import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
 import { type Database, isUniqueViolation, reach } from "./database.ts";
 import { apps } from "./tables.ts";
@@ -20,6 +21,8 @@ export type AppChanges = { sealedApiKey?: string | undefined; permissions?: Perm
 
 export interface AppStore {
   find(appName: string): Promise<AppRow | undefined>;
+  /** In the order of their names. */
+  list(page: Page): Promise<AppRow[]>;
   insert(app: NewApp, by: Author): Promise<AppRow>;
   /** Ends the app's tokens. */
   update(app: AppRow, changes: AppChanges, by: Author): Promise<AppRow>;
@@ -33,6 +36,18 @@ export function createAppStore(database: Database): AppStore {
     async find(appName) {
       const rows = await reach(database.select().from(apps).where(eq(apps.appName, appName)));
       return rows[0] === undefined ? undefined : AppRow.parse(rows[0]);
+    },
+
+    async list({ limit, offset }) {
+      const rows = await reach(
+        database
+          .select()
+          .from(apps)
+          .orderBy(asc(apps.appName))
+          .limit(limit ?? -1)
+          .offset(offset),
+      );
+      return z.array(AppRow).parse(rows);
     },
 
     async insert(app, by) {

@@ -2,9 +2,11 @@ import { type Actor, allow, allowOn } from "../auth/permissions.ts";
 import type { Sealing } from "../auth/sealing.ts";
 import { NotFound } from "../errors.ts";
 import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
+import type { Page } from "../schemas/primitives.ts";
 import type { AppRow, AppStore } from "./app-store.ts";
 
 export interface Apps {
+  list(actor: Actor, page: Page): Promise<ThirdPartyApp[]>;
   create(actor: Actor, app: ThirdPartyAppCreate): Promise<ThirdPartyApp>;
   read(actor: Actor, appName: string): Promise<ThirdPartyApp>;
   update(actor: Actor, appName: string, changes: ThirdPartyAppUpdate): Promise<ThirdPartyApp>;
@@ -25,6 +27,11 @@ export function createApps(store: AppStore, apiKeys: Sealing): Apps {
   };
 
   return {
+    async list(actor, page) {
+      allow(actor, "apps.list");
+      return await Promise.all((await store.list(page)).map(toApp));
+    },
+
     async create(actor, { app_name, api_key, permissions }) {
       allow(actor, "apps.create");
       const id = crypto.randomUUID();

@@ -113,6 +113,7 @@ const matrix = {
     own: { agent: "telemetry:read" },
   },
 
+  "apps.list": { any: { admin: "apps:manage" } },
   "apps.create": { any: { admin: "apps:manage" } },
   "apps.read": { any: { admin: "apps:manage" }, own: { app: "whole" } },
   "apps.update": { any: { admin: "apps:manage" } },

@@ -1,9 +1,10 @@
 import { Hono } from "hono";
+import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
-import { body, path } from "../http/validation.ts";
+import { body, path, query } from "../http/validation.ts";
 import { AppPath, ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
-import { Done, done } from "../schemas/primitives.ts";
+import { Done, done, Page } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
 
 const BASE = "/api/v1/third_party_apps";
@@ -12,6 +13,18 @@ const UNKNOWN = { 404: "There is no such app" };
 
 export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps">) {
   return new Hono<AppEnv>()
+    .get(
+      `${BASE}/`,
+      operation({
+        action: "apps.list",
+        tag: TAG,
+        summary: "All third-party apps",
+        description: "With their keys, in the order of their names.",
+        answer: z.array(ThirdPartyApp),
+      }),
+      query(Page),
+      async (c) => c.json(await apps.list(c.get("actor"), c.req.valid("query"))),
+    )
     .post(
       `${BASE}/`,
       operation({

@@ -139,6 +139,7 @@ describe("third-party apps", () => {
     expect(await (await send("POST", "/api/v1/third_party_apps/", body, token)).json()).toEqual(record);
     expect((await send("POST", "/api/v1/third_party_apps/", body, token)).status).toBe(409);
     expect(await (await send("GET", appAt(app_name), undefined, token)).json()).toEqual(record);
+    expect(await (await send("GET", appAt(""), undefined, token)).json()).toContainEqual(record);
     const rekeyed = await send("PUT", appAt(app_name), { api_key: `${PASSWORD} 2`, permissions: null }, token);
     expect(await rekeyed.json()).toEqual({ ...record, api_key: `${PASSWORD} 2` });
     expect((await logIn(app_name, PASSWORD, "third_party_app")).status).toBe(401);
@@ -146,6 +147,20 @@ describe("third-party apps", () => {
     const deleted = await send("DELETE", appAt(app_name), undefined, token);
     expect(await deleted.json()).toEqual({ status: "success", detail: "Third-party app deleted" });
     expect((await send("GET", appAt(app_name), undefined, token)).status).toBe(404);
+  });
+
+  it("are listed in the order of their names, in pages where that is asked for", async () => {
+    const token = await adminToken();
+    await Promise.all([newApp(), newApp(), newApp()]);
+    const list = async (query = "") =>
+      (await (await send("GET", appAt(query), undefined, token)).json()) as { app_name: string }[];
+    const all = await list();
+    expect(all.map(({ app_name }) => app_name)).toEqual(all.map(({ app_name }) => app_name).toSorted());
+    // Other tests make apps, too, meanwhile.
+    const isPage = async () =>
+      JSON.stringify(await list("?limit=2&offset=1")) === JSON.stringify((await list()).slice(1, 3));
+    await expect.poll(isPage).toBe(true);
+    expect((await send("GET", appAt("?limit=0"), undefined, token)).status).toBe(422);
   });
 
   it.each([

@@ -104,6 +104,7 @@ const TABLE: Row[] = [
     who: { admin: "any", agent: "own" },
   },
   { route: "DELETE /api/v1/agents/:ap_id", object: "agent", who: { admin: "any" } },
+  { route: "GET /api/v1/third_party_apps/", who: { admin: "yes" } },
   { route: "POST /api/v1/third_party_apps/", body: newAppBody, who: { admin: "yes" } },
   {
     route: "GET /api/v1/third_party_apps/:app_name",
