@@ -18,6 +18,7 @@ import { commandsRoutes } from "./routes/commands.ts";
 import { dashboardRoutes } from "./routes/dashboard.ts";
 import { emulatorRoutes } from "./routes/emulator.ts";
 import { jobsRoutes } from "./routes/jobs.ts";
+import { overviewRoutes } from "./routes/overview.ts";
 import { pagesRoutes } from "./routes/pages.ts";
 import { serviceRoutes } from "./routes/service.ts";
 import { streamsRoutes } from "./routes/streams.ts";
@@ -79,6 +80,7 @@ export function createApp(services: Services) {
   app.route("/", agentsRoutes(operation, services));
   app.route("/", appsRoutes(operation, services));
   app.route("/", telemetryRoutes(operation, services));
+  app.route("/", overviewRoutes(operation, services));
   app.route("/", commandsRoutes(operation, services));
   app.route("/", emulatorRoutes(operation, services));
   app.route("/", jobsRoutes(operation, services));

@@ -35,6 +35,7 @@ import type { DashboardSettings } from "./schemas/dashboard.ts";
 import type { AgentShard } from "./telemetry/agent-shard.ts";
 import { createClickHouse } from "./telemetry/clickhouse.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
+import { createOverview, type NetworkOverview } from "./telemetry/overview.ts";
 import { createReports, type Reports } from "./telemetry/reports.ts";
 import { createShards } from "./telemetry/shards.ts";
 import { createTelemetryStore } from "./telemetry/store.ts";
@@ -61,6 +62,7 @@ export interface Services {
   /** Of the dashboard. */
   map: DashboardSettings["map"];
   metrics: Metrics;
+  overview: NetworkOverview;
   recovery: Recovery;
   reports: Reports;
   tokens: Tokens;
@@ -92,6 +94,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   });
   const shards = createShards(bindings.AGENT_SHARD, config.AGENT_SHARDS);
   const clickhouse = createClickHouse(config);
+  const telemetry = createTelemetryStore(clickhouse);
   const outbox = createOutbox(database);
   const index = createJobIndex(database);
   const streams = createStreams(bindings.JOB_STREAM);
@@ -147,7 +150,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
       publicUrl: config.PUBLIC_URL,
     }),
     map: { tiles: config.MAP_TILES_URL ?? null, attribution: config.MAP_ATTRIBUTION ?? null },
-    metrics: createMetrics(agents, createTelemetryStore(clickhouse), shards, config.LIVE_WINDOW_MINUTES * 60_000),
+    metrics: createMetrics(agents, telemetry, shards, config.LIVE_WINDOW_MINUTES * 60_000),
+    overview: createOverview(agents, telemetry, shards),
     reports: createReports(agents, shards, jobs.takeResult),
     outbox,
     tokens,

@@ -105,6 +105,8 @@ const matrix = {
   "agents.delete": { any: { admin: "agents:manage" } },
 
   "agents.list": { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } },
+  // It lists the agents, too: whoever may not do that does not get it either.
+  "agents.overview": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
 
   "telemetry.report": { own: { agent: "telemetry:write" } },
   "telemetry.deliver": { any: { app: "broker:use" } },

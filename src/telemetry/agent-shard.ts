@@ -4,6 +4,7 @@ import { Unavailable } from "../errors.ts";
 import { describeError, log } from "../log.ts";
 import { createClickHouse } from "./clickhouse.ts";
 import { GroupCommit } from "./group-commit.ts";
+import { Latest, type LatestValues } from "./latest.ts";
 import { LiveWindow } from "./live-window.ts";
 import { News, type NewsAnswer, type Place } from "./news.ts";
 import { Novelty } from "./novelty.ts";
@@ -26,6 +27,7 @@ export class AgentShard extends DurableObject<Env> {
   readonly #commits: GroupCommit<AgentSample>;
   readonly #window: LiveWindow;
   readonly #news = new News({ maxSamples: 1_000, followedMs: 60_000, now: Date.now });
+  readonly #latest = new Latest({ spanMs: 300_000, maxAgents: 100_000, now: Date.now });
   readonly #spanMs: number;
   /** Agents whose past is on its way from the store. */
   readonly #filling = new Map<string, Promise<void>>();
@@ -74,6 +76,12 @@ export class AgentShard extends DurableObject<Env> {
     this.#novelty.committed(samples);
     for (const sample of samples) this.#window.add(sample.apId, sample);
     this.#news.add(samples);
+    this.#latest.add(samples);
+  }
+
+  /** The latest values of all its agents. */
+  latest(): LatestValues[] {
+    return this.#latest.read();
   }
 
   /** What was committed of an agent after a place, for live streams; waits where nothing was. */

@@ -6,6 +6,7 @@ import type { Page } from "../schemas/primitives.ts";
 import { TtlCache } from "../ttl-cache.ts";
 import { toIsoTime } from "./iso-time.ts";
 import { labelOf } from "./labels.ts";
+import { presenceOf } from "./presence.ts";
 import type { Shards } from "./shards.ts";
 import type { Series, SeriesQuery, TelemetryStore } from "./store.ts";
 
@@ -76,17 +77,13 @@ export function createMetrics(
     async agentStates(actor, page) {
       allow(actor, "agents.list");
       const [rows, lastSeen] = await Promise.all([agents.list(page, actor.apIds), store.lastSeen(actor.apIds)]);
-      return rows.map(({ id, apId, configuration, onboard }) => {
-        const seenMs = lastSeen.get(apId);
-        return {
-          id,
-          ap_id: apId,
-          configuration,
-          onboard,
-          online: seenMs !== undefined && now() - seenMs < MISSED_REPORTS * intervalMs(configuration),
-          last_seen: seenMs === undefined ? null : new Date(seenMs).toISOString(),
-        };
-      });
+      return rows.map(({ id, apId, configuration, onboard }) => ({
+        id,
+        ap_id: apId,
+        configuration,
+        onboard,
+        ...presenceOf(lastSeen.get(apId), configuration.interval, now()),
+      }));
     },
 
     async agentData(actor, query) {
@@ -109,15 +106,6 @@ export function createMetrics(
       return { ...header(query), metrics: names.map((name) => ({ name, label: labelOf(name) })) };
     },
   };
-}
-
-/** An agent that has missed so many of its reports is not there any more. */
-const MISSED_REPORTS = 3;
-const DEFAULT_INTERVAL_S = 10;
-
-/** How often the agent reports, as its configuration says. */
-function intervalMs({ interval }: Record<string, unknown>): number {
-  return (typeof interval === "number" && interval > 0 ? interval : DEFAULT_INTERVAL_S) * 1000;
 }
 
 const header = ({ agent, window }: WindowQuery) => ({ agent_id: agent, window_minutes: Math.ceil(window / 60_000) });

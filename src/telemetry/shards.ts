@@ -1,6 +1,9 @@
+import { withDeadline } from "../deadline.ts";
 import { reachObject } from "../durable-objects.ts";
 import { Unavailable } from "../errors.ts";
+import { describeError, log } from "../log.ts";
 import type { AgentShard } from "./agent-shard.ts";
+import type { LatestValues } from "./latest.ts";
 import type { NewsAnswer, Place } from "./news.ts";
 import type { AgentSample, SeriesQuery } from "./store.ts";
 
@@ -14,7 +17,12 @@ export interface Shards {
   read(query: SeriesQuery & { metrics: readonly string[] }): Promise<string[] | undefined>;
   /** What was committed of an agent after a place; waits for so long at the most where nothing was. */
   news(apId: string, place: Place | undefined, waitMs: number): Promise<NewsAnswer>;
+  /** The latest values of all agents, but for those of a shard that does not answer. */
+  latest(): Promise<LatestValues[]>;
 }
+
+/** What an overview waits for a shard at the most. */
+const LATEST_MS = 1_000;
 
 export function createShards(namespace: DurableObjectNamespace<AgentShard>, count: number): Shards {
   const shardOf = (apId: string) => hash(apId) % count;
@@ -44,6 +52,18 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
 
     async news(apId, place, waitMs) {
       return await reachObject(PART, byNumber(shardOf(apId)).news(apId, place, waitMs));
+    },
+
+    async latest() {
+      const answers = Array.from({ length: count }, async (_, shard): Promise<LatestValues[]> => {
+        try {
+          return await withDeadline(LATEST_MS, async () => await byNumber(shard).latest());
+        } catch (error) {
+          log.warn("a shard does not tell its latest values", { shard, error: describeError(error) });
+          return [];
+        }
+      });
+      return (await Promise.all(answers)).flat();
     },
   };
 }

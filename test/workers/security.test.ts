@@ -126,6 +126,7 @@ const TABLE: Row[] = [
     who: {},
   },
   { route: "GET /api/v1/agents/", who: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" } },
+  { route: "GET /api/v1/overview", who: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" } },
   {
     route: "GET /api/v1/metrics/agent_details",
     who: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },

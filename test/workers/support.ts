@@ -133,8 +133,8 @@ export async function newApp(permissions: object = {}): Promise<{ appName: strin
   return { appName, token: await tokenOf(appName, PASSWORD, "third_party_app") };
 }
 
-const objects = { AGENT_SHARD: env.AGENT_SHARD, JOB_STREAM: env.JOB_STREAM, PUBLISHER: env.PUBLISHER };
+const { ASSETS, AGENT_SHARD, JOB_STREAM, PUBLISHER } = env;
 
 /** Another Worker's app, with some settings changed and, where given, other bindings. */
 export const appWith = (changes: Record<string, string>, bindings: Partial<Bindings> = {}) =>
-  createApp(createServices(parseEnv({ ...env, ...changes }), { ...objects, ...bindings }));
+  createApp(createServices(parseEnv({ ...env, ...changes }), { ASSETS, AGENT_SHARD, JOB_STREAM, PUBLISHER, ...bindings }));
