@@ -137,4 +137,6 @@ const { ASSETS, AGENT_SHARD, JOB_STREAM, PUBLISHER } = env;
 
 /** Another Worker's app, with some settings changed and, where given, other bindings. */
 export const appWith = (changes: Record<string, string>, bindings: Partial<Bindings> = {}) =>
-  createApp(createServices(parseEnv({ ...env, ...changes }), { ASSETS, AGENT_SHARD, JOB_STREAM, PUBLISHER, ...bindings }));
+  createApp(
+    createServices(parseEnv({ ...env, ...changes }), { ASSETS, AGENT_SHARD, JOB_STREAM, PUBLISHER, ...bindings }),
+  );
