@@ -24,8 +24,6 @@ export type Operation = (description: OperationDescription) => MiddlewareHandler
 export function createOperation(authenticate: Authenticate): Operation {
   return (description) =>
     describeOperation(description, async function operation(c, next) {
-      // Answers carry tokens and keys; a page or a public document says otherwise itself.
-      c.header("Cache-Control", "no-store");
       if (!isPublic(description.action)) {
         const header = c.req.header("Authorization") ?? (description.webSocket && offeredToken(c.req.raw.headers));
         const identity = await authenticate(bearerToken(header || undefined));
@@ -33,6 +31,9 @@ export function createOperation(authenticate: Authenticate): Operation {
         allow(identity, description.action);
       }
       await limitBody(c, next);
+      // Answers carry tokens and keys; a page or a public document has said otherwise itself. Not before it could: where CORS is
+      // allowed, what was set first stays.
+      if (!c.res.headers.has("Cache-Control")) c.res.headers.set("Cache-Control", "no-store");
     } satisfies MiddlewareHandler<AppEnv>);
 }
 
