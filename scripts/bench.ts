@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { benchCrowd } from "./bench/crowd.ts";
+import { benchDashboard } from "./bench/dashboard.ts";
 import { benchEmulator } from "./bench/emulator.ts";
 import { benchHistory } from "./bench/history.ts";
 import { benchJobs } from "./bench/jobs.ts";
@@ -21,6 +22,7 @@ const SUITES = {
   crowd: benchCrowd,
   stalled: benchStalled,
   emulator: benchEmulator,
+  dashboard: benchDashboard,
 };
 
 const HELP = `npm run bench -- <suite>
@@ -35,6 +37,7 @@ folder, and goes when it is done. A promise of the product that was broken makes
   crowd       very many sockets at once (as many open files as there are sockets: see ulimit -n)
   stalled     one socket of a job never reads
   emulator    a thousand emulated access points for five minutes
+  dashboard   the page in Chromium: a map of 10,000 access points, live charts
 
   --seconds <n>   how long each figure is measured (5)
   --quick         less data: tells whether it works, not how well

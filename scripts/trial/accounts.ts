@@ -22,7 +22,12 @@ export interface TrialUser {
 const ROWS_PER_INSERT = 500;
 const TOKEN_LIFETIME_S = 86_400;
 
-export async function makeAgents(dataDir: string, prefix: string, count: number): Promise<TrialAgent[]> {
+export async function makeAgents(
+  dataDir: string,
+  prefix: string,
+  count: number,
+  configurationOf: (index: number) => Record<string, unknown> = () => ({}),
+): Promise<TrialAgent[]> {
   const { config, database, tokens } = productIn(dataDir);
   const credential = await createGeneratedSecrets(config.CREDENTIAL_PEPPER).hash(randomSecret());
   const createdAt = new Date();
@@ -31,7 +36,7 @@ export async function makeAgents(dataDir: string, prefix: string, count: number)
     apId: `${prefix}-${i}`,
     credentialKind: "hmac" as const,
     credential,
-    configuration: {},
+    configuration: configurationOf(i),
     version: createdAt.getTime(),
     createdAt,
   }));
