@@ -13,7 +13,7 @@ export function overviewRoutes(operation: Operation, { overview }: Pick<Services
       summary: "The whole network at a glance",
       description:
         "All access points: where they are, whether they are there, and their latest figures. Made to be asked every few seconds; what " +
-        "it tells may be a second old. Needs the scope `agents:read` besides `telemetry:read`. Figures are kept in memory: after a " +
+        "it tells may be a few seconds old. Needs the scope `agents:read` besides `telemetry:read`. Figures are kept in memory: after a " +
         "restart of the service they are null until the access point next reports.",
       answer: Overview,
     }),

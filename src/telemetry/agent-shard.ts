@@ -4,7 +4,7 @@ import { Unavailable } from "../errors.ts";
 import { describeError, log } from "../log.ts";
 import { createClickHouse } from "./clickhouse.ts";
 import { GroupCommit } from "./group-commit.ts";
-import { Latest, type LatestValues } from "./latest.ts";
+import { Latest, type LatestColumns } from "./latest.ts";
 import { LiveWindow } from "./live-window.ts";
 import { News, type NewsAnswer, type Place } from "./news.ts";
 import { Novelty } from "./novelty.ts";
@@ -80,7 +80,7 @@ export class AgentShard extends DurableObject<Env> {
   }
 
   /** The latest values of all its agents. */
-  latest(): LatestValues[] {
+  latest(): LatestColumns {
     return this.#latest.read();
   }
 

@@ -5,7 +5,10 @@ const METRICS = ["load", "quality", "users"] as const;
 type Metric = (typeof METRICS)[number];
 
 /** An agent's latest value of each of them. */
-export type LatestValues = { apId: string } & Record<Metric, number | null>;
+export type Figures = Record<Metric, number | null>;
+
+/** Those of many agents, column by column: ten thousand objects take ten times as long from one place to another. */
+export type LatestColumns = { apIds: string[] } & Record<Metric, (number | null)[]>;
 
 export interface LatestOptions {
   /** What is older is not worth showing. */
@@ -48,21 +51,20 @@ export class Latest {
   }
 
   /** Of every agent that has any; those that have none any more are forgotten. */
-  read(): LatestValues[] {
+  read(): LatestColumns {
     const sinceMs = this.#options.now() - this.#options.spanMs;
-    const found: LatestValues[] = [];
+    const columns: LatestColumns = { apIds: [], load: [], quality: [], users: [] };
     for (const [apId, points] of this.#agents) {
-      const values: LatestValues = { apId, load: null, quality: null, users: null };
-      let hasAny = false;
+      if (METRICS.every((metric) => (points[metric]?.tsMs ?? Number.NEGATIVE_INFINITY) < sinceMs)) {
+        this.#agents.delete(apId);
+        continue;
+      }
+      columns.apIds.push(apId);
       for (const metric of METRICS) {
         const point = points[metric];
-        if (point === undefined || point.tsMs < sinceMs) continue;
-        values[metric] = point.value;
-        hasAny = true;
+        columns[metric].push(point === undefined || point.tsMs < sinceMs ? null : point.value);
       }
-      if (hasAny) found.push(values);
-      else this.#agents.delete(apId);
     }
-    return found;
+    return columns;
   }
 }

@@ -12,9 +12,9 @@ export interface NetworkOverview {
 }
 
 /** However many ask, all access points are looked through once in this time. */
-const RENEWED_EVERY_MS = 1_000;
+const RENEWED_EVERY_MS = 2_000;
 /** Whoever asks while that is being done gets the one before, unless it is older than this. */
-const MAX_AGE_MS = 4_000;
+const MAX_AGE_MS = 5_000;
 
 const NO_FIGURES = { load: null, quality: null, users: null };
 
@@ -34,8 +34,7 @@ export function createOverview(
   let begunMs = Number.NEGATIVE_INFINITY;
 
   const make = async (atMs: number): Promise<Made> => {
-    const [outlines, lastSeen, latest] = await Promise.all([agents.outlines(), store.lastSeen(), shards.latest()]);
-    const figures = new Map(latest.map((values) => [values.apId, values]));
+    const [outlines, lastSeen, figures] = await Promise.all([agents.outlines(), store.lastSeen(), shards.latest()]);
     const access_points = outlines.map(
       ({ apId, onboard, accessPointType, latitude, longitude, interval }): AccessPointState => {
         const { load, quality, users } = figures.get(apId) ?? NO_FIGURES;

@@ -3,7 +3,7 @@ import { reachObject } from "../durable-objects.ts";
 import { Unavailable } from "../errors.ts";
 import { describeError, log } from "../log.ts";
 import type { AgentShard } from "./agent-shard.ts";
-import type { LatestValues } from "./latest.ts";
+import type { Figures, LatestColumns } from "./latest.ts";
 import type { NewsAnswer, Place } from "./news.ts";
 import type { AgentSample, SeriesQuery } from "./store.ts";
 
@@ -18,7 +18,7 @@ export interface Shards {
   /** What was committed of an agent after a place; waits for so long at the most where nothing was. */
   news(apId: string, place: Place | undefined, waitMs: number): Promise<NewsAnswer>;
   /** The latest values of all agents, but for those of a shard that does not answer. */
-  latest(): Promise<LatestValues[]>;
+  latest(): Promise<Map<string, Figures>>;
 }
 
 /** What an overview waits for a shard at the most. */
@@ -55,15 +55,21 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
     },
 
     async latest() {
-      const answers = Array.from({ length: count }, async (_, shard): Promise<LatestValues[]> => {
+      const answers = Array.from({ length: count }, async (_, shard): Promise<LatestColumns | undefined> => {
         try {
           return await withDeadline(LATEST_MS, async () => await byNumber(shard).latest());
         } catch (error) {
           log.warn("a shard does not tell its latest values", { shard, error: describeError(error) });
-          return [];
+          return undefined;
         }
       });
-      return (await Promise.all(answers)).flat();
+      const figures = new Map<string, Figures>();
+      for (const columns of await Promise.all(answers)) {
+        const { apIds = [], load = [], quality = [], users = [] } = columns ?? {};
+        for (const [i, apId] of apIds.entries())
+          figures.set(apId, { load: load[i] ?? null, quality: quality[i] ?? null, users: users[i] ?? null });
+      }
+      return figures;
     },
   };
 }

@@ -65,7 +65,7 @@ const Points = z.array(
 const RawPoints = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.number() }));
 const Texts = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.string() }));
 const Stored = z.array(z.object({ ap_id: z.string(), at: z.coerce.number(), metric: z.string() }));
-const LastSeen = z.array(z.object({ ap_id: z.string(), at: z.coerce.number() }));
+const LastSeen = z.tuple([z.object({ ap_ids: z.array(z.string()), times: z.array(z.coerce.number()) })]);
 const Counted = z.array(z.object({ count: z.coerce.number() }));
 const Names = z.array(z.object({ metric: z.string() }));
 
@@ -223,14 +223,18 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
     },
 
     async lastSeen(apIds) {
-      const found = await rows(
+      // All in one row: there may be many agents, and an overview asks often.
+      const [{ ap_ids, times }] = await rows(
         LastSeen,
-        `SELECT ap_id, toUnixTimestamp64Milli(max(last_seen)) AS at FROM agents_v1
-         WHERE {all:Bool} OR ap_id IN {ap_ids:Array(String)}
-         GROUP BY ap_id`,
+        `SELECT groupArray(ap_id) AS ap_ids, groupArray(at) AS times
+         FROM (
+           SELECT ap_id, toUnixTimestamp64Milli(max(last_seen)) AS at FROM agents_v1
+           WHERE {all:Bool} OR ap_id IN {ap_ids:Array(String)}
+           GROUP BY ap_id
+         )`,
         { all: apIds === undefined, ap_ids: apIds ?? [] },
       );
-      return new Map(found.map(({ ap_id, at }) => [ap_id, at]));
+      return new Map(ap_ids.map((apId, i) => [apId, times[i] ?? 0]));
     },
 
     async metrics(apId, sinceMs) {
