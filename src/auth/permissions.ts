@@ -125,6 +125,7 @@ const matrix = {
   "commands.send_many": { any: { admin: "commands:send", user: "commands:send", app: "commands:send" } },
 
   "emulator.spin_up": { any: { admin: "emulator:run", user: "emulator:run", app: "emulator:run" } },
+  "emulator.places": { any: { admin: "emulator:run", user: "emulator:run", app: "emulator:run" } },
   "emulator.list": OF_JOBS,
   "emulator.remove": OF_JOBS,
 

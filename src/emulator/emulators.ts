@@ -8,16 +8,19 @@ import type { JobIndex } from "../jobs/job-index.ts";
 import { ownerOf, toRecord } from "../jobs/jobs.ts";
 import type { Streams } from "../jobs/streams.ts";
 import { describeError, log } from "../log.ts";
-import type { EmulatorSpinupRequest, SpinupQueued } from "../schemas/emulator.ts";
+import type { EmulatorSpinupRequest, PlaceSuggestion, PlacesQuery, SpinupQueued } from "../schemas/emulator.ts";
 import type { JobRecord } from "../schemas/job.ts";
 import { type Done, done } from "../schemas/primitives.ts";
-import { type Gazetteer, type Location, resolveLocations } from "./locations.ts";
+import { type Location, resolveLocations } from "./locations.ts";
 import { planSpinup } from "./plan.ts";
 import type { SpinupStore } from "./spinup-store.ts";
+import { type PlaceNames, suggestPlaces } from "./suggestions.ts";
 
 /** Emulated access points: spun up, looked at, removed. */
 export interface Emulators {
   spinUp(actor: Actor, request: EmulatorSpinupRequest): Promise<SpinupQueued>;
+  /** Towns whose names begin like a text. */
+  places(actor: Actor, query: PlacesQuery): Promise<PlaceSuggestion[]>;
   /** The jobs whose access points are running or about to. */
   list(actor: Actor): Promise<JobRecord[]>;
   /** Stops a job and removes its agents. */
@@ -29,7 +32,7 @@ export interface EmulatorsOptions {
   index: JobIndex;
   streams: Streams;
   attempts: Attempts;
-  gazetteer: Gazetteer;
+  gazetteer: PlaceNames;
   secrets: GeneratedSecrets;
   sealing: Sealing;
   nudge(): Promise<void>;
@@ -114,6 +117,11 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
         ap_ids: plan.agents.map(({ apId }) => apId),
         locations: [...located].map(([location, where]) => ({ location, ...where })),
       };
+    },
+
+    async places(actor, { text, limit }) {
+      allow(actor, "emulator.places");
+      return await suggestPlaces(text, limit, gazetteer);
     },
 
     async list(actor) {

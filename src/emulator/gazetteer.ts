@@ -1,23 +1,29 @@
 import { sql } from "drizzle-orm";
 import * as z from "zod";
 import { type Database, reach } from "../accounts/database.ts";
-import type { Gazetteer, Place, PlaceQuery } from "./locations.ts";
+import type { Place, PlaceQuery } from "./locations.ts";
 import { placeKey } from "./place-key.ts";
+import type { PlaceNames } from "./suggestions.ts";
 import { gazetteer } from "./tables.ts";
 
+const FoundPlace = z.object({ name: z.string(), country: z.string(), latitude: z.number(), longitude: z.number() });
 const Answer = z.object({
   position: z.int(),
   found: z
     .string()
     .transform((text): unknown => JSON.parse(text))
-    .pipe(z.object({ name: z.string(), country: z.string(), latitude: z.number(), longitude: z.number() }))
+    .pipe(FoundPlace)
     .nullable(),
 });
 
+/** Sorts after whatever else may stand in a key. */
+const LAST_CHARACTER = "\u{10FFFF}";
+/** The greatest among the names that begin with a letter; with several to a town, still more towns than anybody asks for. */
+const MAX_NAMES = 400;
 /** So many names in one statement stay far below the time that a statement has. */
 const QUERIES_PER_STATEMENT = 1_000;
 
-export function createGazetteer(database: Database): Gazetteer {
+export function createGazetteer(database: Database): PlaceNames {
   async function findAll(queries: readonly PlaceQuery[]): Promise<(Place | undefined)[]> {
     const places: (Place | undefined)[] = [];
     for (let from = 0; from < queries.length; from += QUERIES_PER_STATEMENT)
@@ -47,6 +53,22 @@ export function createGazetteer(database: Database): Gazetteer {
 
   return {
     findAll,
+    async beginning({ key, country }, limit) {
+      const rows = await reach(
+        database.all(sql`
+          select name, country, latitude, longitude, max(weight) as weight
+          from (
+            select * from ${gazetteer}
+            where ${gazetteer.key} >= ${key} and ${gazetteer.key} < ${key + LAST_CHARACTER}
+              and (${country ?? null} is null or country = ${country ?? null})
+            order by ${gazetteer.weight} desc
+            limit ${MAX_NAMES})
+          group by place_id
+          order by weight desc
+          limit ${limit}`),
+      );
+      return z.array(FoundPlace).parse(rows);
+    },
     async find(name, country) {
       const [place] = await findAll([{ key: placeKey(name), country }]);
       return place;

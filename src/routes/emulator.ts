@@ -2,8 +2,8 @@ import { Hono } from "hono";
 import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
-import { body, path } from "../http/validation.ts";
-import { EmulatorSpinupRequest, SpinupQueued } from "../schemas/emulator.ts";
+import { body, path, query } from "../http/validation.ts";
+import { EmulatorSpinupRequest, PlaceSuggestion, PlacesQuery, SpinupQueued } from "../schemas/emulator.ts";
 import { JobPath, JobRecord } from "../schemas/job.ts";
 import { Done } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
@@ -27,6 +27,20 @@ export function emulatorRoutes(operation: Operation, { emulators }: Pick<Service
       }),
       body(EmulatorSpinupRequest),
       async (c) => c.json(await emulators.spinUp(c.get("actor"), c.req.valid("json"))),
+    )
+    .get(
+      "/api/v1/places",
+      operation({
+        action: "emulator.places",
+        tag: TAG,
+        summary: "Towns whose names begin like this",
+        description:
+          "For a form that completes what is being typed. Each town once, by whichever of its names; the most populous first, cities " +
+          "that have it as their own name before all others.",
+        answer: z.array(PlaceSuggestion),
+      }),
+      query(PlacesQuery),
+      async (c) => c.json(await emulators.places(c.get("actor"), c.req.valid("query"))),
     )
     .get(
       `${BASE}/`,

@@ -59,6 +59,23 @@ export const SpinupQueued = z
   .meta({ id: "SpinupQueued" });
 export type SpinupQueued = z.output<typeof SpinupQueued>;
 
+export const PlacesQuery = z.object({
+  text: z.string().min(1).max(100).describe("How a town's name begins; a country after a comma narrows it."),
+  limit: integer(z.int().gt(0).lte(20)).default(8),
+});
+export type PlacesQuery = z.output<typeof PlacesQuery>;
+
+export const PlaceSuggestion = z
+  .object({
+    name: z.string(),
+    country: z.string().describe("ISO 3166-1 alpha-2."),
+    latitude: z.number(),
+    longitude: z.number(),
+    location: z.string().describe("What to give as a location to mean this place and no other."),
+  })
+  .meta({ id: "PlaceSuggestion" });
+export type PlaceSuggestion = z.output<typeof PlaceSuggestion>;
+
 export const PART_STATES = ["queued", "running", "done", "failed"] as const;
 export type PartState = (typeof PART_STATES)[number];
 

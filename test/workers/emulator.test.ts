@@ -43,6 +43,82 @@ const report = (jobNumber: string, item: object, token: string) =>
 const stateOf = async (jobNumber: string, token: string) =>
   ((await (await send("GET", `/api/v1/jobs/${jobNumber}`, undefined, token)).json()) as { state: string }).state;
 
+describe("completing the name of a place", () => {
+  interface Suggestion {
+    name: string;
+    country: string;
+    latitude: number;
+    longitude: number;
+    location: string;
+  }
+  const ask = async (text: string, limit = "") =>
+    await send("GET", `/api/v1/places?text=${encodeURIComponent(text)}${limit}`, undefined, await adminToken());
+  const places = async (text: string, limit?: string) => {
+    const response = await ask(text, limit);
+    expect(response.status).toBe(200);
+    return (await response.json()) as Suggestion[];
+  };
+  const locations = async (text: string, limit?: string) => (await places(text, limit)).map(({ location }) => location);
+
+  it("finds those that begin like it, cities first, each once", async () => {
+    const found = await places("bri");
+    expect(found.slice(0, 2)).toEqual([
+      { name: "Brisbane", country: "AU", latitude: expect.any(Number), longitude: 153.02809, location: "Brisbane, AU" },
+      { name: "Bristol", country: "GB", latitude: 51.45523, longitude: -2.59665, location: "Bristol, GB" },
+    ]);
+    expect(found).toHaveLength(8);
+    for (const text of ["bri", "san", "b", "東"]) {
+      const all = (await places(text, "&limit=20")).map(({ latitude, longitude }) => `${latitude} ${longitude}`);
+      expect(new Set(all).size, text).toBe(all.length);
+    }
+    expect(await places("s", "&limit=20")).toHaveLength(20);
+  });
+
+  it("finds a town by any spelling and any of its names", async () => {
+    for (const [text, location] of [
+      ["ZÜRI", "Zürich, CH"],
+      ["saint-petersb", "Saint Petersburg, RU"],
+      ["Bombay", "Mumbai, IN"],
+      ["東京", "Tokyo, JP"],
+    ] as const)
+      expect((await locations(text))[0], text).toBe(location);
+    expect(await locations("no such place")).toEqual([]);
+    expect(await locations("%")).toEqual([]);
+    expect(await locations(" , ")).toEqual([]);
+  });
+
+  it("is narrowed by a country after a comma, as soon as that is known", async () => {
+    expect((await locations("lon"))[0]).toBe("London, GB");
+    for (const text of ["lon, ca", "lon,Canada", "London, Ontario, CA"])
+      expect((await locations(text))[0], text).toBe("London, CA");
+    for (const text of ["lon,", "lon, cana"]) expect((await locations(text))[0], text).toBe("London, GB");
+  });
+
+  it("gives each a text that stands for it and no other, also where several have one name", async () => {
+    const { token } = await signedUp();
+    const found = [...(await places("springfield", "&limit=20")), ...(await places("washington", "&limit=20"))];
+    expect(found.filter(({ location }) => location === "Springfield, US")).toHaveLength(1);
+    const asked = [...new Set(found.map(({ location }) => location))];
+    expect(asked).toHaveLength(found.length);
+    const { locations: taken } = await queued([spec({ num_access_points: 1, locations: asked })], token);
+    expect(taken.map(({ latitude, longitude }) => [latitude, longitude])).toEqual(
+      found.map(({ latitude, longitude }) => [latitude, longitude]),
+    );
+  });
+
+  it.each([
+    ["?text=", "text", "string_too_short"],
+    [`?text=${"x".repeat(101)}`, "text", "string_too_long"],
+    ["", "text", "missing"],
+    ["?text=a&limit=0", "limit", "greater_than"],
+    ["?text=a&limit=21", "limit", "less_than_equal"],
+  ])("is 422 for %j", async (query, where, type) => {
+    const response = await send("GET", `/api/v1/places${query}`, undefined, await adminToken());
+    expect(response.status).toBe(422);
+    expect(await response.json()).toMatchObject({ detail: [{ loc: ["query", where], type }] });
+  });
+});
+
 describe("spinning up", () => {
   it("makes an agent for each access point, each at its place, that can log in with what the broker is told", async () => {
     const { token } = await signedUp();

@@ -159,6 +159,11 @@ const TABLE: Row[] = [
     }),
     who: { admin: "yes", user: "yes", app: "yes" },
   },
+  {
+    route: "GET /api/v1/places",
+    query: "text=bri",
+    who: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
+  },
   { route: "GET /api/v1/emulator/", isFree: true, who: Object.fromEntries(CALLERS.map((caller) => [caller, "yes"])) },
   { route: "DELETE /api/v1/emulator/:job_number", object: "emulator job", who: ofJobs },
   ...["agent_data", "agent_details", "emulator", "command"].map(callback),
