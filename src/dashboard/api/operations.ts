@@ -3,7 +3,7 @@ import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "..
 import type { AuditEntry } from "../../schemas/audit.ts";
 import type { CommandMany, ManyQueued } from "../../schemas/command.ts";
 import type { DashboardSettings } from "../../schemas/dashboard.ts";
-import type { EmulatorSpinupRequest, SpinupQueued } from "../../schemas/emulator.ts";
+import type { EmulatorSpinupRequest, PlaceSuggestion, SpinupQueued } from "../../schemas/emulator.ts";
 import type { JobKind, JobRecord, JobState, JobStatus, Queued } from "../../schemas/job.ts";
 import type { AgentMetrics, MultiMetricData } from "../../schemas/metrics.ts";
 import type { Overview } from "../../schemas/overview.ts";
@@ -59,14 +59,7 @@ export const spinUp = (body: EmulatorSpinupRequest): Promise<SpinupQueued> =>
 export const runningEmulators = (signal?: AbortSignal): Promise<JobRecord[]> =>
   call("GET", `${V1}/emulator/`, { signal });
 export const removeEmulator = (jobNumber: string): Promise<Done> => call("DELETE", named("emulator", jobNumber));
-export interface PlaceFound {
-  name: string;
-  country: string;
-  latitude: number;
-  longitude: number;
-  location: string;
-}
-export const findPlaces = (text: string, signal?: AbortSignal): Promise<PlaceFound[]> =>
+export const findPlaces = (text: string, signal?: AbortSignal): Promise<PlaceSuggestion[]> =>
   call("GET", `${V1}/places`, { query: { text }, signal });
 
 // Jobs.
