@@ -265,7 +265,7 @@ function announce(settings: Settings, addresses: Addresses, administrator: First
   const password =
     administrator.password === undefined ? "" : `   password ${bold(administrator.password)} (shown only this once)`;
   const rows = [
-    ["Service", bold(serviceUrl)],
+    ["Dashboard", bold(serviceUrl)],
     ["API docs", `${serviceUrl}/docs`],
     ["Administrator", `${administrator.username}${password}`],
     [
