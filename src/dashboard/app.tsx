@@ -49,6 +49,13 @@ const ACCESS_POINT: PageEntry = {
   load: async () => (await import("./pages/access-point.tsx")).AccessPoint,
 };
 
+/** Reached from the menu of the account. */
+const ACCOUNT: PageEntry = {
+  title: "Your account",
+  icon: "",
+  load: async () => (await import("./pages/account.tsx")).Account,
+};
+
 export function App() {
   const current = useObserved(session);
   return (
@@ -63,7 +70,7 @@ export function App() {
 function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isAdministrator">) {
   const here = useObserved(place);
   const section = here.path[0] ?? "";
-  const entry = section === "access-points" ? ACCESS_POINT : PAGES[section];
+  const entry = section === "access-points" ? ACCESS_POINT : section === "account" ? ACCOUNT : PAGES[section];
   const mayEnter = entry !== undefined && (entry.isForAdministrators === undefined || isAdministrator);
   return (
     <>
@@ -161,6 +168,7 @@ function AccountMenu({ username }: { username: string }) {
             ))}
           </select>
         </label>
+        <a href={href(["account"])}>Your account</a>
         <a href="/docs">API reference</a>
         <button type="button" onClick={signOut}>
           Sign out

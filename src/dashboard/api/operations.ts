@@ -20,6 +20,7 @@ export const settings = (): Promise<DashboardSettings> => call("GET", "/dashboar
 
 // One's own account.
 
+export const me = (signal?: AbortSignal): Promise<TokenData> => call("GET", `${V1}/users/me`, { signal });
 export const signUp = (body: UserRegister): Promise<TokenData> =>
   call("POST", `${V1}/users/signup`, { body, isAnonymous: true });
 export const recoverPassword = (username: string): Promise<Done> =>

@@ -1,5 +1,39 @@
-import type { PageProps } from "../router.ts";
+import type { ComponentType } from "preact";
+import { AccessPoints } from "../administration/access-points.tsx";
+import { Apps } from "../administration/apps.tsx";
+import { Audit } from "../administration/audit.tsx";
+import { Users } from "../administration/users.tsx";
+import { Empty } from "../parts/states.tsx";
+import { href, type PageProps } from "../router.ts";
+import "../style/administration.css";
 
+/** By the second part of the path. */
+const TABS: { [path: string]: { title: string; content: ComponentType<PageProps> } } = {
+  users: { title: "Users", content: Users },
+  agents: { title: "Access points", content: AccessPoints },
+  apps: { title: "Apps", content: Apps },
+  audit: { title: "Audit trail", content: Audit },
+};
+
+/** Accounts of all kinds, and who changed them. */
 export function Administration({ place }: PageProps) {
-  return <h1>{place.path.join(" / ")}</h1>;
+  const current = place.path[1] ?? "users";
+  const Content = TABS[current]?.content;
+  return (
+    <div class="stack">
+      <h1>Administration</h1>
+      <nav class="tabs" aria-label="Administration">
+        {Object.entries(TABS).map(([path, { title }]) => (
+          <a key={path} href={href(["administration", path])} aria-current={path === current ? "page" : undefined}>
+            {title}
+          </a>
+        ))}
+      </nav>
+      {Content === undefined ? (
+        <Empty title="There is no such part">Choose one above.</Empty>
+      ) : (
+        <Content key={current} place={place} />
+      )}
+    </div>
+  );
 }

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { useAction } from "../live/action.ts";
+import { TextField } from "./form.tsx";
 import { Failed } from "./states.tsx";
 
 /** The browser's own dialog: it keeps the focus inside, and Escape closes it. Without `onClose` it cannot be closed. */
@@ -46,6 +47,7 @@ export function Confirm({
   title,
   children,
   label,
+  typed,
   onConfirm,
   onClose,
 }: {
@@ -53,9 +55,12 @@ export function Confirm({
   children: ComponentChildren;
   /** What the button says: the deed, not "OK". */
   label: string;
+  /** What has to be typed first, where a slip of the finger would be too dear. */
+  typed?: string;
   onConfirm(): Promise<void>;
   onClose(): void;
 }) {
+  const [typing, setTyping] = useState("");
   const action = useAction(async () => {
     await onConfirm();
     onClose();
@@ -63,12 +68,20 @@ export function Confirm({
   return (
     <Dialog title={title} onClose={onClose}>
       <div>{children}</div>
+      {typed !== undefined && (
+        <TextField label={`Type ${typed} to go on`} autocomplete="off" value={typing} onValue={setTyping} />
+      )}
       <Failed error={action.error} />
       <footer>
         <button type="button" onClick={onClose}>
           Cancel
         </button>
-        <button type="button" class="danger" disabled={action.isBusy} onClick={() => void action.run()}>
+        <button
+          type="button"
+          class="danger"
+          disabled={action.isBusy || (typed !== undefined && typing.trim() !== typed)}
+          onClick={() => void action.run()}
+        >
           {label}
         </button>
       </footer>

@@ -20,10 +20,12 @@ function agoText(ts: string, nowMs: number): string {
 /** How long ago, kept up to date; the exact time shows when pointed at. */
 export function Ago({ ts }: { ts: string | null }) {
   const [nowMs, setNowMs] = useState(Date.now);
+  // Beyond the first minute the seconds do not show; a long list need not be drawn every second.
+  const everyMs = ts !== null && nowMs - Date.parse(ts) > 60_000 ? 30_000 : 1_000;
   useEffect(() => {
-    const timer = setInterval(() => setNowMs(Date.now()), 1_000);
+    const timer = setInterval(() => setNowMs(Date.now()), everyMs);
     return () => clearInterval(timer);
-  }, []);
+  }, [everyMs]);
   if (ts === null) return <span>never</span>;
   return (
     <time dateTime={ts} title={timeText(ts)}>

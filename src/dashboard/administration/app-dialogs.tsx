@@ -1,0 +1,92 @@
+import { useState } from "preact/hooks";
+import type { Permissions } from "../../schemas/app.ts";
+import { createApp, updateApp } from "../api/operations.ts";
+import { useAction } from "../live/action.ts";
+import { Dialog } from "../parts/dialog.tsx";
+import { Form, faultOf, SubmitButton, TextField } from "../parts/form.tsx";
+import { tell } from "../parts/notices.tsx";
+import { Failed } from "../parts/states.tsx";
+import { AppKey } from "./app-key.tsx";
+import { draftOf, isComplete, PermissionFields, permissionsOf } from "./app-permissions.tsx";
+import { newApiKey } from "./secrets.ts";
+
+export function CreateApp({ onDone, onClose }: { onDone(): void; onClose(): void }) {
+  const [appName, setAppName] = useState("");
+  const [draft, setDraft] = useState(() => draftOf({}));
+  const [apiKey, setApiKey] = useState<string>();
+  const { run, isBusy, error } = useAction(async () => {
+    const made = newApiKey();
+    await createApp({ app_name: appName, api_key: made, permissions: permissionsOf(draft, {}) });
+    tell(`${appName} is registered.`);
+    setApiKey(made);
+    onDone();
+  });
+  if (apiKey !== undefined) {
+    return (
+      <Dialog key="key" title={`${appName} is registered`} onClose={onClose}>
+        <AppKey {...{ appName, apiKey, onClose }} />
+      </Dialog>
+    );
+  }
+  const faults = { appName: faultOf(error, "app_name"), apIds: faultOf(error, "ap_ids") };
+  return (
+    <Dialog key="form" title="New app" onClose={onClose}>
+      <Form onSubmit={() => void (isComplete(draft) && run())}>
+        <TextField
+          label="Name"
+          hint="Letters, digits and . _ : - up to 64. It cannot be changed later."
+          autocomplete="off"
+          required
+          pattern="[A-Za-z0-9._:\-]{1,64}"
+          value={appName}
+          onValue={setAppName}
+          fault={faults.appName}
+        />
+        <PermissionFields draft={draft} onDraft={setDraft} fault={faults.apIds} />
+        {faults.appName === undefined && faults.apIds === undefined && <Failed error={error} />}
+        <footer>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <SubmitButton isBusy={isBusy}>Create the app</SubmitButton>
+        </footer>
+      </Form>
+    </Dialog>
+  );
+}
+
+export function ChangePermissions({
+  appName,
+  permissions,
+  onDone,
+  onClose,
+}: {
+  appName: string;
+  permissions: Permissions;
+  onDone(): void;
+  onClose(): void;
+}) {
+  const [draft, setDraft] = useState(() => draftOf(permissions));
+  const { run, isBusy, error } = useAction(async () => {
+    await updateApp(appName, { permissions: permissionsOf(draft, permissions) });
+    tell(`The permissions of ${appName} are changed.`);
+    onDone();
+    onClose();
+  });
+  const fault = faultOf(error, "ap_ids");
+  return (
+    <Dialog title={`Permissions of ${appName}`} onClose={onClose}>
+      <p>The app has to log in again afterwards.</p>
+      <Form onSubmit={() => void (isComplete(draft) && run())}>
+        <PermissionFields draft={draft} onDraft={setDraft} fault={fault} />
+        {fault === undefined && <Failed error={error} />}
+        <footer>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <SubmitButton isBusy={isBusy}>Change the permissions</SubmitButton>
+        </footer>
+      </Form>
+    </Dialog>
+  );
+}

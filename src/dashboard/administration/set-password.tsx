@@ -1,0 +1,41 @@
+import { useState } from "preact/hooks";
+import { useAction } from "../live/action.ts";
+import { Dialog } from "../parts/dialog.tsx";
+import { Form, faultOf, SubmitButton } from "../parts/form.tsx";
+import { Failed } from "../parts/states.tsx";
+import { PasswordField } from "./password-field.tsx";
+
+/** A new password for a user or an access point; `send` hands it to the service. */
+export function SetPassword({
+  name,
+  consequence,
+  send,
+  onClose,
+}: {
+  name: string;
+  consequence: string;
+  send(password: string): Promise<void>;
+  onClose(): void;
+}) {
+  const [password, setPassword] = useState("");
+  const { run, isBusy, error } = useAction(async () => {
+    await send(password);
+    onClose();
+  });
+  const fault = faultOf(error, "password");
+  return (
+    <Dialog title={`New password for ${name}`} onClose={onClose}>
+      <p>{consequence}</p>
+      <Form onSubmit={() => void run()}>
+        <PasswordField value={password} onValue={setPassword} fault={fault} />
+        {fault === undefined && <Failed error={error} />}
+        <footer>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <SubmitButton isBusy={isBusy}>Set the password</SubmitButton>
+        </footer>
+      </Form>
+    </Dialog>
+  );
+}
