@@ -16,7 +16,12 @@ export default defineConfig({
   },
   // For work on the page: `npm run page` beside a service that runs.
   server: {
-    proxy: { "/api": { target: SERVICE, ws: true }, "/dashboard.json": SERVICE, "/readyz": SERVICE, "/docs": SERVICE },
+    proxy: {
+      "/api/v1": { target: SERVICE, ws: true },
+      "/dashboard.json": SERVICE,
+      "/readyz": SERVICE,
+      "/docs": SERVICE,
+    },
   },
 });
 

@@ -11,47 +11,62 @@ import { draftOf, isComplete, PermissionFields, permissionsOf } from "./app-perm
 import { newApiKey } from "./secrets.ts";
 
 export function CreateApp({ onDone, onClose }: { onDone(): void; onClose(): void }) {
+  const [made, setMade] = useState<{ appName: string; apiKey: string }>();
+  return (
+    <Dialog title={made === undefined ? "New app" : `${made.appName} is registered`} onClose={onClose}>
+      {made === undefined ? (
+        <Registration
+          onRegistered={(appName, apiKey) => {
+            setMade({ appName, apiKey });
+            onDone();
+          }}
+          onClose={onClose}
+        />
+      ) : (
+        <AppKey {...made} onClose={onClose} />
+      )}
+    </Dialog>
+  );
+}
+
+function Registration({
+  onRegistered,
+  onClose,
+}: {
+  onRegistered(appName: string, apiKey: string): void;
+  onClose(): void;
+}) {
   const [appName, setAppName] = useState("");
   const [draft, setDraft] = useState(() => draftOf({}));
-  const [apiKey, setApiKey] = useState<string>();
   const { run, isBusy, error } = useAction(async () => {
-    const made = newApiKey();
-    await createApp({ app_name: appName, api_key: made, permissions: permissionsOf(draft, {}) });
+    const apiKey = newApiKey();
+    await createApp({ app_name: appName, api_key: apiKey, permissions: permissionsOf(draft, {}) });
     tell(`${appName} is registered.`);
-    setApiKey(made);
-    onDone();
+    onRegistered(appName, apiKey);
   });
-  if (apiKey !== undefined) {
-    return (
-      <Dialog key="key" title={`${appName} is registered`} onClose={onClose}>
-        <AppKey {...{ appName, apiKey, onClose }} />
-      </Dialog>
-    );
-  }
   const faults = { appName: faultOf(error, "app_name"), apIds: faultOf(error, "ap_ids") };
   return (
-    <Dialog key="form" title="New app" onClose={onClose}>
-      <Form onSubmit={() => void (isComplete(draft) && run())}>
-        <TextField
-          label="Name"
-          hint="Letters, digits and . _ : - up to 64. It cannot be changed later."
-          autocomplete="off"
-          required
-          pattern="[A-Za-z0-9._:\-]{1,64}"
-          value={appName}
-          onValue={setAppName}
-          fault={faults.appName}
-        />
-        <PermissionFields draft={draft} onDraft={setDraft} fault={faults.apIds} />
-        {faults.appName === undefined && faults.apIds === undefined && <Failed error={error} />}
-        <footer>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <SubmitButton isBusy={isBusy}>Create the app</SubmitButton>
-        </footer>
-      </Form>
-    </Dialog>
+    <Form onSubmit={() => void (isComplete(draft) && run())}>
+      <TextField
+        label="Name"
+        hint="Letters, digits and . _ : - up to 64. It cannot be changed later."
+        autocomplete="off"
+        autofocus
+        required
+        pattern="[A-Za-z0-9._:\-]{1,64}"
+        value={appName}
+        onValue={setAppName}
+        fault={faults.appName}
+      />
+      <PermissionFields draft={draft} onDraft={setDraft} fault={faults.apIds} />
+      {faults.appName === undefined && faults.apIds === undefined && <Failed error={error} />}
+      <footer>
+        <button type="button" onClick={onClose}>
+          Cancel
+        </button>
+        <SubmitButton isBusy={isBusy}>Create the app</SubmitButton>
+      </footer>
+    </Form>
   );
 }
 

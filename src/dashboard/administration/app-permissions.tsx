@@ -70,9 +70,10 @@ export function PermissionFields({
           label="Which access points"
           hint="Their names, each on a line of its own."
           rows={4}
+          required
           value={draft.apIds}
           onValue={(apIds) => onDraft({ ...draft, apIds })}
-          fault={isComplete(draft) ? fault : "Name at least one."}
+          fault={draft.apIds === "" || isComplete(draft) ? fault : "Name at least one."}
         />
       )}
     </>

@@ -3,34 +3,36 @@ import { Copyable } from "../parts/copy.tsx";
 import { described, Field } from "../parts/form.tsx";
 import { newPassword } from "./secrets.ts";
 
-const HINT = "At least 8 characters.";
-
 /** A password for somebody else, typed or made up here. A made-up one shows until the form is gone, to be handed on. */
 export function PasswordField({
   value,
   onValue,
   fault,
+  autofocus = false,
 }: {
   value: string;
   onValue(value: string): void;
   fault: string | undefined;
+  autofocus?: boolean;
 }) {
   const id = useId();
   const [generated, setGenerated] = useState("");
   const isGenerated = value !== "" && value === generated;
+  const hint = isGenerated ? "Copy it now: it is not shown again." : "At least 8 characters.";
   const generate = () => {
     const made = newPassword();
     setGenerated(made);
     onValue(made);
   };
   return (
-    <Field id={id} label="Password" hint={HINT} fault={fault}>
+    <Field id={id} label="Password" hint={hint} fault={fault}>
       <div class="with-button">
         <input
-          {...described(id, HINT, fault)}
+          {...described(id, hint, fault)}
           type="password"
           // The browser is not to fill in the administrator's own.
           autocomplete="new-password"
+          autofocus={autofocus}
           required
           minLength={8}
           maxLength={128}
@@ -44,7 +46,6 @@ export function PasswordField({
       {isGenerated && (
         <div class="secret" role="status">
           <Copyable label="password" text={value} />
-          <p class="hint">Copy it now: it is not shown again.</p>
         </div>
       )}
     </Field>

@@ -46,9 +46,8 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
   const [draft, setDraft] = useState(BLANK);
   const change = (field: keyof Draft) => (value: string) => setDraft((before) => ({ ...before, [field]: value }));
   const further = readConfiguration(draft.further);
-  const isPlaceHalf = (draft.latitude === "") !== (draft.longitude === "");
   const { run, isBusy, error } = useAction(async () => {
-    if ("fault" in further || isPlaceHalf) return;
+    if ("fault" in further) return;
     const { apId, password } = draft;
     await createAgent({ ap_id: apId, password, configuration: configurationOf(draft, further.value) });
     tell(`${apId} is registered.`);
@@ -58,7 +57,7 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
     apId: faultOf(error, "ap_id"),
     password: faultOf(error, "password"),
     latitude: faultOf(error, "geolocation", "latitude"),
-    longitude: isPlaceHalf ? "Give both, or neither." : faultOf(error, "geolocation", "longitude"),
+    longitude: faultOf(error, "geolocation", "longitude"),
   };
   const isAtField = Object.values(faults).some((fault) => fault !== undefined);
   const otherFault = isAtField ? undefined : configurationFault(error);
@@ -68,6 +67,7 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
         label="Name (ap_id)"
         hint="Letters, digits and . _ : - up to 64. It cannot be changed later."
         autocomplete="off"
+        autofocus
         required
         pattern="[A-Za-z0-9._:\-]{1,64}"
         value={draft.apId}
@@ -90,6 +90,7 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
           label="Latitude (optional)"
           type="number"
           {...{ min: -90, max: 90, step: "any" }}
+          required={draft.longitude !== ""}
           value={draft.latitude}
           onValue={change("latitude")}
           fault={faults.latitude}
@@ -98,6 +99,7 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
           label="Longitude (optional)"
           type="number"
           {...{ min: -180, max: 180, step: "any" }}
+          required={draft.latitude !== ""}
           value={draft.longitude}
           onValue={change("longitude")}
           fault={faults.longitude}

@@ -27,7 +27,7 @@ export function SetPassword({
     <Dialog title={`New password for ${name}`} onClose={onClose}>
       <p>{consequence}</p>
       <Form onSubmit={() => void run()}>
-        <PasswordField value={password} onValue={setPassword} fault={fault} />
+        <PasswordField autofocus value={password} onValue={setPassword} fault={fault} />
         {fault === undefined && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>

@@ -32,6 +32,7 @@ export function CreateUser({ onDone, onClose }: { onDone(): void; onClose(): voi
           label="E-mail"
           type="email"
           autocomplete="off"
+          autofocus
           required
           value={username}
           onValue={setUsername}

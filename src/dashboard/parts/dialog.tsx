@@ -17,8 +17,12 @@ export function Dialog({
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
+    const opener = document.activeElement;
     dialog.current?.showModal();
-    return () => dialog.current?.close();
+    return () => {
+      // It is out of the document by now, and the browser gives the focus back only where it closes one that is in it.
+      if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
+    };
   }, []);
   return (
     <dialog

@@ -86,13 +86,15 @@ export function TextArea({
   value,
   onValue,
   rows = 6,
-}: FieldProps & { value: string; onValue(value: string): void; rows?: number }) {
+  required = false,
+}: FieldProps & { value: string; onValue(value: string): void; rows?: number; required?: boolean }) {
   const id = useId();
   return (
     <Field {...{ id, label, hint, fault }}>
       <textarea
         {...described(id, hint, fault)}
         rows={rows}
+        required={required}
         spellcheck={false}
         value={value}
         onInput={({ currentTarget }) => onValue(currentTarget.value)}
