@@ -152,8 +152,9 @@ const THEMES: readonly (readonly [Theme, string])[] = [
 
 function AccountMenu({ username }: { username: string }) {
   const chosen = useObserved(theme);
+  const details = useRef<HTMLDetailsElement>(null);
   return (
-    <details class="account">
+    <details class="account" ref={details}>
       <summary>
         <span class="account-name">{username}</span>
       </summary>
@@ -168,7 +169,9 @@ function AccountMenu({ username }: { username: string }) {
             ))}
           </select>
         </label>
-        <a href={href(["account"])}>Your account</a>
+        <a href={href(["account"])} onClick={() => details.current?.removeAttribute("open")}>
+          Your account
+        </a>
         <a href="/docs">API reference</a>
         <button type="button" onClick={signOut}>
           Sign out

@@ -93,7 +93,8 @@ let watching: ReturnType<typeof setTimeout> | undefined;
 function watch(): void {
   clearTimeout(watching);
   const current = session.get();
-  if (current === undefined) return;
+  // A token may have been refused before its time: only another one mends that, not the clock.
+  if (current === undefined || renewal.get() === "due") return;
   const nowMs = Date.now();
   renewal.set(nowMs >= current.expiresAtMs ? "due" : nowMs >= current.renewAtMs ? "soon" : "none");
   if (renewal.get() === "due") return;

@@ -1,6 +1,7 @@
 import { useId, useState } from "preact/hooks";
 import { Copyable } from "../parts/copy.tsx";
 import { described, Field } from "../parts/form.tsx";
+import { NEW_PASSWORD, NEW_PASSWORD_HINT } from "../parts/new-password.tsx";
 import { newPassword } from "./secrets.ts";
 
 /** A password for somebody else, typed or made up here. A made-up one shows until the form is gone, to be handed on. */
@@ -18,7 +19,7 @@ export function PasswordField({
   const id = useId();
   const [generated, setGenerated] = useState("");
   const isGenerated = value !== "" && value === generated;
-  const hint = isGenerated ? "Copy it now: it is not shown again." : "At least 8 characters.";
+  const hint = isGenerated ? "Copy it now: it is not shown again." : NEW_PASSWORD_HINT;
   const generate = () => {
     const made = newPassword();
     setGenerated(made);
@@ -29,13 +30,8 @@ export function PasswordField({
       <div class="with-button">
         <input
           {...described(id, hint, fault)}
-          type="password"
-          // The browser is not to fill in the administrator's own.
-          autocomplete="new-password"
+          {...NEW_PASSWORD}
           autofocus={autofocus}
-          required
-          minLength={8}
-          maxLength={128}
           value={value}
           onInput={({ currentTarget }) => onValue(currentTarget.value)}
         />

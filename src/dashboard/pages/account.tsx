@@ -5,7 +5,8 @@ import { useAction } from "../live/action.ts";
 import { useLoaded } from "../live/load.ts";
 import { useObserved } from "../observable.ts";
 import { Confirm } from "../parts/dialog.tsx";
-import { Form, faultOf, SubmitButton, TextField } from "../parts/form.tsx";
+import { Form, faultOf, SubmitButton } from "../parts/form.tsx";
+import { NewPasswordFields, NOT_TYPED } from "../parts/new-password.tsx";
 import { tell } from "../parts/notices.tsx";
 import { Failed } from "../parts/states.tsx";
 import { go } from "../router.ts";
@@ -43,23 +44,13 @@ function Myself({ username }: { username: string }) {
   );
 }
 
-const PASSWORD = {
-  type: "password",
-  autocomplete: "new-password",
-  required: true,
-  minLength: 8,
-  maxLength: 128,
-} as const;
-
 function ChangePassword({ username }: { username: string }) {
-  const [password, setPassword] = useState("");
-  const [repeated, setRepeated] = useState("");
-  const isSame = repeated === "" || repeated === password;
+  const [typed, setTyped] = useState(NOT_TYPED);
   const { run, isBusy, error } = useAction(async () => {
-    if (password !== repeated) return;
+    const { password, again } = typed;
+    if (password !== again) return;
     await updateUser(username, { password });
-    setPassword("");
-    setRepeated("");
+    setTyped(NOT_TYPED);
     await signInAnew(username, password);
   });
   const fault = faultOf(error, "password");
@@ -70,21 +61,7 @@ function ChangePassword({ username }: { username: string }) {
       <Form onSubmit={() => void run()}>
         {/* Tells password managers whose it is. */}
         <input type="email" autocomplete="username" value={username} readOnly hidden />
-        <TextField
-          label="New password"
-          hint="At least 8 characters."
-          {...PASSWORD}
-          value={password}
-          onValue={setPassword}
-          fault={fault}
-        />
-        <TextField
-          label="The same again"
-          {...PASSWORD}
-          value={repeated}
-          onValue={setRepeated}
-          fault={isSame ? undefined : "The two differ."}
-        />
+        <NewPasswordFields typed={typed} onTyped={setTyped} fault={fault} />
         {fault === undefined && <Failed error={error} />}
         <footer>
           <SubmitButton isBusy={isBusy}>Change the password</SubmitButton>
@@ -110,7 +87,7 @@ function DeleteAccount({ username }: { username: string }) {
   return (
     <section class="card" aria-labelledby="delete-account">
       <h2 id="delete-account">Delete your account</h2>
-      <p>It is gone for good. Access points that you have emulated stay.</p>
+      <p>It is gone for good.</p>
       <button type="button" class="deletes" onClick={() => setIsAsking(true)}>
         Delete my account…
       </button>

@@ -1,19 +1,25 @@
 import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { recoverPassword, resetPassword, signUp } from "../api/operations.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Refused } from "../api/call.ts";
+import { signUp } from "../api/operations.ts";
 import { useAction } from "../live/action.ts";
 import { useObserved } from "../observable.ts";
 import { Form, faultOf, SubmitButton, TextField } from "../parts/form.tsx";
-import { tell } from "../parts/notices.tsx";
+import { NEW_PASSWORD, NEW_PASSWORD_HINT } from "../parts/new-password.tsx";
 import { Failed } from "../parts/states.tsx";
 import { go, href, place } from "../router.ts";
 import { signIn } from "../session.ts";
+import { Recover, Reset } from "./forgotten-password.tsx";
 
 /** The ways in. Where somebody wanted to go stays in the address, so that signing in leads there. */
 
-const PASSWORD = { minLength: 8, maxLength: 128, required: true } as const;
+/** The e-mail address stays as one goes from one way in to another: whoever mistypes a password need not type both again. */
+export interface WayProps {
+  username: string;
+  onUsername(username: string): void;
+}
 
-const PAGES: Record<string, { title: string; page: ComponentType }> = {
+const PAGES: Record<string, { title: string; page: ComponentType<WayProps> }> = {
   "sign-up": { title: "Make an account", page: SignUp },
   recover: { title: "Forgotten password", page: Recover },
   "reset-password": { title: "Set a new password", page: Reset },
@@ -23,23 +29,28 @@ const SIGN_IN = { title: "Sign in", page: SignIn };
 export function SignedOut() {
   const { path } = useObserved(place);
   const { title, page: Page } = PAGES[path[0] ?? ""] ?? SIGN_IN;
+  const [username, setUsername] = useState("");
+  const main = useRef<HTMLElement>(null);
+  const isFirst = useRef(true);
   useEffect(() => {
     document.title = `${title} · Network Controller`;
+    // The link that led here is gone, and the focus with it.
+    if (!isFirst.current) main.current?.focus();
+    isFirst.current = false;
   }, [title]);
   return (
-    <main class="entrance">
+    <main class="entrance" ref={main} tabIndex={-1}>
       <p class="brand">
         <span aria-hidden="true" />
         Multi-Access Network Controller
       </p>
       <h1>{title}</h1>
-      <Page key={title} />
+      <Page key={title} username={username} onUsername={setUsername} />
     </main>
   );
 }
 
-function SignIn() {
-  const [username, setUsername] = useState("");
+function SignIn({ username, onUsername }: WayProps) {
   const [password, setPassword] = useState("");
   const { run, isBusy, error } = useAction(async () => {
     await signIn(username, password);
@@ -52,8 +63,9 @@ function SignIn() {
           type="email"
           autocomplete="username"
           required
-          {...{ value: username }}
-          onValue={setUsername}
+          autofocus
+          value={username}
+          onValue={onUsername}
         />
         <TextField
           label="Password"
@@ -74,15 +86,18 @@ function SignIn() {
   );
 }
 
-function SignUp() {
-  const [username, setUsername] = useState("");
+function SignUp({ username, onUsername }: WayProps) {
   const [password, setPassword] = useState("");
   const { run, isBusy, error } = useAction(async () => {
     await signUp({ username, password });
     await signIn(username, password);
     go([]);
   });
-  const faults = { username: faultOf(error, "username"), password: faultOf(error, "password") };
+  const isTaken = error instanceof Refused && error.status === 409;
+  const faults = {
+    username: isTaken ? "There is an account with this address. Sign in instead." : faultOf(error, "username"),
+    password: faultOf(error, "password"),
+  };
   return (
     <>
       <Form onSubmit={() => void run()}>
@@ -92,15 +107,13 @@ function SignUp() {
           autocomplete="username"
           required
           value={username}
-          onValue={setUsername}
+          onValue={onUsername}
           fault={faults.username}
         />
         <TextField
           label="Password"
-          hint="At least 8 characters."
-          type="password"
-          autocomplete="new-password"
-          {...PASSWORD}
+          hint={NEW_PASSWORD_HINT}
+          {...NEW_PASSWORD}
           value={password}
           onValue={setPassword}
           fault={faults.password}
@@ -108,100 +121,10 @@ function SignUp() {
         {faults.username === undefined && faults.password === undefined && <Failed error={error} />}
         <SubmitButton isBusy={isBusy}>Make the account</SubmitButton>
       </Form>
-      <BackToSignIn />
+      <p class="ways">
+        <a href={href([])}>Sign in</a>
+        {isTaken && <a href={href(["recover"])}>Forgotten password</a>}
+      </p>
     </>
-  );
-}
-
-function Recover() {
-  const [username, setUsername] = useState("");
-  const [said, setSaid] = useState("");
-  const { run, isBusy, error } = useAction(async () => {
-    setSaid((await recoverPassword(username)).detail);
-  });
-  if (said !== "")
-    return (
-      <>
-        <p role="status">{said} The link in it works once, for 15 minutes.</p>
-        <BackToSignIn />
-      </>
-    );
-  return (
-    <>
-      <p>A link to set a new password is sent to your e-mail address.</p>
-      <Form onSubmit={() => void run()}>
-        <TextField
-          label="E-mail"
-          type="email"
-          autocomplete="username"
-          required
-          value={username}
-          onValue={setUsername}
-          fault={faultOf(error, "username")}
-        />
-        {faultOf(error, "username") === undefined && <Failed error={error} />}
-        <SubmitButton isBusy={isBusy}>Send the link</SubmitButton>
-      </Form>
-      <BackToSignIn />
-    </>
-  );
-}
-
-function Reset() {
-  const [token] = useState(() => place.get().path[1] ?? "");
-  const [password, setPassword] = useState("");
-  const [repeated, setRepeated] = useState("");
-  const isSame = repeated === "" || repeated === password;
-  const { run, isBusy, error } = useAction(async () => {
-    if (password !== repeated) return;
-    await resetPassword(token, password);
-    tell("The new password is set. Sign in with it.");
-    go([]);
-  });
-  useEffect(() => {
-    // The token is as good as a password for a while: out of the address, and of the browser's history.
-    history.replaceState(null, "", href(["reset-password"]));
-  }, []);
-  if (token === "")
-    return (
-      <>
-        <p>This link is incomplete. Open the one in the message again, or ask for a new one.</p>
-        <p class="ways">
-          <a href={href(["recover"])}>Ask for a new link</a>
-        </p>
-      </>
-    );
-  return (
-    <Form onSubmit={() => void run()}>
-      <TextField
-        label="New password"
-        hint="At least 8 characters."
-        type="password"
-        autocomplete="new-password"
-        {...PASSWORD}
-        value={password}
-        onValue={setPassword}
-        fault={faultOf(error, "new_password")}
-      />
-      <TextField
-        label="The same again"
-        type="password"
-        autocomplete="new-password"
-        {...PASSWORD}
-        value={repeated}
-        onValue={setRepeated}
-        fault={isSame ? undefined : "The two differ."}
-      />
-      {faultOf(error, "new_password") === undefined && <Failed error={error} />}
-      <SubmitButton isBusy={isBusy}>Set the password</SubmitButton>
-    </Form>
-  );
-}
-
-function BackToSignIn() {
-  return (
-    <p class="ways">
-      <a href={href([])}>Sign in</a>
-    </p>
   );
 }

@@ -32,6 +32,8 @@ export function Dialog({
         event.preventDefault();
         onClose?.();
       }}
+      // Pressed often enough, Escape closes it whatever we say.
+      onClose={() => (onClose === undefined ? dialog.current?.showModal() : onClose())}
     >
       <header>
         <h2 id={id}>{title}</h2>
