@@ -12,11 +12,11 @@ const LONGEST_PAUSE_MS = 10_000;
 
 /**
  * Asks again and again while somebody looks: at once, then so long after each answer. After a failure it keeps what it has and
- * tries again, less and less often. Asks anew when `about` changes.
+ * tries again, less and less often. Asks anew when `about` changes. How often may depend on what was heard.
  */
 export function usePoll<T>(
   ask: (signal: AbortSignal) => Promise<T>,
-  everyMs: number,
+  everyMs: number | ((data: T | undefined) => number),
   about: readonly unknown[] = [],
 ): Polled<T> {
   const [answer, setAnswer] = useState<{ data: T | undefined; error: Error | undefined }>(NOTHING);
@@ -30,6 +30,7 @@ export function usePoll<T>(
     let waiting: ReturnType<typeof setTimeout> | undefined;
     let isAsking = false;
     let failures = 0;
+    let heard: T | undefined;
     const look = async () => {
       clearTimeout(waiting);
       if (isAsking || ending.signal.aborted) return;
@@ -39,6 +40,7 @@ export function usePoll<T>(
       try {
         const data = await latestAsk.current(ending.signal);
         failures = 0;
+        heard = data;
         if (!ending.signal.aborted) setAnswer({ data, error: undefined });
       } catch (error) {
         failures += 1;
@@ -47,8 +49,9 @@ export function usePoll<T>(
         isAsking = false;
       }
       if (ending.signal.aborted) return;
+      const usualMs = typeof everyMs === "number" ? everyMs : everyMs(heard);
       const pauseMs =
-        failures === 0 ? everyMs : Math.min(LONGEST_PAUSE_MS, Math.max(1_000, everyMs) * 2 ** (failures - 1));
+        failures === 0 ? usualMs : Math.min(LONGEST_PAUSE_MS, Math.max(1_000, usualMs) * 2 ** (failures - 1));
       waiting = setTimeout(() => void look(), pauseMs);
     };
     const wake = () => void look();

@@ -1,5 +1,96 @@
-import type { PageProps } from "../router.ts";
+import { useCallback, useMemo } from "preact/hooks";
+import type { AccessPointState, Overview as OverviewData } from "../../schemas/overview.ts";
+import { overview } from "../api/operations.ts";
+import { usePoll } from "../live/poll.ts";
+import { NetworkMap } from "../map/network-map.tsx";
+import { AccessPointTable } from "../overview/access-point-table.tsx";
+import { FilterBar } from "../overview/filter-bar.tsx";
+import { countsOf, type Filters, filtered, filtersIn, queryOf } from "../overview/filters.ts";
+import { NewNetwork } from "../overview/new-network.tsx";
+import { busiest, Ranking, worst } from "../overview/ranking.tsx";
+import { Empty, Failed, Loading } from "../parts/states.tsx";
+import { go, type PageProps, replace } from "../router.ts";
+import "../style/overview.css";
 
-export function Overview({ place }: PageProps) {
-  return <h1>{place.path.join(" / ")}</h1>;
+/** A large network is asked for less often: there is more to send, and more to draw. */
+const LARGE_FROM = 1_000;
+const everyMs = (data: OverviewData | undefined): number =>
+  data !== undefined && data.access_points.length > LARGE_FROM ? 15_000 : 5_000;
+
+const NONE: readonly AccessPointState[] = [];
+const showFilters = (filters: Filters) => replace([], queryOf(filters));
+const openAccessPoint = (apId: string) => go(["access-points", apId]);
+
+/** The whole network at a glance. */
+export function Overview({ place: { query } }: PageProps) {
+  const { data, error, refresh } = usePoll(overview, everyMs);
+  const all = data?.access_points;
+  const filters = useMemo(() => filtersIn(query), [query]);
+  const counts = useMemo(() => all && countsOf(all), [all]);
+  const shown = useMemo(() => (all === undefined ? NONE : filtered(all, filters)), [all, filters]);
+  const retry = useCallback(() => refresh(), [refresh]);
+  const isNew = all?.length === 0;
+
+  return (
+    <div class="stack overview">
+      <h1 class="hidden-text">Overview</h1>
+      <Failed error={error} onRetry={retry} />
+      {isNew ? <NewNetwork /> : <FilterBar counts={counts} filters={filters} onFilters={showFilters} />}
+      {!isNew && (
+        <>
+          <div class="overview-top">
+            <MapWithNote points={shown} />
+            <div class="overview-rankings">
+              <Ranking title="Busiest" measure="by load" ranked={busiest(shown)} isLoading={all === undefined} />
+              <Ranking title="Worst" measure="by quality" ranked={worst(shown)} isLoading={all === undefined} />
+            </div>
+          </div>
+          <section class="card">
+            <h2>
+              Access points{" "}
+              {counts !== undefined && shown.length < counts.all && (
+                <small class="soft">
+                  {shown.length.toLocaleString("en")} of {counts.all.toLocaleString("en")}
+                </small>
+              )}
+            </h2>
+            {all === undefined ? (
+              <Loading lines={8} />
+            ) : shown.length === 0 ? (
+              <NoneLeft />
+            ) : (
+              <AccessPointTable accessPoints={shown} />
+            )}
+          </section>
+        </>
+      )}
+    </div>
+  );
+}
+
+function MapWithNote({ points }: { points: readonly AccessPointState[] }) {
+  const placeless = points.filter(({ latitude, longitude }) => latitude === null || longitude === null).length;
+  return (
+    <figure class="overview-map">
+      <NetworkMap points={points} onOpen={openAccessPoint} />
+      {placeless > 0 && (
+        <figcaption class="hint">
+          {placeless === 1 ? "One access point does" : `${placeless.toLocaleString("en")} access points do`} not say
+          where {placeless === 1 ? "it is, and is" : "they are, and are"} only in the table.
+        </figcaption>
+      )}
+    </figure>
+  );
+}
+
+function NoneLeft() {
+  return (
+    <Empty title="No access point is like that">
+      <p>
+        <button type="button" onClick={() => replace([])}>
+          Show all
+        </button>
+      </p>
+    </Empty>
+  );
 }

@@ -1,0 +1,60 @@
+/** TopoJSON: the lines between areas are stored once, as small whole steps; an area names the lines around it. */
+
+export interface Topology {
+  transform: { scale: readonly number[]; translate: readonly number[] };
+  /** Lines of steps, each from the point before it. */
+  arcs: readonly (readonly (readonly number[])[])[];
+  objects: Readonly<Record<string, Geometry>>;
+}
+
+export type Geometry =
+  | { type: "GeometryCollection"; geometries: readonly Geometry[] }
+  | { type: "Polygon"; arcs: readonly (readonly number[])[] }
+  | { type: "MultiPolygon"; arcs: readonly (readonly (readonly number[])[])[] };
+
+/** Longitude and latitude in turn. */
+export type Line = Float64Array;
+
+export function linesOf({ arcs, transform }: Topology): Line[] {
+  const [scaleX = 1, scaleY = 1] = transform.scale;
+  const [startX = 0, startY = 0] = transform.translate;
+  return arcs.map((steps) => {
+    const line = new Float64Array(2 * steps.length);
+    let x = 0;
+    let y = 0;
+    steps.forEach(([dx = 0, dy = 0], i) => {
+      x += dx;
+      y += dy;
+      line[2 * i] = x * scaleX + startX;
+      line[2 * i + 1] = y * scaleY + startY;
+    });
+    return line;
+  });
+}
+
+/** The closed lines around the areas of an object, holes among them. */
+export function ringsOf(geometry: Geometry, lines: readonly Line[]): Line[] {
+  switch (geometry.type) {
+    case "GeometryCollection":
+      return geometry.geometries.flatMap((part) => ringsOf(part, lines));
+    case "MultiPolygon":
+      return geometry.arcs.flat().map((ring) => joined(ring, lines));
+    case "Polygon":
+      return geometry.arcs.map((ring) => joined(ring, lines));
+  }
+}
+
+/** One line after the other. A complement (`~i`) names line i backwards; each begins where the one before it ended. */
+function joined(ring: readonly number[], lines: readonly Line[]): Line {
+  const coordinates: number[] = [];
+  for (const index of ring) {
+    const line = lines[index < 0 ? ~index : index];
+    if (line === undefined) continue;
+    const count = line.length / 2;
+    for (let i = coordinates.length === 0 ? 0 : 1; i < count; i++) {
+      const at = 2 * (index < 0 ? count - 1 - i : i);
+      coordinates.push(line[at] ?? 0, line[at + 1] ?? 0);
+    }
+  }
+  return Float64Array.from(coordinates);
+}

@@ -1,0 +1,10 @@
+import type { Town } from "./labels.ts";
+import { lazily } from "./lazily.ts";
+import { project } from "./projection.ts";
+
+/** The world's largest towns, largest first, from GeoNames. */
+export const towns = lazily<Town[]>(async () => {
+  const { default: json } = await import("virtual:towns");
+  const rows = JSON.parse(json) as [name: string, latitude: number, longitude: number][];
+  return rows.map(([name, latitude, longitude]) => ({ name, ...project(latitude, longitude) }));
+});
