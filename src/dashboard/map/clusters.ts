@@ -19,7 +19,7 @@ interface Cell<T> {
 
 const CELL_PX = 50;
 /** Two middles nearer than this would cover one another. */
-const NEAREST_PX = 38;
+const NEAREST_PX = 42;
 /** More rows than there are at any zoom. */
 const ROWS = 2 ** 24;
 

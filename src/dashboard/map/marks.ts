@@ -17,7 +17,7 @@ const LETTERS: Record<string, string> = { "5G": "5", WiFi: "W", LiFi: "L" };
 export const technologyLetter = (type: string | null): string => LETTERS[type ?? ""] ?? type?.[0]?.toUpperCase() ?? "?";
 
 export function radiusOf({ members }: Mark): number {
-  return members.length === 1 ? POINT_RADIUS_PX : 14 + 3 * Math.log10(members.length);
+  return members.length === 1 ? POINT_RADIUS_PX : 13 + 2.3 * Math.log10(members.length);
 }
 
 export function drawMark(context: CanvasRenderingContext2D, mark: Mark, palette: Palette, font: string): void {

@@ -1,8 +1,8 @@
 import fineAddress from "world-atlas/countries-50m.json?url";
 import coarseAddress from "world-atlas/countries-110m.json?url";
 import { lazily } from "./lazily.ts";
-import { type Line, linesOf, ringsOf, type Topology } from "./topology.ts";
-import { isSeen, type Shape, shapeOf, trace, worldsIn } from "./trace.ts";
+import { linesOf, ringsOf, type Topology } from "./topology.ts";
+import { areaOf, isSeen, type Shape, shapeOf, trace, worldsIn } from "./trace.ts";
 import { type Frame, scaleOf } from "./view.ts";
 
 /** Land and borders, from Natural Earth. */
@@ -29,25 +29,10 @@ async function load(address: string): Promise<Outlines> {
   const lines = linesOf(topology);
   const { land } = topology.objects;
   return {
-    land: land === undefined ? [] : ringsOf(land, lines).map(shapeOf),
-    borders: lines.flatMap(withoutSeams).map(shapeOf),
+    land: land === undefined ? [] : ringsOf(land, lines).map(areaOf),
+    borders: lines.map(shapeOf),
   };
 }
-
-/** The data is cut at the date line and at the south pole. The cuts are no borders. */
-function withoutSeams(line: Line): Line[] {
-  const parts: Line[] = [];
-  let start = 0;
-  for (let i = 2; i < line.length; i += 2) {
-    if (!isAtEdge(line, i - 2) || !isAtEdge(line, i)) continue;
-    if (i - start > 2) parts.push(line.subarray(start, i));
-    start = i;
-  }
-  if (line.length - start > 2) parts.push(line.subarray(start));
-  return parts;
-}
-
-const isAtEdge = (line: Line, i: number): boolean => Math.abs(line[i] ?? 0) > 179.99 || (line[i + 1] ?? 0) < -85;
 
 /** Draws what there is of them; `onMore` when there is more. */
 export function drawOutlines(

@@ -15,11 +15,15 @@ export interface Pen {
   lineTo(x: number, y: number): void;
 }
 
+/** On the map a line goes on where the date line is: its longitudes do not jump from one end of the world to the other. */
 export function shapeOf(line: Line): Shape {
   const points = new Float64Array(line.length);
   const box = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
+  let before: number | undefined;
   for (let i = 0; i < line.length; i += 2) {
-    const { x, y } = project(line[i + 1] ?? 0, line[i] ?? 0);
+    const { x: onMap, y } = project(line[i + 1] ?? 0, line[i] ?? 0);
+    const x = before === undefined ? onMap : onMap - Math.round(onMap - before);
+    before = x;
     points[i] = x;
     points[i + 1] = y;
     box.left = Math.min(box.left, x);
@@ -30,10 +34,19 @@ export function shapeOf(line: Line): Shape {
   return { points, box };
 }
 
-/** Which of the worlds side by side (0 is the first) can be seen. */
+/** As `shapeOf`, of a line around an area. The one around Antarctica does not come back on the map; it is closed along the lower end. */
+export function areaOf(ring: Line): Shape {
+  const { points, box } = shapeOf(ring);
+  const start = points[0] ?? 0;
+  const end = points[points.length - 2] ?? 0;
+  if (Math.abs(end - start) < 0.5) return { points, box };
+  return { points: Float64Array.of(...points, end, 1, start, 1), box: { ...box, bottom: 1 } };
+}
+
+/** Which of the worlds side by side (0 is the first) may be seen; what crosses the date line reaches into the next. */
 export function worldsIn({ left, width, scale }: Frame): number[] {
-  const first = Math.floor(left);
-  const last = Math.floor(left + width / scale);
+  const first = Math.floor(left) - 1;
+  const last = Math.floor(left + width / scale) + 1;
   return Array.from({ length: last - first + 1 }, (_, i) => first + i);
 }
 

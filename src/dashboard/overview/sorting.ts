@@ -10,8 +10,6 @@ export interface Sorting {
   isDescending: boolean;
 }
 
-const collator = new Intl.Collator("en", { numeric: true });
-
 /** What a row has in a column; nothing where it is not known. */
 const VALUES: Record<Column, (accessPoint: AccessPointState) => string | number | null> = {
   name: ({ ap_id }) => ap_id,
@@ -31,7 +29,7 @@ export function sorted(accessPoints: readonly AccessPointState[], { column, isDe
     .map((accessPoint) => ({ accessPoint, value: inColumn(accessPoint) }))
     .sort(({ value: one }, { value: other }) => {
       if (one === null || other === null) return Number(one === null) - Number(other === null);
-      return direction * (typeof one === "number" ? one - Number(other) : collator.compare(one, String(other)));
+      return one === other ? 0 : one < other ? -direction : direction;
     })
     .map(({ accessPoint }) => accessPoint);
 }
