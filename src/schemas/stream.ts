@@ -22,7 +22,7 @@ export const Missing = z
   })
   .meta({ id: "Missing" });
 
-const message = <D extends z.ZodType>(kind: MessageKind, id: string, description: string, data: D) =>
+const message = <K extends MessageKind, D extends z.ZodType>(kind: K, id: string, description: string, data: D) =>
   z
     .object({
       job_number: z.string(),

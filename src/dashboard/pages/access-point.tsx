@@ -1,5 +1,64 @@
-import type { PageProps } from "../router.ts";
+import { useEffect } from "preact/hooks";
+import { Charts } from "../access-point/charts.tsx";
+import { Commands } from "../access-point/commands.tsx";
+import { Configuration } from "../access-point/configuration.tsx";
+import { Head } from "../access-point/head.tsx";
+import { PositionOf, positionOf } from "../access-point/position.tsx";
+import { Refused } from "../api/call.ts";
+import { readAgent } from "../api/operations.ts";
+import { usePoll } from "../live/poll.ts";
+import { Empty, Failed, Loading } from "../parts/states.tsx";
+import { href, type PageProps } from "../router.ts";
+import "../style/access-point.css";
 
+const CONFIGURATION_EVERY_MS = 30_000;
+
+/** One access point: how it does, what it measures, what it can be told. */
 export function AccessPoint({ place }: PageProps) {
-  return <h1>{place.path.join(" / ")}</h1>;
+  const apId = place.path[1] ?? "";
+  return <Named key={apId} apId={apId} query={place.query} />;
+}
+
+function Named({ apId, query }: { apId: string; query: URLSearchParams }) {
+  const { data: agent, error, refresh } = usePoll((signal) => readAgent(apId, signal), CONFIGURATION_EVERY_MS, [apId]);
+  useEffect(() => {
+    if (apId !== "") document.title = `${apId} · Network Controller`;
+  }, [apId]);
+
+  if (apId === "" || (error instanceof Refused && error.status === 404)) return <Unknown apId={apId} />;
+  if (agent === undefined)
+    return error === undefined ? <Loading lines={8} /> : <Failed error={error} onRetry={refresh} />;
+  const { configuration } = agent;
+  const type = typeof configuration.access_point_type === "string" ? configuration.access_point_type : null;
+  return (
+    <div class="stack">
+      <Head apId={apId} type={type} interval={configuration.interval} />
+      <Charts apId={apId} type={type} query={query} />
+      <div class="ap-columns">
+        <Commands apId={apId} known={configuration.commands} />
+        <div class="stack">
+          <PositionOf position={positionOf(configuration)} />
+          <Configuration configuration={configuration} />
+          <section class="card" aria-labelledby="history-title">
+            <h2 id="history-title">History</h2>
+            <p>
+              All that it has reported over some time, as one download:{" "}
+              <a href={href(["jobs"], { agent: apId })}>request its history</a>.
+            </p>
+          </section>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Unknown({ apId }: { apId: string }) {
+  return (
+    <Empty title={apId === "" ? "Which access point?" : `There is no access point called “${apId}”.`}>
+      <p>It may have been removed, or the address has a slip.</p>
+      <p>
+        <a href={href([])}>See all access points</a>
+      </p>
+    </Empty>
+  );
 }

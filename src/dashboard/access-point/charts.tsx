@@ -1,0 +1,142 @@
+import { useId, useMemo, useState } from "preact/hooks";
+import { agentMetrics } from "../api/operations.ts";
+import { ChartCard } from "../charts/chart-card.tsx";
+import { type Metric, MetricChoice, WindowChoice } from "../charts/chart-choices.tsx";
+import { chosenMetrics, rememberChoice } from "../charts/choice.ts";
+import { saveSeries } from "../charts/csv.ts";
+import { useLiveSeries } from "../charts/live-series.ts";
+import { type ChartWindow, WINDOWS, windowOf } from "../charts/windows.ts";
+import { usePoll } from "../live/poll.ts";
+import { observable } from "../observable.ts";
+import { Empty, Failed, Loading } from "../parts/states.tsx";
+import { replace } from "../router.ts";
+
+/** Metrics seldom come and go. */
+const METRICS_EVERY_MS = 30_000;
+
+/** What an access point reports, over time. What is chosen is part of the address. */
+export function Charts({ apId, type, query }: { apId: string; type: string | null; query: URLSearchParams }) {
+  const window = windowOf(query.get("window"));
+  const listed = usePoll(async (signal) => (await agentMetrics(apId, window.id, signal)).metrics, METRICS_EVERY_MS, [
+    apId,
+    window.id,
+  ]);
+  const choose = (change: { window?: string; metrics?: string }) =>
+    replace(["access-points", apId], { ...Object.fromEntries(query), ...change });
+  const onWindow = ({ id }: ChartWindow) => choose({ window: id });
+  const known = listed.data;
+  const asked = query.get("metrics");
+  const chosen = useMemo(() => chosenMetrics(asked, type, known?.map(({ name }) => name) ?? []), [asked, type, known]);
+
+  return (
+    <section aria-labelledby="charts-title" class="stack">
+      <div class="spread">
+        <h2 id="charts-title">Measurements</h2>
+        <WindowChoice chosen={window} onChoose={onWindow} />
+      </div>
+      {known === undefined ? (
+        listed.error === undefined ? (
+          <div class="charts-loading">
+            <Loading />
+          </div>
+        ) : (
+          <Failed error={listed.error} onRetry={listed.refresh} />
+        )
+      ) : known.length === 0 ? (
+        <NothingYet window={window} onWindow={onWindow} />
+      ) : (
+        <Grid
+          key={`${apId} ${window.id}`}
+          {...{ apId, window, known, chosen }}
+          onChoose={(metrics) => {
+            rememberChoice(type, metrics);
+            choose({ metrics: metrics.join() });
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+function NothingYet({ window, onWindow }: { window: ChartWindow; onWindow(window: ChartWindow): void }) {
+  const longer = WINDOWS.filter(({ ms }) => ms > window.ms);
+  return (
+    <Empty title={`This access point has not reported anything in the last ${window.label}.`}>
+      <p>{longer.length === 0 ? "Look whether it is switched on and connected." : "It may have done so before:"}</p>
+      <p class="row centred">
+        {longer.map((other) => (
+          <button type="button" key={other.id} onClick={() => onWindow(other)}>
+            Look back {other.label}
+          </button>
+        ))}
+      </p>
+    </Empty>
+  );
+}
+
+interface GridProps {
+  apId: string;
+  window: ChartWindow;
+  known: readonly Metric[];
+  chosen: readonly string[];
+  onChoose(chosen: string[]): void;
+}
+
+function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
+  const [isPaused, setIsPaused] = useState(false);
+  const [large, setLarge] = useState<string>();
+  const group = useId();
+  const pointed = useMemo(() => observable<number | undefined>(undefined), []);
+  const { store, isLoaded, untilMs, error } = useLiveSeries(apId, chosen, window, isPaused);
+  // One that is silent in this window keeps its place among the others.
+  const metrics = [
+    ...known,
+    ...chosen.filter((name) => known.every((other) => other.name !== name)).map((name) => ({ name, label: name })),
+  ];
+  const labelOf = (name: string) => metrics.find((metric) => metric.name === name)?.label ?? name;
+
+  return (
+    <>
+      <div class="spread">
+        <MetricChoice metrics={metrics} chosen={chosen} onChoose={onChoose} />
+        <div class="row">
+          <span class="soft">{isPaused ? "Paused" : window.everyMs <= 1_000 ? "Live" : rhythmText(window)}</span>
+          <button type="button" class="small" onClick={() => setIsPaused(!isPaused)}>
+            {isPaused ? "Resume" : "Pause"}
+          </button>
+          <button
+            type="button"
+            class="small"
+            disabled={!isLoaded}
+            onClick={() => saveSeries(`${apId}-${window.id}`, store, chosen)}
+          >
+            Download CSV
+          </button>
+        </div>
+      </div>
+      <Failed error={error} />
+      {chosen.length === 0 ? (
+        <Empty title="No metric is chosen.">
+          <p>Open “Choose metrics” and pick what you want to see.</p>
+        </Empty>
+      ) : (
+        <div class="charts">
+          {chosen.map((metric, i) => (
+            <ChartCard
+              key={metric}
+              metric={metric}
+              label={labelOf(metric)}
+              track={store.track(metric)}
+              colourName={`series-${i + 1}`}
+              isLarge={large === metric}
+              onLarge={() => setLarge(large === metric ? undefined : metric)}
+              {...{ window, untilMs, group, pointed }}
+            />
+          ))}
+        </div>
+      )}
+    </>
+  );
+}
+
+const rhythmText = ({ everyMs }: ChartWindow): string => `Every ${everyMs / 1_000} s`;

@@ -1,0 +1,38 @@
+import { figureText, percentText } from "../charts/figures.ts";
+import { ConditionMark, TechnologyBadge } from "../parts/badges.tsx";
+import { Ago } from "../parts/time.tsx";
+import { href } from "../router.ts";
+import { useVitals } from "./vitals.ts";
+
+/** Who it is, and how it does. */
+export function Head({ apId, type, interval }: { apId: string; type: string | null; interval: unknown }) {
+  const vitals = useVitals(apId, interval);
+  return (
+    <header class="ap-head">
+      <a href={href([])}>← All access points</a>
+      <div class="row">
+        <h1>{apId}</h1>
+        <TechnologyBadge type={type} />
+        {vitals && <ConditionMark condition={vitals.condition} />}
+      </div>
+      <dl class="vitals">
+        <div>
+          <dt>Last seen</dt>
+          <dd>{vitals === undefined ? "…" : <Ago ts={vitals.lastSeen} />}</dd>
+        </div>
+        <Figure name="Load" text={vitals?.load == null ? "–" : percentText(vitals.load)} />
+        <Figure name="Quality" text={vitals?.quality == null ? "–" : percentText(vitals.quality)} />
+        <Figure name="Users" text={figureText(vitals?.users ?? undefined)} />
+      </dl>
+    </header>
+  );
+}
+
+function Figure({ name, text }: { name: string; text: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{text}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,40 @@
+import { useEffect } from "preact/hooks";
+import { useJob } from "../live/job.ts";
+import { JobStateMark } from "../parts/badges.tsx";
+import { Ago } from "../parts/time.tsx";
+import { href } from "../router.ts";
+import { NO_ANSWER, type Outcome, outcomeOf } from "./command-outcome.ts";
+
+export interface SentCommand {
+  command: string;
+  jobNumber: string;
+  sentAt: string;
+  outcome?: Outcome;
+}
+
+/** A command that was sent. Listens for the answer until there is one. */
+export function SentCommandLine({ sent, onOutcome }: { sent: SentCommand; onOutcome(outcome: Outcome): void }) {
+  const { command, jobNumber, sentAt, outcome } = sent;
+  const { socket } = useJob(outcome === undefined ? jobNumber : undefined, (message) => {
+    const heard = outcomeOf(message);
+    if (heard !== undefined) onOutcome(heard);
+  });
+  const isOver = outcome === undefined && socket.state === "over";
+  useEffect(() => {
+    if (isOver) onOutcome(NO_ANSWER);
+  }, [isOver]);
+  return (
+    <li>
+      <span class="spread">
+        <code>{command}</code>
+        <span class="soft">
+          <Ago ts={sentAt} /> · <a href={href(["jobs", jobNumber])}>job</a>
+        </span>
+      </span>
+      <span class="row">
+        <JobStateMark state={outcome?.state ?? "running"} />
+        <span>{outcome?.text ?? (socket.state === "lost" ? "Listening again…" : "Sent; waiting for its answer…")}</span>
+      </span>
+    </li>
+  );
+}
