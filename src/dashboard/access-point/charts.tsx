@@ -5,9 +5,10 @@ import { type Metric, MetricChoice, WindowChoice } from "../charts/chart-choices
 import { chosenMetrics, rememberChoice } from "../charts/choice.ts";
 import { saveSeries } from "../charts/csv.ts";
 import { useLiveSeries } from "../charts/live-series.ts";
+import { momentText } from "../charts/time-axis.ts";
 import { type ChartWindow, WINDOWS, windowOf } from "../charts/windows.ts";
 import { usePoll } from "../live/poll.ts";
-import { observable } from "../observable.ts";
+import { type Observable, observable, useObserved } from "../observable.ts";
 import { Empty, Failed, Loading } from "../parts/states.tsx";
 import { replace } from "../router.ts";
 
@@ -100,7 +101,7 @@ function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
       <div class="spread">
         <MetricChoice metrics={metrics} chosen={chosen} onChoose={onChoose} />
         <div class="row">
-          <span class="soft">{isPaused ? "Paused" : window.everyMs <= 1_000 ? "Live" : rhythmText(window)}</span>
+          <Moment pointed={pointed} window={window} otherwise={isPaused ? "Paused" : rhythmText(window)} />
           <button type="button" class="small" onClick={() => setIsPaused(!isPaused)}>
             {isPaused ? "Resume" : "Pause"}
           </button>
@@ -130,7 +131,7 @@ function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
               colourName={`series-${i + 1}`}
               isLarge={large === metric}
               onLarge={() => setLarge(large === metric ? undefined : metric)}
-              {...{ window, untilMs, group, pointed }}
+              {...{ isLoaded, window, untilMs, group, pointed }}
             />
           ))}
         </div>
@@ -139,4 +140,12 @@ function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
   );
 }
 
-const rhythmText = ({ everyMs }: ChartWindow): string => `Every ${everyMs / 1_000} s`;
+const rhythmText = ({ everyMs }: ChartWindow): string => (everyMs <= 1_000 ? "Live" : `Every ${everyMs / 1_000} s`);
+
+/** Of when the values are: a moment that is pointed at, or the latest. */
+function Moment(props: { pointed: Observable<number | undefined>; window: ChartWindow; otherwise: string }) {
+  const timeMs = useObserved(props.pointed);
+  return (
+    <span class="soft moment">{timeMs === undefined ? props.otherwise : momentText(timeMs, props.window.ms)}</span>
+  );
+}

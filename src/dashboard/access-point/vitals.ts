@@ -17,6 +17,8 @@ const EVERY_MS = 2_000;
 /** The rule of the service: who has missed three reports is not there. */
 const MISSED_REPORTS = 3;
 const DEFAULT_INTERVAL_S = 10;
+/** How long a report may be on its way to us before the overview is asked. */
+const ON_THE_WAY_S = 5;
 const LONGEST_WINDOW_S = 31 * 86_400;
 /** The overview is of all access points: seldom, and only about one of which nothing else is heard. */
 const OVERVIEW_EVERY_MS = 30_000;
@@ -25,7 +27,7 @@ const OVERVIEW_EVERY_MS = 30_000;
 export function useVitals(apId: string, interval: unknown): Vitals | undefined {
   const looked = useRef<{ atMs: number; vitals: Vitals }>(undefined);
   const intervalS = typeof interval === "number" && interval > 0 ? interval : DEFAULT_INTERVAL_S;
-  const windowS = Math.min(LONGEST_WINDOW_S, Math.ceil(MISSED_REPORTS * intervalS));
+  const windowS = Math.min(LONGEST_WINDOW_S, Math.ceil(MISSED_REPORTS * intervalS) + ON_THE_WAY_S);
 
   return usePoll(
     async (signal) => {

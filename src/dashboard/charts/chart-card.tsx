@@ -14,6 +14,8 @@ export interface ChartCardProps {
   metric: string;
   label: string;
   track: Track;
+  /** Whether there is nothing rather than nothing yet. */
+  isLoaded: boolean;
   window: ChartWindow;
   untilMs: number;
   colourName: string;
@@ -26,7 +28,7 @@ export interface ChartCardProps {
 
 /** A metric: its chart, and the figures that say the same without it. */
 export function ChartCard(props: ChartCardProps) {
-  const { metric, label, track, window, untilMs, colourName, group, pointed, isLarge, onLarge } = props;
+  const { metric, label, track, isLoaded, window, untilMs, colourName, group, pointed, isLarge, onLarge } = props;
   const { title, unit } = labelParts(label);
   // The track is one that grows: when this is drawn, something may have come.
   const line = useMemo(() => withGaps(track), [track, untilMs]);
@@ -65,7 +67,8 @@ export function ChartCard(props: ChartCardProps) {
         onPoint={pointed.set}
       />
       <p class="chart-foot">
-        {latest === undefined ? "Nothing in this window" : `min ${figureText(low)} · max ${figureText(high)}`}
+        {latest !== undefined && `min ${figureText(low)} · max ${figureText(high)}`}
+        {latest === undefined && (isLoaded ? "Nothing in this window" : "Loading…")}
         {track.bucketMs !== undefined && <span>means over {durationText(Math.ceil(track.bucketMs / 1_000))}</span>}
       </p>
     </article>

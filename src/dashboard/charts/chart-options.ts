@@ -1,7 +1,7 @@
 import uPlot from "uplot";
 import { colour } from "../theme.ts";
 import { tickText } from "./figures.ts";
-import { markTexts } from "./time-axis.ts";
+import { MARK_STEPS_MS, markTexts } from "./time-axis.ts";
 
 export interface ChartColours {
   line: string;
@@ -42,7 +42,7 @@ export function chartOptions({ element, bounds, group, colours, lonely, onPoint 
     height: element.clientHeight,
     ms: 1,
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 16, 0, 0],
     cursor: {
       y: false,
       drag: { x: false, y: false },
@@ -53,7 +53,14 @@ export function chartOptions({ element, bounds, group, colours, lonely, onPoint 
       y: { range: (_, min, max) => rangeOf(min, max, bounds) },
     },
     axes: [
-      { ...axis, size: 24, gap: 2, space: 70, values: (_, splits, _axis, _space, step) => markTexts(splits, step) },
+      {
+        ...axis,
+        size: 18,
+        gap: 2,
+        space: 46,
+        incrs: MARK_STEPS_MS,
+        values: (_, splits, _axis, _space, step) => markTexts(splits, step),
+      },
       { ...axis, size: 46, gap: 4, space: 28, values: (_, splits) => splits.map(tickText) },
     ],
     series: [

@@ -45,17 +45,17 @@ export class SeriesStore {
   /** From where on to ask for more; nothing where there is nothing yet. */
   sinceMs(nowMs: number): number | undefined {
     let newestMs = Number.NEGATIVE_INFINITY;
-    let bucketFromMs = Number.POSITIVE_INFINITY;
+    let newestBucketMs = Number.NEGATIVE_INFINITY;
     for (const { times, bucketMs } of this.#tracks.values()) {
       const lastMs = times.at(-1);
       if (lastMs === undefined) continue;
       newestMs = Math.max(newestMs, lastMs);
-      if (bucketMs !== undefined) bucketFromMs = Math.floor(lastMs);
+      if (bucketMs !== undefined) newestBucketMs = Math.max(newestBucketMs, lastMs);
     }
     if (newestMs === Number.NEGATIVE_INFINITY) return undefined;
-    // An access point whose clock is ahead must not hide what the others' clocks, or its own set right, bring.
+    // A time ahead of ours must not keep us from asking for what comes before it.
     const overlapMs = Math.min(newestMs, nowMs) - OVERLAP_MS;
-    return Math.min(overlapMs, bucketFromMs - 1);
+    return newestBucketMs === Number.NEGATIVE_INFINITY ? overlapMs : Math.min(overlapMs, newestBucketMs - 1);
   }
 
   /** The single points that were heard of after `sinceMs`. */

@@ -1,7 +1,15 @@
 /** Marks on the axis of time, in the person's own time and language. */
 
-const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** How far apart marks may be; the narrowest that leaves room for their texts is taken. */
+export const MARK_STEPS_MS: number[] = [
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * MINUTE_MS),
+  ...[1, 2, 3, 4, 6, 8, 12].map((hours) => hours * HOUR_MS),
+  ...[1, 2, 4, 7, 10].map((days) => days * DAY_MS),
+];
 
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const minute = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -12,13 +20,16 @@ const second = new Intl.DateTimeFormat(undefined, {
   hourCycle: "h23",
 });
 
-/** No finer than the steps between the marks; where a day begins, its date. */
+/** Where a day begins, its date. */
 export function markTexts(timesMs: readonly number[], stepMs: number): string[] {
   return timesMs.map((timeMs) => {
-    const isMidnight = minute.format(timeMs) === MIDNIGHT;
-    if (stepMs >= DAY_MS || (isMidnight && stepMs >= MINUTE_MS)) return day.format(timeMs);
-    return (stepMs >= MINUTE_MS ? minute : second).format(timeMs);
+    const text = minute.format(timeMs);
+    return stepMs >= DAY_MS || text === MIDNIGHT ? day.format(timeMs) : text;
   });
 }
 
 const MIDNIGHT = minute.format(new Date(2020, 0, 1));
+
+/** A moment within a window of this length. */
+export const momentText = (timeMs: number, windowMs: number): string =>
+  windowMs > DAY_MS ? `${day.format(timeMs)}, ${minute.format(timeMs)}` : second.format(timeMs);
