@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { type JobMessage, listenToJob, type SocketState } from "../api/job-socket.ts";
+import { type JobMessage, JobSocket, type SocketState } from "../api/job-socket.ts";
 
 /** Of a job that is listened to: its last messages, and how far it has come. */
 export interface Job {
@@ -13,13 +13,12 @@ const KEPT_MESSAGES = 200;
 const NONE: Job = { messages: [], count: 0, socket: { state: "connecting" } };
 
 /**
- * Listens to a job while the component is there; nothing without a number. Messages may come by the hundred in a second: they are
- * shown once a frame. `each` gets every one of them, also those that are no longer kept.
+ * Listens to a job while the component is there, and takes nothing away from other readers; nothing without a number. Messages may
+ * come by the hundred in a second: they are shown once a frame. For jobs that say little; `useJobStream` is for the others.
  */
-export function useJob(jobNumber: string | undefined, each?: (message: JobMessage) => void): Job {
+export function useJob(jobNumber: string | undefined): Job {
   const [job, setJob] = useState<Job>(NONE);
 
-  // One job is listened to once, whatever is done with its messages.
   useEffect(() => {
     setJob(NONE);
     if (jobNumber === undefined) return;
@@ -32,16 +31,15 @@ export function useJob(jobNumber: string | undefined, each?: (message: JobMessag
         setJob(current);
       });
     };
-    const end = listenToJob(jobNumber, {
+    const socket = new JobSocket(jobNumber, {
       message(message) {
-        each?.(message);
         const messages = [...current.messages.slice(-KEPT_MESSAGES + 1), message];
         change({ ...current, messages, count: current.count + 1 });
       },
-      state: (socket) => change({ ...current, socket }),
+      state: (state) => change({ ...current, socket: state }),
     });
     return () => {
-      end();
+      socket.end();
       if (frame !== undefined) cancelAnimationFrame(frame);
     };
   }, [jobNumber]);

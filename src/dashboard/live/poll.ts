@@ -22,6 +22,8 @@ export function usePoll<T>(
   const [answer, setAnswer] = useState<{ data: T | undefined; error: Error | undefined }>(NOTHING);
   const latestAsk = useRef(ask);
   latestAsk.current = ask;
+  const latestEveryMs = useRef(everyMs);
+  latestEveryMs.current = everyMs;
   const refresh = useRef(() => {});
 
   // What it depends on is the caller's to say.
@@ -49,10 +51,8 @@ export function usePoll<T>(
         isAsking = false;
       }
       if (ending.signal.aborted) return;
-      const usualMs = typeof everyMs === "number" ? everyMs : everyMs(heard);
-      const pauseMs =
-        failures === 0 ? usualMs : Math.min(LONGEST_PAUSE_MS, Math.max(1_000, usualMs) * 2 ** (failures - 1));
-      waiting = setTimeout(() => void look(), pauseMs);
+      const every = latestEveryMs.current;
+      waiting = setTimeout(() => void look(), pauseMs(typeof every === "number" ? every : every(heard), failures));
     };
     const wake = () => void look();
     refresh.current = wake;
@@ -71,5 +71,8 @@ export function usePoll<T>(
   const refreshNow = useCallback(() => refresh.current(), []);
   return { ...answer, refresh: refreshNow };
 }
+
+const pauseMs = (everyMs: number, failures: number): number =>
+  failures === 0 ? everyMs : Math.min(LONGEST_PAUSE_MS, Math.max(1_000, everyMs) * 2 ** (failures - 1));
 
 const NOTHING = { data: undefined, error: undefined };

@@ -1,5 +1,35 @@
-import type { PageProps } from "../router.ts";
+import { runningEmulators } from "../api/operations.ts";
+import { JustMade } from "../emulator/just-made.tsx";
+import { lastMade } from "../emulator/made.ts";
+import { Running } from "../emulator/running.tsx";
+import { SpinUpForm } from "../emulator/spin-up-form.tsx";
+import { usePoll } from "../live/poll.ts";
+import { useObserved } from "../observable.ts";
+import "../style/emulator.css";
 
-export function Emulator({ place }: PageProps) {
-  return <h1>{place.path.join(" / ")}</h1>;
+const EVERY_MS = 5_000;
+
+export function Emulator() {
+  const made = useObserved(lastMade);
+  const jobs = usePoll(runningEmulators, EVERY_MS);
+  return (
+    <div class="stack">
+      <header>
+        <h1>Emulator</h1>
+        <p class="soft">Access points that behave like real ones: they report every second, and obey.</p>
+      </header>
+      <div class="emulator">
+        <SpinUpForm
+          onMade={(answer) => {
+            lastMade.set(answer);
+            jobs.refresh();
+          }}
+        />
+        <div class="stack">
+          {made !== undefined && <JustMade key={made.job_number} made={made} onClose={() => lastMade.set(undefined)} />}
+          <Running jobs={jobs} />
+        </div>
+      </div>
+    </div>
+  );
 }

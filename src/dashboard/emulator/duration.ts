@@ -1,0 +1,28 @@
+/** How long access points run, as a form has it: a number as it was typed, and what it counts. */
+export interface Duration {
+  amount: string;
+  unit: Unit;
+}
+
+export const UNITS = [
+  ["s", "seconds", 1],
+  ["min", "minutes", 60],
+  ["h", "hours", 3_600],
+  ["d", "days", 86_400],
+] as const;
+export type Unit = (typeof UNITS)[number][0];
+
+export const PRESETS: readonly (readonly [text: string, duration: Duration])[] = [
+  ["10 minutes", { amount: "10", unit: "min" }],
+  ["1 hour", { amount: "1", unit: "h" }],
+  ["1 day", { amount: "1", unit: "d" }],
+];
+export const TEN_MINUTES: Duration = { amount: "10", unit: "min" };
+
+const MAX_SECONDS = 31_536_000;
+const sizeOf = (unit: Unit): number => UNITS.find(([name]) => name === unit)?.[2] ?? 1;
+
+export const secondsOf = ({ amount, unit }: Duration): number => Math.round(Number(amount) * sizeOf(unit));
+
+/** A year is as long as anything runs. */
+export const maxAmount = (unit: Unit): number => MAX_SECONDS / sizeOf(unit);
