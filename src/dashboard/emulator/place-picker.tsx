@@ -70,7 +70,7 @@ export function PlacePicker({
           <ul class="chips" aria-label="Chosen places">
             {places.map((place) => (
               <li key={place} class={faults.has(place) ? "chip faulty" : "chip"}>
-                {place}
+                <span>{place}</span>
                 <button type="button" aria-label={`Remove ${place}`} onClick={() => remove(place)}>
                   ✕
                 </button>
@@ -99,7 +99,7 @@ export function PlacePicker({
             onBlur={() => text.trim() !== "" && add(text)}
           />
           <div id={`${id}-options`} role="listbox" aria-label="Places found" hidden={!isOpen}>
-            {options.map(({ name, country, location }, i) => (
+            {options.map(({ name, country, latitude, longitude, location }, i) => (
               // biome-ignore lint/a11y/useKeyWithClickEvents: the focus stays in the text field, whose keys choose.
               <div
                 key={location}
@@ -111,7 +111,10 @@ export function PlacePicker({
                 onMouseDown={(event) => event.preventDefault()}
                 onClick={() => add(location)}
               >
-                {name} <span class="soft">{country}</span>
+                {name}, {country}{" "}
+                <span class="soft">
+                  {latitude.toFixed(2)}, {longitude.toFixed(2)}
+                </span>
               </div>
             ))}
           </div>

@@ -1,13 +1,14 @@
 import { useEffect, useState } from "preact/hooks";
-import { findPlaces, type PlaceFound } from "../api/operations.ts";
+import type { PlaceSuggestion } from "../../schemas/emulator.ts";
+import { findPlaces } from "../api/operations.ts";
 
 const TYPING_PAUSE_MS = 200;
 const SHORTEST_TEXT = 2;
 const MAX_PLACES = 8;
-const NONE: readonly PlaceFound[] = [];
+const NONE: readonly PlaceSuggestion[] = [];
 
-/** The places whose names begin like this text, a moment after it was typed. */
-export function usePlaces(text: string): readonly PlaceFound[] {
+/** The places that this text may mean, a moment after it was typed. */
+export function usePlaces(text: string): readonly PlaceSuggestion[] {
   const [places, setPlaces] = useState(NONE);
   useEffect(() => {
     if (text.length < SHORTEST_TEXT) return setPlaces(NONE);
