@@ -15,14 +15,12 @@ export interface SentCommand {
 /** A command that was sent. Listens for the answer until there is one. */
 export function SentCommandLine({ sent, onOutcome }: { sent: SentCommand; onOutcome(outcome: Outcome): void }) {
   const { command, jobNumber, sentAt, outcome } = sent;
-  const { socket } = useJob(outcome === undefined ? jobNumber : undefined, (message) => {
-    const heard = outcomeOf(message);
-    if (heard !== undefined) onOutcome(heard);
-  });
-  const isOver = outcome === undefined && socket.state === "over";
+  const { socket, messages } = useJob(outcome === undefined ? jobNumber : undefined);
+  const heard = messages.map(outcomeOf).find((found) => found !== undefined);
+  const found = heard ?? (socket.state === "over" ? NO_ANSWER : undefined);
   useEffect(() => {
-    if (isOver) onOutcome(NO_ANSWER);
-  }, [isOver]);
+    if (outcome === undefined && found !== undefined) onOutcome(found);
+  }, [found !== undefined]);
   return (
     <li>
       <span class="spread">
