@@ -89,6 +89,8 @@ function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
   const group = useId();
   const pointed = useMemo(() => observable<number | undefined>(undefined), []);
   const { store, isLoaded, untilMs, error } = useLiveSeries(apId, chosen, window, isPaused);
+  // What there is stays to be seen; that the service is away is told at the top of the page.
+  const state = isPaused ? "Paused" : error !== undefined ? "Out of date" : rhythmText(window);
   // One that is silent in this window keeps its place among the others.
   const metrics = [
     ...known,
@@ -101,7 +103,7 @@ function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
       <div class="spread">
         <MetricChoice metrics={metrics} chosen={chosen} onChoose={onChoose} />
         <div class="row">
-          <Moment pointed={pointed} window={window} otherwise={isPaused ? "Paused" : rhythmText(window)} />
+          <Moment pointed={pointed} window={window} otherwise={state} />
           <button type="button" class="small" onClick={() => setIsPaused(!isPaused)}>
             {isPaused ? "Resume" : "Pause"}
           </button>
@@ -115,7 +117,7 @@ function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
           </button>
         </div>
       </div>
-      <Failed error={error} />
+      {!isLoaded && <Failed error={error} />}
       {chosen.length === 0 ? (
         <Empty title="No metric is chosen.">
           <p>Open “Choose metrics” and pick what you want to see.</p>
