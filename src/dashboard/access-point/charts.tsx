@@ -60,7 +60,9 @@ export function Charts({ apId, type, query }: { apId: string; type: string | nul
 }
 
 function NothingYet({ window, onWindow }: { window: ChartWindow; onWindow(window: ChartWindow): void }) {
-  const longer = WINDOWS.filter(({ ms }) => ms > window.ms);
+  const all = WINDOWS.filter(({ ms }) => ms > window.ms);
+  // The next one and the longest will do; all of them are above.
+  const longer = all.length > 1 ? [...all.slice(0, 1), ...all.slice(-1)] : all;
   return (
     <Empty title={`This access point has not reported anything in the last ${window.label}.`}>
       <p>{longer.length === 0 ? "Look whether it is switched on and connected." : "It may have done so before:"}</p>
