@@ -2,11 +2,10 @@ import { figureText, percentText } from "../charts/figures.ts";
 import { ConditionMark, TechnologyBadge } from "../parts/badges.tsx";
 import { Ago } from "../parts/time.tsx";
 import { href } from "../router.ts";
-import { useVitals } from "./vitals.ts";
+import type { Vitals } from "./vitals.ts";
 
 /** Who it is, and how it does. */
-export function Head({ apId, type, interval }: { apId: string; type: string | null; interval: unknown }) {
-  const vitals = useVitals(apId, interval);
+export function Head({ apId, type, vitals }: { apId: string; type: string | null; vitals: Vitals | undefined }) {
   return (
     <header class="ap-head">
       <a href={href([])}>← All access points</a>

@@ -1,9 +1,11 @@
 import { useEffect } from "preact/hooks";
+import type { Agent } from "../../schemas/agent.ts";
 import { Charts } from "../access-point/charts.tsx";
 import { Commands } from "../access-point/commands.tsx";
 import { Configuration } from "../access-point/configuration.tsx";
 import { Head } from "../access-point/head.tsx";
-import { PositionOf, positionOf } from "../access-point/position.tsx";
+import { Position } from "../access-point/position.tsx";
+import { useVitals } from "../access-point/vitals.ts";
 import { Refused } from "../api/call.ts";
 import { readAgent } from "../api/operations.ts";
 import { usePoll } from "../live/poll.ts";
@@ -28,16 +30,21 @@ function Named({ apId, query }: { apId: string; query: URLSearchParams }) {
   if (apId === "" || (error instanceof Refused && error.status === 404)) return <Unknown apId={apId} />;
   if (agent === undefined)
     return error === undefined ? <Loading lines={8} /> : <Failed error={error} onRetry={refresh} />;
-  const { configuration } = agent;
+  return <Found agent={agent} query={query} />;
+}
+
+function Found({ agent, query }: { agent: Agent; query: URLSearchParams }) {
+  const { ap_id: apId, configuration } = agent;
+  const vitals = useVitals(apId, configuration.interval);
   const type = typeof configuration.access_point_type === "string" ? configuration.access_point_type : null;
   return (
     <div class="stack">
-      <Head apId={apId} type={type} interval={configuration.interval} />
+      <Head apId={apId} type={type} vitals={vitals} />
       <Charts apId={apId} type={type} query={query} />
       <div class="ap-columns">
         <Commands apId={apId} known={configuration.commands} />
         <div class="stack">
-          <PositionOf position={positionOf(configuration)} />
+          <Position apId={apId} type={type} geolocation={configuration.geolocation} vitals={vitals} />
           <Configuration configuration={configuration} />
           <section class="card" aria-labelledby="history-title">
             <h2 id="history-title">History</h2>
