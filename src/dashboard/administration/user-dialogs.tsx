@@ -7,6 +7,7 @@ import { Dialog } from "../parts/dialog.tsx";
 import { Form, faultOf, SubmitButton, TextField } from "../parts/form.tsx";
 import { tell } from "../parts/notices.tsx";
 import { Failed } from "../parts/states.tsx";
+import { renewal } from "../session.ts";
 import { PasswordField } from "./password-field.tsx";
 import { ROLES, type Role, rolesOf } from "./roles.ts";
 
@@ -71,6 +72,8 @@ export function ChangeRoles({
     tell(`The roles of ${username} are changed.`);
     onDone();
     onClose();
+    // One's own token has ended with them.
+    if (isOneself) renewal.set("due");
   });
   const fault = roles.length === 0 ? "Choose at least one." : faultOf(error, "roles");
   return (
