@@ -1,17 +1,17 @@
 /** The audit trail in plain words. */
 
 const DEEDS: { [action: string]: string } = {
-  create: "Created",
-  delete: "Deleted",
-  configure: "Changed the configuration",
-  "change password": "Changed the password",
-  "change roles": "Changed the roles",
-  "change api key": "Changed the key",
-  "change permissions": "Changed the permissions",
-  "request password reset": "Asked for a link to set a new password",
-  "reset password": "Set a new password with a link",
-  "spin up": "Started emulated access points",
-  "remove emulated agents": "Removed emulated access points",
+  create: "created",
+  delete: "deleted",
+  configure: "changed the configuration",
+  "change password": "changed the password",
+  "change roles": "changed the roles",
+  "change api key": "changed the key",
+  "change permissions": "changed the permissions",
+  "request password reset": "asked for a link to set a new password",
+  "reset password": "set a new password with a link",
+  "spin up": "started emulated access points",
+  "remove emulated agents": "removed emulated access points",
 };
 
 const KINDS: { [kind: string]: string } = {
@@ -26,11 +26,13 @@ const KINDS: { [kind: string]: string } = {
 };
 
 /** Several at once are joined by "and"; one that is not known here speaks for itself. */
-export const deedText = (action: string): string =>
-  action
+export function deedText(action: string): string {
+  const text = action
     .split(" and ")
     .map((deed) => DEEDS[deed] ?? deed)
-    .join("; ");
+    .join(" and ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
 
 /** `user:me@example.com` is a name, and what bears it. */
 export function partyOf(text: string): { name: string; kind: string } {
