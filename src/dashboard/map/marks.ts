@@ -13,8 +13,8 @@ const POINT_RADIUS_PX = 9;
 const RING_PX = 5;
 const TURN = 2 * Math.PI;
 
-const LETTERS: Record<string, string> = { "5G": "5", WiFi: "W", LiFi: "L" };
-export const technologyLetter = (type: string | null): string => LETTERS[type ?? ""] ?? type?.[0]?.toUpperCase() ?? "?";
+/** The first of its name; those that do not say what they are count as others. */
+export const technologyLetter = (type: string | null): string => (type?.[0] ?? "O").toUpperCase();
 
 export function radiusOf({ members }: Mark): number {
   return members.length === 1 ? POINT_RADIUS_PX : 13 + 2.3 * Math.log10(members.length);

@@ -73,6 +73,11 @@ export function NetworkMap({
     if (pointedAt.current !== undefined) setHovered(scene.current?.markAt(pointedAt.current));
   }, [spots, selected]);
 
+  const closeList = () => {
+    setListed(undefined);
+    canvas.current?.focus();
+  };
+
   const map = pageSettings(() => setIsSettled(true))?.map;
   const tiles = map?.tiles ?? undefined;
   useEffect(() => scene.current?.useTiles(tiles), [tiles]);
@@ -94,7 +99,7 @@ export function NetworkMap({
         </button>
       </div>
       {hovered && <Tooltip mark={hovered} />}
-      {listed && <PlaceList mark={listed} onClose={() => setListed(undefined)} />}
+      {listed && <PlaceList mark={listed} onClose={closeList} />}
       <Credit attribution={tiles === undefined ? undefined : (map?.attribution ?? "")} />
     </div>
   );

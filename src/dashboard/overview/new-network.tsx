@@ -7,7 +7,7 @@ export function NewNetwork() {
     <div class="card">
       <Empty title="No access points yet">
         <p>
-          <a class="button" href={href(["emulator"])}>
+          <a class="button primary" href={href(["emulator"])}>
             Start some emulated ones
           </a>
         </p>

@@ -1,4 +1,4 @@
-import { useCallback, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { AccessPointState, Overview as OverviewData } from "../../schemas/overview.ts";
 import { overview } from "../api/operations.ts";
 import { usePoll } from "../live/poll.ts";
@@ -28,18 +28,22 @@ export function Overview({ place: { query } }: PageProps) {
   const filters = useMemo(() => filtersIn(query), [query]);
   const counts = useMemo(() => all && countsOf(all), [all]);
   const shown = useMemo(() => (all === undefined ? NONE : filtered(all, filters)), [all, filters]);
-  const retry = useCallback(() => refresh(), [refresh]);
   const isNew = all?.length === 0;
+  const failed = <Failed error={error} onRetry={refresh} />;
 
   return (
     <div class="stack overview">
       <h1 class="hidden-text">Overview</h1>
-      <Failed error={error} onRetry={retry} />
+      {isNew && failed}
       {isNew ? <NewNetwork /> : <FilterBar counts={counts} filters={filters} onFilters={showFilters} />}
       {!isNew && (
         <>
           <div class="overview-top">
-            <MapWithNote points={shown} />
+            <div class="overview-map">
+              <NetworkMap points={shown} onOpen={openAccessPoint} />
+              {failed}
+              <Placeless accessPoints={shown} />
+            </div>
             <div class="overview-rankings">
               <Ranking title="Busiest" measure="by load" ranked={busiest(shown)} isLoading={all === undefined} />
               <Ranking title="Worst" measure="by quality" ranked={worst(shown)} isLoading={all === undefined} />
@@ -68,18 +72,16 @@ export function Overview({ place: { query } }: PageProps) {
   );
 }
 
-function MapWithNote({ points }: { points: readonly AccessPointState[] }) {
-  const placeless = points.filter(({ latitude, longitude }) => latitude === null || longitude === null).length;
+/** The map cannot show those that do not say where they are. */
+function Placeless({ accessPoints }: { accessPoints: readonly AccessPointState[] }) {
+  const count = accessPoints.filter(({ latitude, longitude }) => latitude === null || longitude === null).length;
+  if (count === 0) return null;
   return (
-    <figure class="overview-map">
-      <NetworkMap points={points} onOpen={openAccessPoint} />
-      {placeless > 0 && (
-        <figcaption class="hint">
-          {placeless === 1 ? "One access point does" : `${placeless.toLocaleString("en")} access points do`} not say
-          where {placeless === 1 ? "it is, and is" : "they are, and are"} only in the table.
-        </figcaption>
-      )}
-    </figure>
+    <p class="hint">
+      {count === 1
+        ? "One access point does not say where it is, and is only in the table."
+        : `${count.toLocaleString("en")} access points do not say where they are, and are only in the table.`}
+    </p>
   );
 }
 
