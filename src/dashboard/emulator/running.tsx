@@ -10,6 +10,7 @@ import { countText } from "../parts/size.ts";
 import { Empty, Failed, Loading } from "../parts/states.tsx";
 import { Ago } from "../parts/time.tsx";
 import { href } from "../router.ts";
+import { lastMade } from "./made.ts";
 
 const SHOWN = 50;
 
@@ -19,6 +20,7 @@ export function Running({ jobs: { data, error, refresh } }: { jobs: Polled<JobRe
   const remove = async (job: JobRecord) => {
     const { detail } = await removeEmulator(job.job_number);
     tell(`Stopped: ${detail.replace("agents", "access points")}.`);
+    if (lastMade.get()?.job_number === job.job_number) lastMade.set(undefined);
     refresh();
   };
   return (

@@ -3,7 +3,7 @@ import { Refused } from "../api/call.ts";
 import { spinUp } from "../api/operations.ts";
 import { useAction } from "../live/action.ts";
 import { Form, faultOf, SubmitButton } from "../parts/form.tsx";
-import { countOf } from "../parts/size.ts";
+import { countOf, countText } from "../parts/size.ts";
 import { Failed } from "../parts/states.tsx";
 import { type Draft, faultsOf, type Group, LIMITS, NEW_DRAFT, requestOf, withGroup } from "./draft.ts";
 import { TEN_MINUTES } from "./duration.ts";
@@ -79,7 +79,7 @@ export function SpinUpForm({ onMade }: { onMade(made: Made): void }) {
         )}
         {isTooMany && (
           <p class="fault" role="alert">
-            There may be {countOf(LIMITS.accessPointsInAll, "access point")} in all, not {countOf(inAll, "")}.
+            There may be {countOf(LIMITS.accessPointsInAll, "access point")} in all, not {countText(inAll)}.
           </p>
         )}
         {error instanceof Refused && error.faults.length > 0 ? (

@@ -61,7 +61,7 @@ function Facts({ job, onChange }: { job: JobStatus; onChange(): void }) {
   const [isAsking, setIsAsking] = useState(false);
   const cancel = async () => {
     await cancelJob(job_number);
-    tell("The job is cancelled.");
+    tell("The job is stopped.");
     onChange();
   };
   return (
@@ -74,7 +74,7 @@ function Facts({ job, onChange }: { job: JobStatus; onChange(): void }) {
         </div>
         {isUnderWay(state) && (
           <button type="button" onClick={() => setIsAsking(true)}>
-            Cancel the job
+            Stop the job
           </button>
         )}
       </div>
@@ -103,14 +103,14 @@ function Facts({ job, onChange }: { job: JobStatus; onChange(): void }) {
       <HowFar job={job} />
       <Copyable label="the job's number" text={job_number} />
       {isAsking && (
-        <Confirm title="Cancel the job?" label="Cancel the job" onConfirm={cancel} onClose={() => setIsAsking(false)}>
+        <Confirm title="Stop the job?" label="Stop the job" onConfirm={cancel} onClose={() => setIsAsking(false)}>
           {kind === "emulator" ? (
             <p>
-              Its access points stop, and stay with their data. To remove them as well, stop it on the page{" "}
+              Its access points stay, offline, with their data. To remove them as well, stop it on the page{" "}
               <a href={href(["emulator"])}>Emulator</a>.
             </p>
           ) : (
-            <p>Nothing more comes. What has come stays.</p>
+            <p>It brings nothing more. What has come can still be read.</p>
           )}
         </Confirm>
       )}

@@ -73,7 +73,7 @@ function Shown({ jobs, isFiltered }: { jobs: readonly JobRecord[]; isFiltered: b
     );
   }
   return (
-    <div class="table">
+    <div class="table job-list">
       <table>
         <thead>
           <tr>
@@ -101,11 +101,11 @@ function Shown({ jobs, isFiltered }: { jobs: readonly JobRecord[]; isFiltered: b
                 <JobStateMark state={state} />
               </td>
               {isAdministrator && <td>{ownerText(owner)}</td>}
-              <td class="nowrap">
+              <td class="created">
                 <Ago ts={created_at} />
               </td>
               <td class="number">{countText(messages)}</td>
-              <td>{detail}</td>
+              <td class="detail">{detail}</td>
             </tr>
           ))}
         </tbody>

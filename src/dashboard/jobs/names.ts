@@ -6,7 +6,7 @@ export const KINDS: readonly (readonly [JobKind, string])[] = [
   ["agent_details", "All access points"],
   ["command", "Command"],
   ["emulator", "Emulator"],
-  ["stream", "Stream of your own"],
+  ["stream", "Own stream"],
 ];
 
 export const STATES: readonly (readonly [JobState, string])[] = [

@@ -5,6 +5,7 @@ import { fieldsOf, type Row } from "./row-store.ts";
 
 const MAX_COLUMNS = 8;
 const LONGEST_TEXT = 200;
+const ONE_LINE = 48;
 
 /** The last rows, the newest first. */
 export function RowTable({ rows, total }: { rows: readonly Row[]; total: number }) {
@@ -30,7 +31,7 @@ export function RowTable({ rows, total }: { rows: readonly Row[]; total: number 
           {newestFirst.map(({ number, fields }) => (
             <tr key={number}>
               {columns.map((name) => (
-                <td key={name}>{cellText(fields[name])}</td>
+                <Cell key={name} text={cellText(fields[name])} />
               ))}
             </tr>
           ))}
@@ -40,6 +41,8 @@ export function RowTable({ rows, total }: { rows: readonly Row[]; total: number 
   );
 }
 
+const Cell = ({ text }: { text: string }) => <td class={text.length > ONE_LINE ? "long" : undefined}>{text}</td>;
+
 /** What emulators and commands have to say: a few words each, the newest first. */
 export function ItemCards({ items }: { items: readonly Item[] }) {
   return (
@@ -47,13 +50,13 @@ export function ItemCards({ items }: { items: readonly Item[] }) {
       {items.toReversed().map(({ id, type, ts, data }) => (
         <li key={id} class="card">
           <p class="spread">
-            <strong>{type}</strong>
+            <strong>{TITLES[type]}</strong>
             <time class="soft" dateTime={ts}>
               {timeText(ts)}
             </time>
           </p>
           <dl class="facts">
-            {Object.entries(fieldsOf(data)).map(([name, value]) => (
+            {flatFields(data).map(([name, value]) => (
               <div key={name}>
                 <dt>{name}</dt>
                 <dd>{cellText(value)}</dd>
@@ -65,6 +68,14 @@ export function ItemCards({ items }: { items: readonly Item[] }) {
     </ul>
   );
 }
+
+const TITLES: Record<Item["type"], string> = { command: "Answer", emulator: "Emulator" };
+
+/** With the fields of fields beside them: what is said is mostly one level deeper. */
+const flatFields = (data: Row): [string, unknown][] =>
+  Object.entries(fieldsOf(data)).flatMap(([name, value]) =>
+    typeof value === "object" && value !== null && !Array.isArray(value) ? Object.entries(value) : [[name, value]],
+  );
 
 function cellText(value: unknown): string {
   const text = typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value);

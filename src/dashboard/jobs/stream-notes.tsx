@@ -1,16 +1,14 @@
 import type { JobStatus } from "../../schemas/job.ts";
 import { countOf, sizeText } from "../parts/size.ts";
 import { Failed } from "../parts/states.tsx";
-import { session } from "../session.ts";
 import { ownerText } from "./names.ts";
 import { MAX_ROWS_LENGTH } from "./received.ts";
 import type { JobStream } from "./stream.ts";
 
 /** What a reader has to know of what has come, and of what has not. */
-export function StreamNotes({ job, stream }: { job: JobStatus; stream: JobStream }) {
+export function StreamNotes({ job, isOwn, stream }: { job: JobStatus; isOwn: boolean; stream: JobStream }) {
   const { view, socket, isTaking, take } = stream;
   const { job_number, owner } = job;
-  const isOwn = owner === `user:${session.get()?.username}`;
   const missing = view.gaps.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0);
   return (
     <>
@@ -30,8 +28,8 @@ export function StreamNotes({ job, stream }: { job: JobStatus; stream: JobStream
       {socket.state === "held" && (
         <div class="note">
           <p>
-            There is more. So far nothing was taken away from other readers of this job; the rest comes only to somebody
-            who takes it, and is then not sent again.
+            There may be more. So far nothing was taken away from other readers of this job; the rest comes only to
+            somebody who takes it, and is then not sent again.
             {!isOwn && ` This job is not yours: ${ownerText(owner)} may be waiting for it.`}
           </p>
           <button type="button" onClick={take}>

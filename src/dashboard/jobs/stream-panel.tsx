@@ -2,10 +2,13 @@ import { useMemo } from "preact/hooks";
 import type { JobStatus } from "../../schemas/job.ts";
 import type { SocketState } from "../api/job-socket.ts";
 import { EmulatorProgress } from "../emulator/progress.tsx";
+import { useObserved } from "../observable.ts";
 import { countOf, countText, sizeText } from "../parts/size.ts";
 import { Empty } from "../parts/states.tsx";
+import { session } from "../session.ts";
 import { Console } from "./console.tsx";
 import { isUnderWay } from "./names.ts";
+import type { StreamView } from "./received.ts";
 import { ItemCards, RowTable } from "./rows.tsx";
 import { SaveButtons } from "./save-buttons.tsx";
 import { useJobStream } from "./stream.ts";
@@ -13,7 +16,9 @@ import { StreamNotes } from "./stream-notes.tsx";
 
 /** What comes over the job's WebSocket, as it comes. */
 export function StreamPanel({ job, takesAll }: { job: JobStatus; takesAll: boolean }) {
-  const stream = useJobStream(job.job_number, takesAll);
+  const isOwn = job.owner === `user:${useObserved(session)?.username}`;
+  // A link may be passed on; it must not take away what is somebody else's.
+  const stream = useJobStream(job.job_number, takesAll && isOwn);
   const { view, socket, store } = stream;
   const { lastRows, lastItems, raw } = view;
   // A few times a second something has changed, though mostly not these.
@@ -28,7 +33,7 @@ export function StreamPanel({ job, takesAll }: { job: JobStatus; takesAll: boole
       <section class="card stack" aria-labelledby="stream">
         <div class="spread">
           <h2 id="stream">Stream</h2>
-          <Connection socket={socket} isFull={view.isFull} />
+          <Connection socket={socket} view={view} />
         </div>
         <dl class="facts">
           <div>
@@ -44,39 +49,42 @@ export function StreamPanel({ job, takesAll }: { job: JobStatus; takesAll: boole
             <dd>{sizeText(view.rowsLength)}</dd>
           </div>
         </dl>
-        <StreamNotes job={job} stream={stream} />
+        <StreamNotes job={job} isOwn={isOwn} stream={stream} />
         <SaveButtons jobNumber={job.job_number} store={store} rows={view.rows} />
         {lastItems.length > 0 && cards}
         {lastRows.length > 0 && table}
-        {lastRows.length + lastItems.length === 0 && (
-          <Empty title={isUnderWay(job.state) ? "Nothing yet" : "Nothing to show"}>
-            {isUnderWay(job.state)
-              ? "What comes is shown here at once."
-              : job.acknowledged_up_to > 0
-                ? `${countOf(job.acknowledged_up_to, "message")} of this job went to a reader before, and are not sent again.`
-                : "This job has brought no rows."}
-          </Empty>
-        )}
+        {lastRows.length + lastItems.length === 0 && <NothingHere job={job} />}
       </section>
       {messages}
     </>
   );
 }
 
-function Connection({ socket, isFull }: { socket: SocketState; isFull: boolean }) {
+function NothingHere({ job: { state, acknowledged_up_to } }: { job: JobStatus }) {
+  return (
+    <Empty title={isUnderWay(state) ? "Nothing yet" : "Nothing to show"}>
+      {acknowledged_up_to > 0 && (
+        <p>{countOf(acknowledged_up_to, "message")} of this job went to a reader before, and are not sent again.</p>
+      )}
+      {isUnderWay(state) && <p>What comes is shown here at once.</p>}
+    </Empty>
+  );
+}
+
+function Connection({ socket, view: { isFull, isComplete } }: { socket: SocketState; view: StreamView }) {
   return (
     <p class={`connection-state ${isFull ? "held" : socket.state}`} role="status">
-      {isFull ? "Full" : connectionText(socket)}
+      {isFull ? "Full" : connectionText(socket, isComplete)}
     </p>
   );
 }
 
-function connectionText(socket: SocketState): string {
+function connectionText(socket: SocketState, isComplete: boolean): string {
   switch (socket.state) {
     case "connecting":
       return "Connecting…";
     case "open":
-      return "Live";
+      return isComplete ? "All received" : "Live";
     case "lost":
       return "Connection lost, trying again…";
     case "held":
