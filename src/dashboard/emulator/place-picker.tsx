@@ -67,7 +67,7 @@ export function PlacePicker({
     <Field id={id} label="Places" hint={HINT} fault={fault}>
       <div class="places">
         {places.length > 0 && (
-          <ul class="chips" aria-label="Chosen places">
+          <ul class="chosen-places" aria-label="Chosen places">
             {places.map((place) => (
               <li key={place} class={faults.has(place) ? "chip faulty" : "chip"}>
                 <span>{place}</span>

@@ -30,7 +30,7 @@ function Myself({ username }: { username: string }) {
   const { data, error, refresh } = useLoaded(me);
   return (
     <section class="card" aria-label="Who you are">
-      <dl class="facts">
+      <dl class="account-facts">
         <dt>E-mail</dt>
         <dd>{username}</dd>
         <dt>Roles</dt>
