@@ -97,6 +97,188 @@ describe("the dashboard", () => {
     await page.getByRole("navigation", { name: "Main" }).waitFor();
   });
 
+  it("takes a newcomer to the live chart of an emulated LiFi access point, and to all else that can be done with it", async () => {
+    await signUp();
+    await page.getByText("No access points yet").waitFor();
+    await expectNoBarriers();
+    await page
+      .getByRole("link", { name: /emulated/ })
+      .first()
+      .click();
+
+    // As the form is: five LiFi access points in Bristol.
+    await page.getByRole("heading", { name: "Emulator" }).waitFor();
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    await page.getByRole("heading", { name: "5 access points made" }).waitFor();
+    await page.getByText("5 of 5 access points online").waitFor({ timeout: 60_000 });
+    await expectNoBarriers();
+
+    const link = page.getByRole("link", { name: /^emu-lifi-/ }).first();
+    const apId = (await link.textContent()) ?? "";
+    await link.click();
+    await page.getByRole("heading", { name: apId }).waitFor();
+    const chart = page.getByRole("img", { name: /^Load: latest/ });
+    await chart.waitFor();
+    const earlier = await chart.getAttribute("aria-label");
+    await until(async () => (await chart.getAttribute("aria-label")) !== earlier);
+    await page.getByText("online", { exact: true }).waitFor();
+    await expectNoBarriers();
+
+    await page.getByRole("button", { name: "Switch off" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Switch off" }).click();
+    await page.getByRole("list").getByText("done", { exact: true }).waitFor({ timeout: 30_000 });
+    await page.getByRole("img", { name: /^Load: latest 0 / }).waitFor();
+
+    const [csv] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download CSV" }).click(),
+    ]);
+    expect(csv.suggestedFilename()).toBe(`${apId}-5m.csv`);
+    expect(readFileSync(await csv.path(), "utf8")).toMatch(/^time,metric,value\r?\n\d{4}-.+,load,[\d.]+\r?\n/);
+
+    await page.getByRole("link", { name: "request its history" }).click();
+    await page.getByRole("button", { name: "Last 5 minutes" }).click();
+    await page.getByRole("button", { name: "Request", exact: true }).click();
+    await page.getByText("All received").waitFor({ timeout: 30_000 });
+    await expectNoBarriers();
+    const [history] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: /NDJSON/ }).click(),
+    ]);
+    const rows = readFileSync(await history.path(), "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(rows.length).toBeGreaterThan(50);
+    for (const row of rows) expect(Object.keys(row)).toEqual(["time", "field", "value"]);
+    expect(await page.getByText("Rows here").locator("xpath=..").textContent()).toContain(
+      rows.length.toLocaleString("en"),
+    );
+
+    // On the map, and found by its name.
+    await page.getByRole("link", { name: "Overview" }).click();
+    await page.getByRole("application").locator("canvas").waitFor();
+    await page.getByPlaceholder("Search by name").fill(apId);
+    await page.getByRole("row").filter({ hasText: apId }).waitFor();
+    expect(await page.getByRole("table").getByRole("link").count()).toBe(1);
+    await expectNoBarriers();
+
+    await page.getByRole("link", { name: "Emulator" }).click();
+    await page.getByRole("button", { name: /Stop and remove/ }).click();
+    await page.getByRole("dialog").getByRole("button", { name: /Stop/ }).click();
+    await page.getByText("Nothing runs").waitFor();
+  });
+
+  it("lets an administrator make users, access points and apps, and see who did", async () => {
+    await signIn(ADMIN.username, ADMIN.password);
+    await page.getByRole("link", { name: "Administration" }).click();
+    const username = uniqueName();
+    await page.getByRole("button", { name: "New user" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("E-mail").fill(username);
+    await dialog.getByLabel("Password", { exact: true }).fill(PASSWORD);
+    await expectNoBarriers();
+    await dialog.locator("button[type=submit]").click();
+    await page.getByText(username).first().waitFor();
+    await expectNoBarriers();
+
+    await page.getByRole("link", { name: "Apps" }).click();
+    await page.getByRole("button", { name: "New app" }).click();
+    await dialog.getByLabel("Name").fill("charts");
+    await dialog.locator("button[type=submit]").click();
+    const key = (await dialog.locator("code").first().textContent()) ?? "";
+    const answer = await fetch(`${product.url}/api/v1/token/?login_type=third_party_app`, {
+      method: "POST",
+      body: new URLSearchParams({ username: "charts", password: key }),
+    });
+    expect(answer.status).toBe(200);
+    await expectNoBarriers();
+    await dialog
+      .getByRole("button", { name: /Close|Done/ })
+      .first()
+      .click();
+    await dialog.waitFor({ state: "detached" });
+    expect(await page.content()).not.toContain(key);
+
+    await page.getByRole("link", { name: "Access points" }).click();
+    await page.getByRole("heading", { name: "Administration" }).waitFor();
+    await expectNoBarriers();
+    await page.getByRole("link", { name: "Audit trail" }).click();
+    await page.getByText(username).first().waitFor();
+    await expectNoBarriers();
+    await page.goto(`${product.url}/#/account`);
+    await page.getByRole("heading", { name: "Your account", exact: true }).waitFor();
+    await expectNoBarriers();
+  });
+
+  it("is no way into what is for administrators", async () => {
+    await signUp();
+    await page.goto(`${product.url}/#/administration/users`);
+    await page.getByText("There is no such page").waitFor();
+    expect(await page.getByRole("link", { name: "Administration" }).count()).toBe(0);
+  });
+
+  it("asks for the password again when a sign-in has ended, and loses nothing of the page", async () => {
+    const username = await signUp();
+    await page.getByRole("link", { name: "Emulator" }).click();
+    await page.getByLabel("Access points", { exact: true }).fill("17");
+    await setPassword(username, `${PASSWORD} anew`);
+    const dialog = page.getByRole("dialog", { name: "Sign in again" });
+    await dialog.waitFor();
+    await expectNoBarriers();
+    await dialog.getByLabel("Password").fill(`${PASSWORD} anew`);
+    await dialog.getByRole("button", { name: "Stay signed in" }).click();
+    await dialog.waitFor({ state: "detached" });
+    expect(await page.getByLabel("Access points", { exact: true }).inputValue()).toBe("17");
+    await page.getByText("Nothing runs").waitFor();
+    visitor.troubles = visitor.troubles.filter((trouble) => !trouble.includes("401"));
+  });
+
+  it.each([
+    ["worker", "No connection to the service"],
+    ["clickhouse", "the telemetry store"],
+  ])("says that it cannot go on while the %s is away, and goes on by itself", async (part, words) => {
+    await signUp();
+    await page
+      .getByRole("link", { name: /Emulator|emulated/ })
+      .first()
+      .waitFor();
+    process.kill(product.pidOf(part), "SIGKILL");
+    // It would ask a few seconds later, when all may be well again.
+    await page.evaluate(() => dispatchEvent(new Event("online")));
+    const notice = page.getByRole("alert").filter({ hasText: words });
+    await notice.waitFor();
+    await notice.waitFor({ state: "detached", timeout: 60_000 });
+    await page.getByText("No access points yet").waitFor();
+    // The browser notes each call that failed.
+    visitor.troubles = visitor.troubles.filter((trouble) => !/ERR_|50[234]/.test(trouble));
+  });
+
+  it("says so when the network is gone, and goes on when it is back", async () => {
+    await signUp();
+    await page.context().setOffline(true);
+    const notice = page.getByRole("alert").filter({ hasText: "No connection to the service" });
+    await notice.waitFor();
+    await page.context().setOffline(false);
+    await notice.waitFor({ state: "detached" });
+    visitor.troubles = visitor.troubles.filter((trouble) => !trouble.includes("ERR_INTERNET_DISCONNECTED"));
+  });
+
+  /** By an administrator: all of the user's tokens end. */
+  async function setPassword(username: string, password: string): Promise<void> {
+    const login = await fetch(`${product.url}/api/v1/token/?login_type=user`, {
+      method: "POST",
+      body: new URLSearchParams(ADMIN),
+    });
+    const { access_token } = (await login.json()) as { access_token: string };
+    const answer = await fetch(`${product.url}/api/v1/users/${username}`, {
+      method: "PUT",
+      headers: { Authorization: `Bearer ${access_token}`, "Content-Type": "application/json" },
+      body: JSON.stringify({ password }),
+    });
+    expect(answer.status).toBe(200);
+  }
+
   async function linkFor(username: string): Promise<string> {
     const folder = join(dataDir, "mail");
     let link: string | undefined;

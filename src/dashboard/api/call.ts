@@ -75,6 +75,8 @@ async function answerTo(
       body: form === undefined ? (body === undefined ? null : JSON.stringify(body)) : new URLSearchParams(form),
       signal: signal ?? null,
     });
+    // Somebody stands in front of the service, and does not reach it either.
+    if (response.status === 502 || response.status === 504) throw new Unreachable();
     wentWell();
     if (response.status === 503) void wentWrong();
     return response;

@@ -55,8 +55,8 @@ export function chartOptions({ element, bounds, group, colours, lonely, onPoint 
     axes: [
       {
         ...axis,
-        size: 18,
-        gap: 2,
+        size: 22,
+        gap: 6,
         space: 46,
         incrs: MARK_STEPS_MS,
         values: (_, splits, _axis, _space, step) => markTexts(splits, step),
@@ -88,6 +88,6 @@ export function chartOptions({ element, bounds, group, colours, lonely, onPoint 
 /** Some air around the values, and something to see where all are the same, or none is there. */
 function rangeOf(min: number | null, max: number | null, bounds: ChartLook["bounds"]): uPlot.Range.MinMax {
   if (bounds !== undefined) return [Math.min(bounds[0], min ?? bounds[0]), Math.max(bounds[1], max ?? bounds[1])];
-  if (min === null || max === null) return [0, 1];
+  if (min === null || max === null || (min === 0 && max === 0)) return [0, 1];
   return uPlot.rangeNum(min, max, 0.1, true);
 }

@@ -11,12 +11,14 @@ export interface Ranked {
 
 const PLACES = 5;
 
+/** Of those that are online: whoever is away is neither busy nor bad, but gone. */
 export function busiest(accessPoints: readonly AccessPointState[]): Ranked[] {
-  const ranked = accessPoints.flatMap(({ ap_id: apId, load }) => (load === null ? [] : [{ apId, share: load }]));
+  const ranked = accessPoints.flatMap(({ ap_id: apId, online, load }) =>
+    online && load !== null ? [{ apId, share: load }] : [],
+  );
   return ranked.sort((one, other) => other.share - one.share).slice(0, PLACES);
 }
 
-/** Of those that are online: whoever is away is no longer bad, but gone. */
 export function worst(accessPoints: readonly AccessPointState[]): Ranked[] {
   const ranked = accessPoints.flatMap(({ ap_id: apId, online, quality }) =>
     online && quality !== null ? [{ apId, share: quality }] : [],
