@@ -14,8 +14,12 @@ export function Console({ messages }: { messages: readonly RawMessage[] }) {
   const lastSeq = messages.at(-1)?.seq ?? 0;
   const waiting = paused === undefined ? 0 : messages.filter(({ seq }) => seq > (paused.at(-1)?.seq ?? 0)).length;
   const copy = async () => {
-    await navigator.clipboard.writeText(shown.map(({ text }) => text).join("\n"));
-    tell(`${countOf(shown.length, "message")} copied.`);
+    try {
+      await navigator.clipboard.writeText(shown.map(({ text }) => text).join("\n"));
+      tell(`${countOf(shown.length, "message")} copied.`);
+    } catch {
+      tell("The browser does not let this page copy: it wants a secure connection, or your leave.");
+    }
   };
   return (
     <details class="card console" onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>

@@ -19,14 +19,9 @@ const EVERY_MS = 2_000;
 const SELDOM_MS = 30_000;
 
 export function JobPage({ jobNumber, takesAll }: { jobNumber: string; takesAll: boolean }) {
-  const [everyMs, setEveryMs] = useState(EVERY_MS);
   const job = usePoll(
-    async (signal) => {
-      const status = await readJob(jobNumber, signal);
-      setEveryMs(isUnderWay(status.state) ? EVERY_MS : SELDOM_MS);
-      return status;
-    },
-    everyMs,
+    (signal) => readJob(jobNumber, signal),
+    (status) => (status === undefined || isUnderWay(status.state) ? EVERY_MS : SELDOM_MS),
     [jobNumber],
   );
   const isUnknown = job.error instanceof Refused && job.error.status === 404;
