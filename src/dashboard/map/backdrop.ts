@@ -1,3 +1,4 @@
+import { GRID_FROM_ZOOM, traceGrid } from "./grid.ts";
 import { LABELS_FROM_ZOOM, labelsFor, type Rectangle } from "./labels.ts";
 import { drawOutlines } from "./outlines.ts";
 import type { Palette } from "./palette.ts";
@@ -27,9 +28,20 @@ export function drawBackdrop({ context, frame, zoom, palette, font, tiles, taken
     tiles.draw(context, frame);
   } else {
     drawOutlines(context, frame, palette, onMore);
+    if (zoom >= GRID_FROM_ZOOM) drawGrid(context, frame, palette);
     if (zoom >= LABELS_FROM_ZOOM) drawTowns(context, frame, zoom, palette, font, taken, onMore);
   }
   drawScaleBar(context, frame, palette, font);
+}
+
+function drawGrid(context: CanvasRenderingContext2D, frame: Frame, { border }: Palette): void {
+  context.beginPath();
+  traceGrid(frame, context);
+  context.globalAlpha = 0.35;
+  context.strokeStyle = border;
+  context.lineWidth = 1;
+  context.stroke();
+  context.globalAlpha = 1;
 }
 
 /** Measuring a text costs more than drawing it. */

@@ -74,6 +74,8 @@ export class TileLayer {
       this.#hasFailed = true;
       this.#onMore();
     };
+    // Public tile servers refuse maps that do not say where they are shown.
+    image.referrerPolicy = "strict-origin";
     image.src = address;
     return image;
   }
