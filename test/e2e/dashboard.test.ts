@@ -245,7 +245,7 @@ describe("the dashboard", () => {
       .waitFor();
     process.kill(product.pidOf(part), "SIGKILL");
     // It would ask a few seconds later, when all may be well again.
-    await page.evaluate(() => dispatchEvent(new Event("online")));
+    await page.evaluate('dispatchEvent(new Event("online"))');
     const notice = page.getByRole("alert").filter({ hasText: words });
     await notice.waitFor();
     await notice.waitFor({ state: "detached", timeout: 60_000 });
