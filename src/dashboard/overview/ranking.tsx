@@ -12,18 +12,28 @@ export interface Ranked {
 const PLACES = 5;
 
 /** Of those that are online: whoever is away is neither busy nor bad, but gone. */
-export function busiest(accessPoints: readonly AccessPointState[]): Ranked[] {
-  const ranked = accessPoints.flatMap(({ ap_id: apId, online, load }) =>
-    online && load !== null ? [{ apId, share: load }] : [],
-  );
-  return ranked.sort((one, other) => other.share - one.share).slice(0, PLACES);
-}
+export const busiest = (accessPoints: readonly AccessPointState[]): Ranked[] =>
+  first(accessPoints, ({ online, load }) => (online ? load : null), -1);
 
-export function worst(accessPoints: readonly AccessPointState[]): Ranked[] {
-  const ranked = accessPoints.flatMap(({ ap_id: apId, online, quality }) =>
-    online && quality !== null ? [{ apId, share: quality }] : [],
-  );
-  return ranked.sort((one, other) => one.share - other.share).slice(0, PLACES);
+export const worst = (accessPoints: readonly AccessPointState[]): Ranked[] =>
+  first(accessPoints, ({ online, quality }) => (online ? quality : null), 1);
+
+/** The few lowest (or with -1, highest) of many, without sorting them all. */
+function first(
+  accessPoints: readonly AccessPointState[],
+  shareOf: (accessPoint: AccessPointState) => number | null,
+  direction: 1 | -1,
+): Ranked[] {
+  const ranked: Ranked[] = [];
+  for (const accessPoint of accessPoints) {
+    const share = shareOf(accessPoint);
+    if (share === null) continue;
+    const place = ranked.findIndex((other) => (share - other.share) * direction < 0);
+    if (place === -1 && ranked.length === PLACES) continue;
+    ranked.splice(place === -1 ? ranked.length : place, 0, { apId: accessPoint.ap_id, share });
+    ranked.length = Math.min(PLACES, ranked.length);
+  }
+  return ranked;
 }
 
 /** A few access points that need a look, each with a bar. */
