@@ -121,6 +121,12 @@ const INTERACTIONS: Record<string, (page: Page) => Promise<void>> = {
       await sleep(25);
     }
   },
+  "searching by name": async (page) => {
+    for (const text of ["b", "be", "bench-map-12", "bench", ""]) {
+      await page.getByPlaceholder("Search by name").fill(text);
+      await sleep(300);
+    }
+  },
   "pointing at it": async (page) => {
     const box = await boxOf(page);
     for (let step = 0; step < 60; step++) {
