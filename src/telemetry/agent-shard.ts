@@ -53,7 +53,9 @@ export class AgentShard extends DurableObject<Env> {
     });
   }
 
-  async append(samples: AgentSample[]): Promise<Appended> {
+  /** Samples as the members of an array in JSON, which is cheaper than the platform's way of passing objects. */
+  async append(text: string): Promise<Appended> {
+    const samples = JSON.parse(`[${text}]`) as AgentSample[];
     try {
       await this.#commits.add(samples);
       return "committed";

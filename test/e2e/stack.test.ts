@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { connectAsync } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -10,6 +11,7 @@ import { WebSocket } from "ws";
 import { killUnderJobs } from "../../scripts/faults/jobs.ts";
 import { killUnderTelemetry, PARTS } from "../../scripts/faults/telemetry.ts";
 import { nativePasswords } from "../../scripts/native-passwords.ts";
+import { makeAgents } from "../../scripts/trial/accounts.ts";
 import { Product, run, until } from "../../scripts/trial/product.ts";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
@@ -142,6 +144,27 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
       return response.status;
     });
     expect(new Set(await Promise.all(strangers))).toEqual(new Set([401]));
+  });
+
+  it("stores what several agents post at the same moment, although one of them is gone before the answer", async () => {
+    const prefix = `${form}-together`;
+    const [first, ...others] = await makeAgents(dataDir, prefix, 12);
+    const body = JSON.stringify({ payload: { value: 1 } });
+    const { hostname, port } = new URL(product.url);
+    // The call to the store is made by whoever comes first, for all of them.
+    const leaving = createConnection(Number(port), hostname);
+    await new Promise((resolve) => leaving.once("connect", resolve));
+    leaving.write(
+      `POST /api/v1/agent_update/update HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${first?.token}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    const answers = others.map(async ({ token }) => {
+      const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+      return (await call("/api/v1/agent_update/update", { method: "POST", headers, body })).status;
+    });
+    await sleep(3);
+    leaving.destroy();
+    expect(new Set(await Promise.all(answers))).toEqual(new Set([200]));
   });
 
   it("obeys the admin command", async () => {

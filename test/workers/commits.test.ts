@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Unavailable } from "../../src/errors.ts";
 import { GroupCommit } from "../../src/telemetry/group-commit.ts";
 import { Novelty } from "../../src/telemetry/novelty.ts";
+import { SharedCalls } from "../../src/telemetry/shared-calls.ts";
 import type { AgentSample } from "../../src/telemetry/store.ts";
 import { testStore, uniqueName } from "./support.ts";
 
@@ -85,6 +86,41 @@ describe("a group commit", () => {
     held.resolve();
     await first;
     await commits.add([1]);
+  });
+});
+
+describe("shared calls", () => {
+  const options = { part: "store", gatherMs: 5, maxWeight: 10, patienceMs: 1_000 };
+
+  it("are one for what comes within a moment, and each caller gets its outcome", async () => {
+    const calls: number[][] = [];
+    const isBad = (items: readonly number[]) => items.includes(3);
+    const shared = new SharedCalls<number>({
+      ...options,
+      call: async (items) => {
+        calls.push([...items]);
+        if (isBad(items)) throw away();
+      },
+    });
+    await Promise.all([shared.add(1, 1), shared.add(2, 1)]);
+    const outcomes = await Promise.allSettled([shared.add(3, 1), shared.add(4, 1)]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    await shared.add(5, 1);
+    expect(calls).toEqual([[1, 2], [3, 4], [5]]);
+  });
+
+  it("take no more together than is allowed, and what is too heavy by itself", async () => {
+    const calls: number[][] = [];
+    const shared = new SharedCalls<number>({ ...options, call: async (items) => void calls.push([...items]) });
+    await Promise.all([shared.add(1, 6), shared.add(2, 4), shared.add(3, 1), shared.add(4, 50), shared.add(5, 1)]);
+    expect(calls).toEqual([[1, 2], [3], [4], [5]]);
+  });
+
+  it("keep nobody waiting for ever", async () => {
+    const never = Promise.withResolvers<void>();
+    const shared = new SharedCalls<number>({ ...options, patienceMs: 20, call: () => never.promise });
+    await expect(shared.add(1, 1)).rejects.toThrow(Unavailable);
+    never.resolve();
   });
 });
 
