@@ -18,7 +18,7 @@ export class DomainError extends Error {
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
-    this.name = new.target.name;
+    this.name = code;
   }
 }
 

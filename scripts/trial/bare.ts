@@ -21,6 +21,7 @@ export async function runBareWorker(supervisor: Supervisor, folder: string): Pro
       name: "bare",
       main,
       compatibility_date: COMPATIBILITY_DATE,
+      keep_names: false,
       durable_objects: { bindings: [{ name: "ECHO", class_name: "Echo" }] },
       migrations: [{ tag: "v1", new_sqlite_classes: ["Echo"] }],
     }),
