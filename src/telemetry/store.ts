@@ -103,6 +103,8 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
             precise_float_parsing: 1,
             // A backlog may reach back over many days.
             max_partitions_per_insert_block: "0",
+            // Every row of a batch is another one already; what belongs together with earlier ones is merged later in any case.
+            optimize_on_insert: 0,
             // On a cluster: committed means committed on the agent's shard.
             distributed_foreground_insert: 1,
           },
