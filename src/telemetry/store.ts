@@ -242,10 +242,15 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
     async metrics(apId, sinceMs) {
       const found = await rows(
         Names,
-        `SELECT metric FROM metrics_v1
-         WHERE ap_id = {ap_id:String}
-         GROUP BY metric
-         HAVING max(last_seen) >= fromUnixTimestamp64Milli({since:Int64})
+        // By the minutes, but for the one in which the time lies.
+        `SELECT DISTINCT metric FROM (
+           SELECT metric FROM minutes_v1
+           WHERE ap_id = {ap_id:String} AND minute >= fromUnixTimestamp64Milli({since:Int64})
+           UNION ALL
+           SELECT metric FROM points_v1
+           WHERE ap_id = {ap_id:String} AND ts >= fromUnixTimestamp64Milli({since:Int64})
+             AND ts < fromUnixTimestamp64Milli({since:Int64}) + INTERVAL 1 MINUTE
+         )
          ORDER BY metric`,
         { ap_id: apId, since: sinceMs },
       );
