@@ -42,13 +42,13 @@ export async function benchDashboard({ product, report, isQuick, seconds, folder
     await sleep(2_000);
 
     for (const [what, interact] of Object.entries(INTERACTIONS)) {
-      const tasks = await tracedTasks(browser, page, folder, async () => await interact(page));
-      const longestMs = Math.max(0, ...tasks);
+      const tasks = await traced(browser, page, folder, TASKS, async () => await interact(page));
+      const longestMs = Math.max(0, ...tasks.map(({ tdur = 0 }) => tdur / 1_000));
       report.add({
         what: `map of ${count}: ${what}, longest task`,
         value: longestMs,
-        unit: "ms",
-        details: { tasks: tasks.length },
+        unit: "ms of CPU",
+        details: { tasks: tasks.length, "by the clock, ms": Math.max(0, ...tasks.map(({ dur = 0 }) => dur / 1_000)) },
       });
       report.require({
         what: `${what} stays under ${SMOOTH_MS} ms`,
@@ -65,18 +65,22 @@ export async function benchDashboard({ product, report, isQuick, seconds, folder
     await sleep(3_000);
     const reporting = setInterval(() => void post(product.url, charted, [sample(Date.now())]).catch(() => {}), 1_000);
     try {
-      const frames = await tracedFrames(browser, page, folder, async () => await sleep(Math.max(5, seconds) * 1_000));
-      const perSecondMs = frames.reduce((sum, ms) => sum + ms, 0) / Math.max(5, seconds);
+      const watchedS = Math.max(5, seconds);
+      const eachSecondMs = async () =>
+        (await tracedScriptMs(browser, page, folder, async () => await sleep(watchedS * 1_000))) / watchedS;
+      const liveMs = await eachSecondMs();
+      await page.getByRole("button", { name: "Pause" }).click();
+      const restMs = await eachSecondMs();
       report.add({
-        what: `live charts, ${METRICS.length} metrics of ${POINTS} points: drawing, each second`,
-        value: perSecondMs,
-        unit: "ms",
-        details: { frames: frames.length, "longest ms": Math.max(0, ...frames) },
+        what: `live charts, ${METRICS.length} metrics of ${POINTS} points: to get and draw what is new, each second`,
+        value: liveMs - restMs,
+        unit: "ms of CPU",
+        details: { "whole page": liveMs, "the same with the charts at rest": restMs },
       });
       report.require({
-        what: `redrawing takes under ${REDRAW_MS} ms`,
-        isKept: perSecondMs < REDRAW_MS,
-        details: { ms: perSecondMs.toFixed(1) },
+        what: `new points are on the charts after less than ${REDRAW_MS} ms`,
+        isKept: liveMs - restMs < REDRAW_MS,
+        details: { ms: (liveMs - restMs).toFixed(1) },
       });
     } finally {
       clearInterval(reporting);
@@ -150,17 +154,26 @@ interface TraceEvent {
   ph: string;
   pid: number;
   tid: number;
+  /** All in microseconds: when it began, how long it took, and how much of that its thread ran. */
+  ts: number;
   dur?: number;
+  tdur?: number;
   args?: { name?: string };
 }
 
-/** How long each task of the page's main thread took, in milliseconds, while something was done. */
-const tracedTasks = (browser: Browser, page: Page, folder: string, work: () => Promise<void>) =>
-  traced(browser, page, folder, ["RunTask", "ThreadControllerImpl::RunTask"], work);
+const TASKS = ["RunTask", "ThreadControllerImpl::RunTask"];
 
-/** How long each callback of an animation frame took. */
-const tracedFrames = (browser: Browser, page: Page, folder: string, work: () => Promise<void>) =>
-  traced(browser, page, folder, ["FireAnimationFrame"], work);
+/** How much the page's own code computed in all, drawing included: CPU time, which others on the machine do not add to. */
+async function tracedScriptMs(browser: Browser, page: Page, folder: string, work: () => Promise<void>) {
+  const events = await traced(browser, page, folder, ["FunctionCall", "RunMicrotasks", "FireAnimationFrame"], work);
+  let [sumUs, endUs] = [0, 0];
+  for (const { ts, dur = 0, tdur = 0 } of events) {
+    // What lies within another one is counted with that.
+    if (ts >= endUs) sumUs += tdur;
+    endUs = Math.max(endUs, ts + dur);
+  }
+  return sumUs / 1_000;
+}
 
 async function traced(browser: Browser, page: Page, folder: string, names: string[], work: () => Promise<void>) {
   const path = join(folder, "trace.json");
@@ -174,7 +187,7 @@ async function traced(browser: Browser, page: Page, folder: string, names: strin
   const main = traceEvents.find(({ name, args }) => name === "thread_name" && args?.name === "CrRendererMain");
   return traceEvents
     .filter(({ name, pid, tid }) => names.includes(name) && pid === main?.pid && tid === main.tid)
-    .map(({ dur = 0 }) => dur / 1_000);
+    .sort((one, other) => one.ts - other.ts);
 }
 
 const sample = (tsMs: number) => ({

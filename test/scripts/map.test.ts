@@ -5,7 +5,7 @@ import { isOverlap, LABEL_HEIGHT_PX, labelsFor } from "../../src/dashboard/map/l
 import { project, unproject } from "../../src/dashboard/map/projection.ts";
 import { scaleBarFor } from "../../src/dashboard/map/scale-bar.ts";
 import { tilesFor } from "../../src/dashboard/map/tile-grid.ts";
-import { linesOf, ringsOf, type Topology } from "../../src/dashboard/map/topology.ts";
+import { lineOf, ringsOf, type Topology } from "../../src/dashboard/map/topology.ts";
 import { areaOf, isSeen, type Shape, shapeOf, trace } from "../../src/dashboard/map/trace.ts";
 import {
   boxOf,
@@ -132,7 +132,7 @@ describe("a topology", () => {
   };
 
   it("is decoded: steps become places, shared lines go either way", () => {
-    const lines = linesOf(topology);
+    const lines = topology.arcs.map(lineOf(topology));
     expect(Array.from(lines[0] ?? [])).toEqual([0, 0, 0, 10]);
     const { both } = topology.objects;
     const rings = both === undefined ? [] : ringsOf(both, lines).map((ring) => Array.from(ring));

@@ -1,7 +1,8 @@
 import fineAddress from "world-atlas/countries-50m.json?url";
 import coarseAddress from "world-atlas/countries-110m.json?url";
 import { lazily } from "./lazily.ts";
-import { linesOf, ringsOf, type Topology } from "./topology.ts";
+import { mapSlowly } from "./slowly.ts";
+import { lineOf, ringsOf, type Topology } from "./topology.ts";
 import { areaOf, isSeen, type Shape, shapeOf, trace, worldsIn } from "./trace.ts";
 import { type Frame, scaleOf } from "./view.ts";
 
@@ -26,11 +27,11 @@ async function load(address: string): Promise<Outlines> {
   const response = await fetch(address);
   if (!response.ok) throw new Error(`No outlines: ${response.status}`);
   const topology = (await response.json()) as Topology;
-  const lines = linesOf(topology);
+  const lines = await mapSlowly(topology.arcs, lineOf(topology));
   const { land } = topology.objects;
   return {
-    land: land === undefined ? [] : ringsOf(land, lines).map(areaOf),
-    borders: lines.map(shapeOf),
+    land: land === undefined ? [] : await mapSlowly(ringsOf(land, lines), areaOf),
+    borders: await mapSlowly(lines, shapeOf),
   };
 }
 

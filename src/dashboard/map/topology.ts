@@ -15,10 +15,11 @@ export type Geometry =
 /** Longitude and latitude in turn. */
 export type Line = Float64Array;
 
-export function linesOf({ arcs, transform }: Topology): Line[] {
+/** Of a topology, how its arcs are read. */
+export function lineOf({ transform }: Pick<Topology, "transform">): (steps: Topology["arcs"][number]) => Line {
   const [scaleX = 1, scaleY = 1] = transform.scale;
   const [startX = 0, startY = 0] = transform.translate;
-  return arcs.map((steps) => {
+  return (steps) => {
     const line = new Float64Array(2 * steps.length);
     let x = 0;
     let y = 0;
@@ -29,7 +30,7 @@ export function linesOf({ arcs, transform }: Topology): Line[] {
       line[2 * i + 1] = y * scaleY + startY;
     });
     return line;
-  });
+  };
 }
 
 /** The closed lines around the areas of an object, holes among them. */
