@@ -36,6 +36,8 @@ export type Operation = (description: OperationDescription) => MiddlewareHandler
 export function createOperation(authenticate: Authenticate): Operation {
   return (description) =>
     describeOperation(description, async function operation(c, next) {
+      // Not every platform says it: pages and agents whose clocks are off can tell by it.
+      c.header("Date", new Date().toUTCString());
       if (!isPublic(description.action)) {
         const header = c.req.header("Authorization") ?? (description.webSocket && offeredToken(c.req.raw.headers));
         const identity = await authenticate(bearerToken(header || undefined));

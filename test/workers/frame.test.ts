@@ -60,6 +60,23 @@ describe("every answer", () => {
     expect(headers.get("Strict-Transport-Security")).toContain("max-age=");
   });
 
+  it("is kept by nobody, unless it is the same for all", async () => {
+    const { token } = await signedUp();
+    const withOrigin = { ...bearer(token), Origin: "https://dashboard.example.com" };
+    for (const headers of [bearer(token), withOrigin, {}])
+      for (const path of ["/api/v1/users/me", "/api/v1/overview", "/api/v1/agents/nobody"])
+        expect((await request(path, { headers })).headers.get("Cache-Control"), path).toBe("no-store");
+  });
+
+  it("says when it was given, as not every platform does by itself", async () => {
+    const { token } = await signedUp();
+    for (const headers of [bearer(token), {}]) {
+      const date = (await request("/api/v1/users/me", { headers })).headers.get("Date") ?? "";
+      expect(date).toMatch(/ GMT$/);
+      expect(Math.abs(Date.now() - Date.parse(date))).toBeLessThan(5_000);
+    }
+  });
+
   it("allows the origins on the list to read it, and no others", async () => {
     const origin = async (Origin: string) =>
       (await request("/healthz", { headers: { Origin } })).headers.get("Access-Control-Allow-Origin");

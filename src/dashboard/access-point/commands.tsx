@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { Refused } from "../api/call.ts";
+import { serviceNowMs } from "../api/clock.ts";
 import { sendCommand } from "../api/operations.ts";
 import { useAction } from "../live/action.ts";
 import { Confirm } from "../parts/dialog.tsx";
@@ -27,7 +28,9 @@ export function Commands({ apId, known }: { apId: string; known: unknown }) {
   const [asked, setAsked] = useState<(typeof PLAIN)[number]>();
   const send = async (command: string) => {
     const { job_number: jobNumber } = await sendCommand(apId, command).catch(saidWhen);
-    setSent((before) => [{ command, jobNumber, sentAt: new Date().toISOString() }, ...before].slice(0, KEPT));
+    setSent((before) =>
+      [{ command, jobNumber, sentAt: new Date(serviceNowMs()).toISOString() }, ...before].slice(0, KEPT),
+    );
   };
   const { run, isBusy, error } = useAction(send);
   const conclude = (jobNumber: string, outcome: Outcome) =>

@@ -1,4 +1,5 @@
 import { renewed, session } from "../session.ts";
+import { heardTime } from "./clock.ts";
 import { wentAway, wentWell, wentWrong } from "./connection.ts";
 
 /** A field that the service did not like, and why. */
@@ -68,6 +69,7 @@ async function answerTo(
   const headers = new Headers();
   if (token !== undefined) headers.set("Authorization", `Bearer ${token}`);
   if (body !== undefined) headers.set("Content-Type", "application/json");
+  const askedMs = Date.now();
   try {
     const response = await fetch(path + search(query), {
       method,
@@ -77,6 +79,7 @@ async function answerTo(
     });
     // Somebody stands in front of the service, and does not reach it either.
     if (response.status === 502 || response.status === 504) throw new Unreachable();
+    heardTime(response.headers.get("Date"), askedMs, Date.now());
     wentWell();
     if (response.status === 503) void wentWrong();
     return response;

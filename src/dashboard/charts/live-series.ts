@@ -1,4 +1,5 @@
 import { useRef } from "preact/hooks";
+import { serviceNowMs } from "../api/clock.ts";
 import { series } from "../api/operations.ts";
 import { usePoll } from "../live/poll.ts";
 import { SeriesStore } from "./series-store.ts";
@@ -36,13 +37,13 @@ export function useLiveSeries(
   }
   const { current } = held;
   const untilMs = useRef(0);
-  if (!isPaused || untilMs.current === 0) untilMs.current = Date.now();
+  if (!isPaused || untilMs.current === 0) untilMs.current = serviceNowMs();
 
   const update = async (signal: AbortSignal): Promise<void> => {
     if (metrics.length === 0) return;
     // What is paused stays as it is, but for metrics that were not there yet.
     if (isPaused && current.metrics === wanted) return;
-    const nowMs = Date.now();
+    const nowMs = serviceNowMs();
     const isDue = current.metrics !== wanted || nowMs - current.wholeAtMs >= window.wholeEveryMs;
     const sinceMs = isDue ? undefined : current.store.sinceMs(nowMs);
     const request = { agent: apId, metrics, window: window.id };

@@ -1,4 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
+import { serviceNowMs } from "../api/clock.ts";
 import { countOf, countText } from "../parts/size.ts";
 import { Progress } from "../parts/states.tsx";
 import { durationText } from "../parts/time.tsx";
@@ -45,9 +46,9 @@ export function EmulatorProgress({
 }
 
 function TimeLeft({ progress: { startedMs }, durationS }: { progress: JobProgress; durationS: number }) {
-  const [nowMs, setNowMs] = useState(Date.now);
+  const [nowMs, setNowMs] = useState(serviceNowMs);
   useEffect(() => {
-    const ticking = setInterval(() => setNowMs(Date.now()), 1_000);
+    const ticking = setInterval(() => setNowMs(serviceNowMs()), 1_000);
     return () => clearInterval(ticking);
   }, []);
   if (Number.isNaN(startedMs)) return null;

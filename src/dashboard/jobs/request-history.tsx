@@ -1,5 +1,6 @@
 import { useId, useState } from "preact/hooks";
 import { Refused } from "../api/call.ts";
+import { serviceNowMs } from "../api/clock.ts";
 import { overview, requestData } from "../api/operations.ts";
 import { useAction } from "../live/action.ts";
 import { usePoll } from "../live/poll.ts";
@@ -14,7 +15,7 @@ const MAX_COMPLETIONS = 200;
 /** Asks for what an access point has reported, or is about to. */
 export function RequestHistory({ agent: given }: { agent: string }) {
   const [agent, setAgent] = useState(given);
-  const [period, setPeriod] = useState<Period>(() => periodOf(LAST_HOUR, Date.now()));
+  const [period, setPeriod] = useState<Period>(() => periodOf(LAST_HOUR, serviceNowMs()));
   const { run, isBusy, error } = useAction(async () => {
     const { job_number } = await requestData(agent.trim(), instantOf(period.from), instantOf(period.to));
     // Nobody else knows of this job yet, so all of it may be taken here.
@@ -69,7 +70,7 @@ export function RequestHistory({ agent: given }: { agent: string }) {
               key={preset.text}
               type="button"
               class="small"
-              onClick={() => setPeriod(periodOf(preset, Date.now()))}
+              onClick={() => setPeriod(periodOf(preset, serviceNowMs()))}
             >
               {preset.text}
             </button>

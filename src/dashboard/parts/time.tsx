@@ -1,4 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
+import { serviceNowMs } from "../api/clock.ts";
 
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -13,17 +14,17 @@ export const timeText = (ts: string): string => absolute.format(new Date(ts));
 function agoText(ts: string, nowMs: number): string {
   const seconds = Math.round((Date.parse(ts) - nowMs) / 1_000);
   const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1];
-  // Clocks differ a little; nothing was seen in the future.
+  // Access points have clocks of their own; nothing was seen in the future.
   return relative.format(Math.min(0, Math.round(seconds / size)), unit);
 }
 
 /** How long ago, kept up to date; the exact time shows when pointed at. */
 export function Ago({ ts }: { ts: string | null }) {
-  const [nowMs, setNowMs] = useState(Date.now);
+  const [nowMs, setNowMs] = useState(serviceNowMs);
   // Beyond the first minute the seconds do not show; a long list need not be drawn every second.
   const everyMs = ts !== null && nowMs - Date.parse(ts) > 60_000 ? 30_000 : 1_000;
   useEffect(() => {
-    const timer = setInterval(() => setNowMs(Date.now()), everyMs);
+    const timer = setInterval(() => setNowMs(serviceNowMs()), everyMs);
     return () => clearInterval(timer);
   }, [everyMs]);
   if (ts === null) return <span>never</span>;
