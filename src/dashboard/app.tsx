@@ -1,6 +1,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useObserved } from "./observable.ts";
+import { own } from "./own.ts";
 import { SignInAgain } from "./pages/sign-in-again.tsx";
 import { SignedOut } from "./pages/signed-out.tsx";
 import { ConnectionNotice, Notices } from "./parts/notices.tsx";
@@ -70,7 +71,7 @@ export function App() {
 function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isAdministrator">) {
   const here = useObserved(place);
   const section = here.path[0] ?? "";
-  const entry = section === "access-points" ? ACCESS_POINT : section === "account" ? ACCOUNT : PAGES[section];
+  const entry = section === "access-points" ? ACCESS_POINT : section === "account" ? ACCOUNT : own(PAGES, section);
   const mayEnter = entry !== undefined && (entry.isForAdministrators === undefined || isAdministrator);
   return (
     <>

@@ -1,3 +1,5 @@
+import { own } from "../own.ts";
+
 /** The audit trail in plain words. */
 
 const DEEDS: { [action: string]: string } = {
@@ -29,7 +31,7 @@ const KINDS: { [kind: string]: string } = {
 export function deedText(action: string): string {
   const text = action
     .split(" and ")
-    .map((deed) => DEEDS[deed] ?? deed)
+    .map((deed) => own(DEEDS, deed) ?? deed)
     .join(" and ");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
@@ -39,5 +41,5 @@ export function partyOf(text: string): { name: string; kind: string } {
   const at = text.indexOf(":");
   if (at < 0) return { name: text, kind: text === "anyone" ? "not signed in" : "" };
   const kind = text.slice(0, at);
-  return { name: text.slice(at + 1), kind: KINDS[kind] ?? kind };
+  return { name: text.slice(at + 1), kind: own(KINDS, kind) ?? kind };
 }

@@ -1,5 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { type Observable, useObserved } from "../observable.ts";
+import { own } from "../own.ts";
 import { durationText } from "../parts/time.tsx";
 import { Chart } from "./chart.tsx";
 import { figureText, labelParts } from "./figures.ts";
@@ -61,7 +62,7 @@ export function ChartCard(props: ChartCardProps) {
         fromMs={untilMs - window.ms}
         untilMs={untilMs}
         colourName={colourName}
-        bounds={BOUNDS[metric]}
+        bounds={own(BOUNDS, metric)}
         label={words}
         group={group}
         onPoint={pointed.set}

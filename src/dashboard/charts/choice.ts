@@ -1,3 +1,5 @@
+import { own } from "../own.ts";
+
 /** Which metrics somebody wants to see. */
 
 export const MAX_SHOWN = 8;
@@ -16,7 +18,7 @@ const FEW = 4;
 export function chosenMetrics(asked: string | null, type: string | null, known: readonly string[]): string[] {
   const chosen = asked ?? localStorage.getItem(keyOf(type));
   if (chosen !== null) return [...new Set(chosen.split(",").filter(Boolean))].slice(0, MAX_SHOWN);
-  const telling = [...OF_ALL, ...(OF_TECHNOLOGY[type ?? ""] ?? [])].filter((metric) => known.includes(metric));
+  const telling = [...OF_ALL, ...(own(OF_TECHNOLOGY, type ?? "") ?? [])].filter((metric) => known.includes(metric));
   return telling.length > 0 ? telling : known.slice(0, FEW);
 }
 

@@ -1,4 +1,5 @@
-import { csvField, saveFile } from "../live/save.ts";
+import { saveFile } from "../live/save.ts";
+import { csvField } from "../parts/csv-field.ts";
 import type { SeriesStore } from "./series-store.ts";
 
 /** One line for each point: the metrics of an access point need not be of the same times. */

@@ -1,4 +1,5 @@
-import { csvField } from "../live/save.ts";
+import { own } from "../own.ts";
+import { csvField } from "../parts/csv-field.ts";
 
 /** What a row may be: an object mostly, though whoever posts to a job may post anything. */
 export type Row = unknown;
@@ -72,7 +73,7 @@ export class RowStore {
 
 const csvRecord = (row: Row, columns: readonly string[]): string => {
   const fields = fieldsOf(row);
-  return columns.map((name) => csvField(fields[name])).join(",");
+  return columns.map((name) => csvField(own(fields, name))).join(",");
 };
 
 /** A row as named fields; what has no names is a value. */

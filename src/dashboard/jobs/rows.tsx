@@ -1,3 +1,4 @@
+import { own } from "../own.ts";
 import { countOf } from "../parts/size.ts";
 import { timeText } from "../parts/time.tsx";
 import type { Item } from "./received.ts";
@@ -31,7 +32,7 @@ export function RowTable({ rows, total }: { rows: readonly Row[]; total: number 
           {newestFirst.map(({ number, fields }) => (
             <tr key={number}>
               {columns.map((name) => (
-                <Cell key={name} text={cellText(fields[name])} />
+                <Cell key={name} text={cellText(own(fields, name))} />
               ))}
             </tr>
           ))}

@@ -3,6 +3,7 @@ import { AccessPoints } from "../administration/access-points.tsx";
 import { Apps } from "../administration/apps.tsx";
 import { Audit } from "../administration/audit.tsx";
 import { Users } from "../administration/users.tsx";
+import { own } from "../own.ts";
 import { Empty } from "../parts/states.tsx";
 import { href, type PageProps } from "../router.ts";
 import "../style/administration.css";
@@ -18,7 +19,7 @@ const TABS: { [path: string]: { title: string; content: ComponentType<PageProps>
 /** Accounts of all kinds, and who changed them. */
 export function Administration({ place }: PageProps) {
   const current = place.path[1] ?? "users";
-  const Content = TABS[current]?.content;
+  const Content = own(TABS, current)?.content;
   return (
     <div class="stack">
       <h1>Administration</h1>

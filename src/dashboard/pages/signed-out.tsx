@@ -4,6 +4,7 @@ import { Refused } from "../api/call.ts";
 import { signUp } from "../api/operations.ts";
 import { useAction } from "../live/action.ts";
 import { useObserved } from "../observable.ts";
+import { own } from "../own.ts";
 import { Form, faultOf, SubmitButton, TextField } from "../parts/form.tsx";
 import { NEW_PASSWORD, NEW_PASSWORD_HINT } from "../parts/new-password.tsx";
 import { Failed } from "../parts/states.tsx";
@@ -28,7 +29,7 @@ const SIGN_IN = { title: "Sign in", page: SignIn };
 
 export function SignedOut() {
   const { path } = useObserved(place);
-  const { title, page: Page } = PAGES[path[0] ?? ""] ?? SIGN_IN;
+  const { title, page: Page } = own(PAGES, path[0] ?? "") ?? SIGN_IN;
   const [username, setUsername] = useState("");
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);

@@ -1,4 +1,5 @@
 import type { JobState } from "../../schemas/job.ts";
+import { own } from "../own.ts";
 
 /** Small marks that mean the same everywhere. Never by colour alone. */
 
@@ -6,7 +7,8 @@ import type { JobState } from "../../schemas/job.ts";
 const TECHNOLOGIES: Record<string, string> = { "5G": "5g", WiFi: "wifi", LiFi: "lifi" };
 
 /** The name of a technology's colour in the style sheet. */
-export const technologyColour = (type: string | null): string => `technology-${TECHNOLOGIES[type ?? ""] ?? "other"}`;
+export const technologyColour = (type: string | null): string =>
+  `technology-${own(TECHNOLOGIES, type ?? "") ?? "other"}`;
 
 export function TechnologyBadge({ type }: { type: string | null }) {
   return <span class={`badge ${technologyColour(type)}`}>{type ?? "Other"}</span>;
