@@ -60,7 +60,8 @@ export function createOverview(
     if (last !== undefined && nowMs - begunMs < RENEWED_EVERY_MS && nowMs - last.atMs < MAX_AGE_MS) return last;
     begunMs = nowMs;
     const made = await make(nowMs);
-    last = made;
+    // A slow one may be overtaken.
+    if (last === undefined || made.atMs > last.atMs) last = made;
     return made;
   };
 

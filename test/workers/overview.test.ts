@@ -159,12 +159,22 @@ describe("made for many", () => {
     slow.resolve();
     expect([await first, await at()]).toEqual([2_000, 2_000]);
 
+    clock.ms = 4_000;
+    const slower = Promise.withResolvers<void>();
+    answer = slower.promise;
+    const overtaken = at();
+    clock.ms = 6_000;
+    answer = Promise.resolve();
+    expect(await at()).toBe(6_000);
+    slower.resolve();
+    expect([await overtaken, await at(), lookUps]).toEqual([4_000, 6_000, 4]);
+
     answer = Promise.reject(new Unavailable("accounts database", new Error("away")));
-    for (clock.ms = 4_000; clock.ms < 8_000; clock.ms += 2_000) await expect(at()).rejects.toThrow(Unavailable);
-    expect(lookUps).toBe(4);
-    clock.ms = 6_999;
-    expect(await at()).toBe(2_000);
-    clock.ms = 7_000;
+    for (clock.ms = 8_000; clock.ms < 12_000; clock.ms += 2_000) await expect(at()).rejects.toThrow(Unavailable);
+    expect(lookUps).toBe(6);
+    clock.ms = 10_999;
+    expect(await at()).toBe(6_000);
+    clock.ms = 11_000;
     await expect(at()).rejects.toThrow(Unavailable);
     await expect(at()).rejects.toThrow(Unavailable);
   });
