@@ -24,7 +24,9 @@ export function JobList({ query }: { query: URLSearchParams }) {
   const [limit, setLimit] = useState(PAGE);
   const jobs = usePoll((signal) => listJobs({ kind, state, limit }, signal), EVERY_MS, [kind, state]);
   // More is asked for at once, and what is there stays meanwhile.
-  useEffect(() => jobs.refresh(), [limit]);
+  useEffect(() => {
+    if (limit > PAGE) jobs.refresh();
+  }, [limit]);
   const choose = (chosen: { kind?: string; state?: string }) => {
     setLimit(PAGE);
     replace(["jobs"], { ...Object.fromEntries(query), ...chosen });

@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 export interface Polled<T> {
   data: T | undefined;
   error: Error | undefined;
-  /** Asks at once. */
+  /** Asks at once; where an answer is on its way, once more after it, since it may not know yet what is wanted. */
   refresh(): void;
 }
 
@@ -31,6 +31,7 @@ export function usePoll<T>(
     const ending = new AbortController();
     let waiting: ReturnType<typeof setTimeout> | undefined;
     let isAsking = false;
+    let isWantedAgain = false;
     let failures = 0;
     let heard: T | undefined;
     const look = async () => {
@@ -39,6 +40,7 @@ export function usePoll<T>(
       // A hidden page asks nothing; it is woken when it shows again.
       if (document.hidden) return;
       isAsking = true;
+      isWantedAgain = false;
       try {
         const data = await latestAsk.current(ending.signal);
         failures = 0;
@@ -52,10 +54,14 @@ export function usePoll<T>(
       }
       if (ending.signal.aborted) return;
       const every = latestEveryMs.current;
-      waiting = setTimeout(() => void look(), pauseMs(typeof every === "number" ? every : every(heard), failures));
+      const restMs = pauseMs(typeof every === "number" ? every : every(heard), failures);
+      waiting = setTimeout(wake, isWantedAgain ? 0 : restMs);
     };
     const wake = () => void look();
-    refresh.current = wake;
+    refresh.current = () => {
+      isWantedAgain = isAsking;
+      wake();
+    };
     document.addEventListener("visibilitychange", wake);
     addEventListener("online", wake);
     setAnswer(NOTHING);
