@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 
 /** Something that a person sets off: whether it is under way, and why it went wrong. */
 export interface Action<A extends unknown[]> {
@@ -13,14 +13,19 @@ export function useAction<A extends unknown[]>(work: (...args: A) => Promise<voi
     isBusy: false,
     error: undefined,
   });
+  const isRunning = useRef(false);
   const run = async (...args: A): Promise<void> => {
-    if (state.isBusy) return;
+    // Not by the state: that is of the last drawing, which two presses may have seen.
+    if (isRunning.current) return;
+    isRunning.current = true;
     setState({ isBusy: true, error: undefined });
     try {
       await work(...args);
       setState({ isBusy: false, error: undefined });
     } catch (error) {
       setState({ isBusy: false, error: error as Error });
+    } finally {
+      isRunning.current = false;
     }
   };
   return { run, ...state };
