@@ -32,8 +32,11 @@ const LONGEST_PAUSE_MS = 15_000;
 /** Acknowledgements are gathered: one for each message would double the traffic. Much at once is acknowledged at once. */
 const ACKNOWLEDGE_MS = 250;
 const ACKNOWLEDGE_LENGTH = 256 * 1024;
-/** The service goes twice as far without acknowledgements; a reader that got there would be closed again and again. */
-const HELD_LENGTH = 8 * 1024 * 1024;
+/**
+ * The service goes as far as 16 MiB without acknowledgements; a reader that got there would be closed again and again. In characters,
+ * of up to three bytes.
+ */
+const HELD_LENGTH = 5 * 1024 * 1024;
 
 /**
  * Listens to a job, and goes on where it was after a lost connection. To look takes nothing away: until told to take, it does not
@@ -75,6 +78,8 @@ export class JobSocket {
   }
 
   #connect(): void {
+    // It may have been ended between a new token and now.
+    if (this.#ending.signal.aborted) return;
     const token = session.get()?.token ?? "";
     const socket = new WebSocket(this.#address, ["job-stream.v1", `bearer.${token}`]);
     this.#socket = socket;
