@@ -1,5 +1,6 @@
-import { figureText, percentText } from "../charts/figures.ts";
+import { figureText } from "../charts/figures.ts";
 import { ConditionMark, TechnologyBadge } from "../parts/badges.tsx";
+import { percentText } from "../parts/percent.ts";
 import { Ago } from "../parts/time.tsx";
 import { href } from "../router.ts";
 import type { Vitals } from "./vitals.ts";
@@ -19,8 +20,8 @@ export function Head({ apId, type, vitals }: { apId: string; type: string | null
           <dt>Last seen</dt>
           <dd>{vitals === undefined ? "…" : <Ago ts={vitals.lastSeen} />}</dd>
         </div>
-        <Figure name="Load" text={vitals?.load == null ? "–" : percentText(vitals.load)} />
-        <Figure name="Quality" text={vitals?.quality == null ? "–" : percentText(vitals.quality)} />
+        <Figure name="Load" text={percentText(vitals?.load ?? null)} />
+        <Figure name="Quality" text={percentText(vitals?.quality ?? null)} />
         <Figure name="Users" text={figureText(vitals?.users ?? undefined)} />
       </dl>
     </header>

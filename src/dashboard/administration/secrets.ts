@@ -1,5 +1,5 @@
 /** So many random bytes as text that fits anywhere: base64url. */
-export function randomText(bytes: number): string {
+function randomText(bytes: number): string {
   const random = crypto.getRandomValues(new Uint8Array(bytes));
   return btoa(String.fromCharCode(...random))
     .replaceAll("+", "-")

@@ -1,7 +1,6 @@
 import type { Agent, AgentCreate, AgentUpdate } from "../../schemas/agent.ts";
 import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../../schemas/app.ts";
 import type { AuditEntry } from "../../schemas/audit.ts";
-import type { CommandMany, ManyQueued } from "../../schemas/command.ts";
 import type { DashboardSettings } from "../../schemas/dashboard.ts";
 import type { EmulatorSpinupRequest, PlaceSuggestion, SpinupQueued } from "../../schemas/emulator.ts";
 import type { JobKind, JobRecord, JobState, JobStatus, Queued } from "../../schemas/job.ts";
@@ -51,7 +50,6 @@ export const series = ({ agent, metrics, window, since }: SeriesRequest, signal?
 
 export const sendCommand = (agent_id: string, command: string): Promise<Queued> =>
   call("POST", `${V1}/send_command`, { query: { agent_id, command } });
-export const sendCommands = (body: CommandMany): Promise<ManyQueued> => call("POST", `${V1}/commands`, { body });
 
 // Emulated access points.
 

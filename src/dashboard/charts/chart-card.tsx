@@ -55,7 +55,7 @@ export function ChartCard(props: ChartCardProps) {
         </button>
       </header>
       <p class="reading">
-        <Reading track={track} pointed={pointed} untilMs={untilMs} /> <span class="soft">{unit}</span>
+        <Reading track={track} pointed={pointed} /> <span class="soft">{unit}</span>
       </p>
       <Chart
         line={line}
@@ -77,7 +77,7 @@ export function ChartCard(props: ChartCardProps) {
 }
 
 /** The latest value, or the one at the moment that is pointed at. By itself: it changes with every move of the pointer. */
-function Reading({ track, pointed }: Pick<ChartCardProps, "track" | "pointed" | "untilMs">) {
+function Reading({ track, pointed }: Pick<ChartCardProps, "track" | "pointed">) {
   const timeMs = useObserved(pointed);
   return <strong>{figureText(timeMs === undefined ? track.values.at(-1) : valueAt(track, timeMs))}</strong>;
 }

@@ -18,9 +18,6 @@ export function figureText(value: number | undefined): string {
 /** For the axis of a chart, where room is short. */
 export const tickText = (value: number): string => tick.format(value);
 
-/** A share from 0 to 1. */
-export const percentText = (share: number): string => `${Math.round(share * 100)} %`;
-
 /** A label says its unit in brackets at the end. */
 export function labelParts(label: string): { title: string; unit: string } {
   const [, title = label, unit = ""] = /^(.+) \(([^()]+)\)$/.exec(label) ?? [];

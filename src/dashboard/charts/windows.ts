@@ -16,7 +16,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-export const SHORTEST: ChartWindow = {
+const SHORTEST: ChartWindow = {
   id: "5m",
   label: "5 min",
   ms: 5 * MINUTE_MS,

@@ -47,7 +47,7 @@ export function withGroup({ groups, duration }: Draft): Draft {
   return { duration, groups: [...groups, { ...last, key, technology }] };
 }
 
-export const durationOf = (draft: Draft, group: Group): Duration => draft.duration ?? group.duration;
+const durationOf = (draft: Draft, group: Group): Duration => draft.duration ?? group.duration;
 
 export const requestOf = (draft: Draft): EmulatorSpinupRequest => ({
   emulators: draft.groups.map((group) => ({

@@ -1,16 +1,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { type JobMessage, JobSocket, type SocketState } from "../api/job-socket.ts";
 
-/** Of a job that is listened to: its last messages, and how far it has come. */
+/** Of a job that is listened to: its last messages, and whether it is still heard. */
 export interface Job {
   messages: readonly JobMessage[];
-  /** How many there were in all. */
-  count: number;
   socket: SocketState;
 }
 
 const KEPT_MESSAGES = 200;
-const NONE: Job = { messages: [], count: 0, socket: { state: "connecting" } };
+const NONE: Job = { messages: [], socket: { state: "connecting" } };
 
 /**
  * Listens to a job while the component is there, and takes nothing away from other readers; nothing without a number. Messages may
@@ -34,7 +32,7 @@ export function useJob(jobNumber: string | undefined): Job {
     const socket = new JobSocket(jobNumber, {
       message(message) {
         const messages = [...current.messages.slice(-KEPT_MESSAGES + 1), message];
-        change({ ...current, messages, count: current.count + 1 });
+        change({ ...current, messages });
       },
       state: (state) => change({ ...current, socket: state }),
     });

@@ -6,7 +6,7 @@ export interface WorldPoint {
 }
 
 /** Where the square ends; the poles would be infinitely far away. */
-export const MAX_LATITUDE = 85.051129;
+const MAX_LATITUDE = 85.051129;
 const EQUATOR_M = 40_075_016.686;
 
 export function project(latitude: number, longitude: number): WorldPoint {
