@@ -59,10 +59,12 @@ const ACCOUNT: PageEntry = {
 
 export function App() {
   const current = useObserved(session);
+  // Whoever follows the link of such a message wants that, and its token must not stay in the address.
+  const isResetting = useObserved(place).path[0] === "reset-password";
   return (
     <>
       <ConnectionNotice />
-      {current === undefined ? <SignedOut /> : <SignedIn {...current} />}
+      {current === undefined || isResetting ? <SignedOut /> : <SignedIn {...current} />}
       <Notices />
     </>
   );
