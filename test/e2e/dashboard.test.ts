@@ -95,6 +95,10 @@ describe("the dashboard", () => {
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     await signIn(username, `${PASSWORD} anew`);
     await page.getByRole("navigation", { name: "Main" }).waitFor();
+    // Followed by somebody who has signed in, it is the same link; what it holds does not stay in the address.
+    await page.goto(link);
+    await page.getByRole("heading", { name: "Set a new password" }).waitFor();
+    await page.waitForURL(`${product.url}/#/reset-password`);
   });
 
   it("takes a newcomer to the live chart of an emulated LiFi access point, and to all else that can be done with it", async () => {
@@ -123,6 +127,15 @@ describe("the dashboard", () => {
     await until(async () => (await chart.getAttribute("aria-label")) !== earlier);
     await page.getByText("online", { exact: true }).waitFor();
     await expectNoBarriers();
+
+    // The same in a browser whose clock is wrong, from here on.
+    await page.addInitScript("const right = Date.now; Date.now = () => right() + 600_000;");
+    await page.reload();
+    await chart.waitFor();
+    await page
+      .locator(".vitals")
+      .getByText(/^(now|\d+ seconds? ago)$/)
+      .waitFor();
 
     await page.getByRole("button", { name: "Switch off" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Switch off" }).click();
@@ -211,6 +224,30 @@ describe("the dashboard", () => {
     await expectNoBarriers();
   });
 
+  it("takes whatever an access point or an address says for text, and for the name of nothing", async () => {
+    const markup = '<img src="/x" onerror="alert(1)">';
+    for (const [ap_id, access_point_type] of [
+      ["constructor", "constructor"],
+      ["__proto__", "__proto__"],
+      ["markup", markup],
+    ])
+      await asAdministrator("POST", "/api/v1/agents/", {
+        ...{ ap_id, password: PASSWORD, configuration: { access_point_type, [markup]: markup } },
+      });
+    await signUp();
+    await page.getByRole("row").filter({ hasText: markup }).waitFor();
+    for (const apId of ["constructor", "__proto__", "markup"]) {
+      await page.goto(`${product.url}/#/access-points/${apId}`);
+      await page.getByRole("heading", { name: apId, exact: true }).waitFor();
+      await page.getByText("has not reported anything").waitFor();
+      await page.getByText(markup).first().waitFor();
+    }
+    await page.goto(`${product.url}/#/constructor`);
+    await page.getByText("There is no such page").waitFor();
+    for (const apId of ["constructor", "__proto__", "markup"])
+      await asAdministrator("DELETE", `/api/v1/agents/${apId}`);
+  });
+
   it("is no way into what is for administrators", async () => {
     await signUp();
     await page.goto(`${product.url}/#/administration/users`);
@@ -264,17 +301,20 @@ describe("the dashboard", () => {
     visitor.troubles = visitor.troubles.filter((trouble) => !trouble.includes("ERR_INTERNET_DISCONNECTED"));
   });
 
-  /** By an administrator: all of the user's tokens end. */
-  async function setPassword(username: string, password: string): Promise<void> {
+  /** All of the user's tokens end. */
+  const setPassword = async (username: string, password: string): Promise<void> =>
+    await asAdministrator("PUT", `/api/v1/users/${username}`, { password });
+
+  async function asAdministrator(method: string, path: string, body?: object): Promise<void> {
     const login = await fetch(`${product.url}/api/v1/token/?login_type=user`, {
       method: "POST",
       body: new URLSearchParams(ADMIN),
     });
     const { access_token } = (await login.json()) as { access_token: string };
-    const answer = await fetch(`${product.url}/api/v1/users/${username}`, {
-      method: "PUT",
+    const answer = await fetch(`${product.url}${path}`, {
+      method,
       headers: { Authorization: `Bearer ${access_token}`, "Content-Type": "application/json" },
-      body: JSON.stringify({ password }),
+      body: body === undefined ? null : JSON.stringify(body),
     });
     expect(answer.status).toBe(200);
   }
