@@ -51,7 +51,7 @@ const AgentOutlines = z
   );
 export type AgentOutline = z.output<typeof AgentOutlines>[number];
 
-/** Whatever an agent calls itself, all that look at the network get it. */
+/** Whatever an agent calls itself, all that look at the network get it; what is longer is no name. */
 const MAX_TYPE_LENGTH = 64;
 
 const MAX_MERGES = 5;
@@ -143,13 +143,15 @@ export function createAgentStore(database: Database): AgentStore {
     },
 
     async outlines() {
-      // In one text: ten thousand rows of six columns each take the client several times as long to read.
+      // In one text: ten thousand rows of six columns each take the client several times as long to read. Texts stay as JSON in it:
+      // unescaped, a half of a surrogate pair is no UTF-8, and one agent's would make all of it unreadable.
       const rows = await reach(
         database.all(sql`
           select json_group_array(json_array(
             ap_id, onboard,
-            case json_type(configuration, '$.access_point_type')
-              when 'text' then substr(configuration ->> '$.access_point_type', 1, ${MAX_TYPE_LENGTH}) end,
+            json(case when json_type(configuration, '$.access_point_type') = 'text'
+              and length(configuration -> '$.access_point_type') <= ${MAX_TYPE_LENGTH + '""'.length}
+              then configuration -> '$.access_point_type' end),
             configuration -> '$.geolocation.latitude', configuration -> '$.geolocation.longitude',
             case when json_type(configuration, '$.interval') in ('integer', 'real') then configuration ->> '$.interval' end
           )) as outlines

@@ -8,7 +8,10 @@ const latest = (metric: string) =>
 export const AccessPointState = z
   .object({
     ap_id: z.string(),
-    access_point_type: z.string().nullable().describe("`configuration.access_point_type`, up to 64 characters."),
+    access_point_type: z
+      .string()
+      .nullable()
+      .describe("`configuration.access_point_type`, where that is a text of up to 64 characters."),
     latitude: z.number().nullable().describe("Of `configuration.geolocation`."),
     longitude: z.number().nullable(),
     onboard: z.boolean(),

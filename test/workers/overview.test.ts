@@ -114,10 +114,28 @@ describe("the overview", () => {
       expect((await ask(changes)).status).toBe(503);
   });
 
+  it("is not broken for everybody by what one agent calls itself", async () => {
+    const types = ["\ud800", "\udc00x", "\u{1F4A1}", "a\u0000b", "", '"]]', "x".repeat(64)];
+    const agents = await Promise.all(
+      types.map((access_point_type) => newAgent({ access_point_type, interval: 1e308 })),
+    );
+    const { token } = await signedUp();
+    const typesOf = async () => {
+      const states = (await look(token)).access_points;
+      return agents.map(({ apId }) => states.find(({ ap_id }) => ap_id === apId)?.access_point_type);
+    };
+    await expect.poll(typesOf, soon).toEqual(types);
+  });
+
   it("does not let one agent's long type grow everybody's answer", async () => {
-    const { apId } = await newAgent({ access_point_type: "x".repeat(100_000) });
+    const long = await Promise.all(
+      ["x".repeat(65), "x".repeat(100_000), `\u0000${"x".repeat(64)}`].map(async (access_point_type) => {
+        return (await newAgent({ access_point_type })).apId;
+      }),
+    );
     const outlines = await createAgentStore(createDatabase({ url: settings.LIBSQL_URL ?? "" })).outlines();
-    expect(outlines.find((outline) => outline.apId === apId)?.accessPointType).toBe("x".repeat(64));
+    const found = outlines.filter(({ apId }) => long.includes(apId));
+    expect(found.map(({ accessPointType }) => accessPointType)).toEqual([null, null, null]);
   });
 });
 
