@@ -1,5 +1,5 @@
 import type { ComponentType } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
 import { useObserved } from "./observable.ts";
 import { own } from "./own.ts";
 import { SignInAgain } from "./pages/sign-in-again.tsx";
@@ -114,24 +114,31 @@ function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isA
   );
 }
 
+/** The first page of all has the focus where the browser puts it. */
+let hasShownPage = false;
+
 function Page({ entry, place: here }: { entry: PageEntry; place: Place }) {
   const [loaded, setLoaded] = useState<ComponentType<PageProps>>();
-  const [error, setError] = useState<Error>();
-  const [attempt, setAttempt] = useState(0);
-  const isFirst = useRef(true);
-  // A new attempt loads again.
+  const [isMissing, setIsMissing] = useState(false);
+  const [bug] = useErrorBoundary((error) => console.error(error));
   useEffect(() => {
     document.title = `${entry.title} · Network Controller`;
-    setError(undefined);
     entry.load().then(
       (component) => setLoaded(() => component),
-      () => setError(new Error("This page could not be loaded. The service may have been updated: try again.")),
+      () => setIsMissing(true),
     );
     // Whoever listens to the page, rather than looks at it, must hear that it is another one.
-    if (!isFirst.current) document.getElementById("main")?.focus();
-    isFirst.current = false;
-  }, [entry, attempt]);
-  if (error !== undefined) return <Failed error={error} onRetry={() => setAttempt(attempt + 1)} />;
+    if (hasShownPage) document.getElementById("main")?.focus();
+    hasShownPage = true;
+  }, [entry]);
+  // Whatever it was, and after an update of the service, what helps is the whole page anew; who has signed in stays so.
+  const reload = () => location.reload();
+  if (isMissing)
+    return (
+      <Failed error={new Error("This page could not be loaded. Perhaps the service was updated.")} onRetry={reload} />
+    );
+  if (bug !== undefined)
+    return <Failed error={new Error("Something on this page went wrong, and it is our fault.")} onRetry={reload} />;
   const Component = loaded;
   return Component === undefined ? <Loading /> : <Component place={here} />;
 }

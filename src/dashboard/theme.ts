@@ -1,10 +1,11 @@
 import { observable } from "./observable.ts";
+import { recall, remember } from "./remembered.ts";
 
 /** Light, dark, or as the system has it. */
 export type Theme = "light" | "dark" | "system";
 
 const KEY = "theme";
-const stored = localStorage.getItem(KEY);
+const stored = recall(KEY);
 
 export const theme = observable<Theme>(stored === "light" || stored === "dark" ? stored : "system");
 
@@ -13,7 +14,7 @@ export function applyTheme(): void {
 }
 
 export function chooseTheme(chosen: Theme): void {
-  localStorage.setItem(KEY, chosen);
+  remember(KEY, chosen);
   theme.set(chosen);
   applyTheme();
 }
