@@ -72,6 +72,8 @@ const EnvironmentFields = z.object({
   CREDENTIAL_PEPPER: base64Key,
   SETUP_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   ENROLMENT_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
+  PASSWORDS_URL: emptyIsUnset(url("http:", "https:").optional()),
+  PASSWORDS_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   AGENT_SHARDS: emptyIsUnset(wholeNumber(1, 256).default(4)),
   LIVE_WINDOW_MEGABYTES: emptyIsUnset(wholeNumber(1, 4_096).default(32)),
   LIVE_WINDOW_MINUTES: emptyIsUnset(wholeNumber(1, 60).default(15)),
@@ -102,7 +104,10 @@ const EnvironmentFields = z.object({
 const Environment = EnvironmentFields.refine(
   ({ SETUP_TOKEN, ENROLMENT_TOKEN }) => SETUP_TOKEN === undefined || SETUP_TOKEN !== ENROLMENT_TOKEN,
   { path: ["ENROLMENT_TOKEN"], error: "must differ from SETUP_TOKEN" },
-);
+).refine(({ PASSWORDS_URL, PASSWORDS_TOKEN }) => (PASSWORDS_URL === undefined) === (PASSWORDS_TOKEN === undefined), {
+  path: ["PASSWORDS_TOKEN"],
+  error: "must be set where PASSWORDS_URL is, and only there",
+});
 
 export type Config = z.output<typeof Environment>;
 

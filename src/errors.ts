@@ -99,7 +99,7 @@ export class UpgradeRequired extends DomainError {
   }
 }
 
-/** A store or the broker did not answer, or not in time. The cause is for the log only. */
+/** A store or another part did not answer, or not in time. The cause is for the log only. */
 export class Unavailable extends DomainError {
   readonly retryAfterSeconds = 2;
 

@@ -12,6 +12,7 @@ import { type Authenticate, createAuthenticate } from "./accounts/sessions.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
 import { edgePasswords } from "./auth/argon2-wasm.ts";
+import { createRemotePasswords } from "./auth/remote-passwords.ts";
 import { createSealing } from "./auth/sealing.ts";
 import { createGeneratedSecrets } from "./auth/secrets.ts";
 import { createTokens, type Tokens } from "./auth/tokens.ts";
@@ -84,7 +85,12 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const agents = createAgentStore(database);
   const apps = createAppStore(database);
   const attempts = createAttempts(database);
-  const passwords = edgePasswords;
+  const { PASSWORDS_URL, PASSWORDS_TOKEN } = config;
+  const remotePasswords =
+    PASSWORDS_URL !== undefined && PASSWORDS_TOKEN !== undefined
+      ? createRemotePasswords({ url: PASSWORDS_URL, token: PASSWORDS_TOKEN })
+      : undefined;
+  const passwords = remotePasswords ?? edgePasswords;
   const sealing = createSealing(config.ENCRYPTION_KEY);
   const generatedSecrets = createGeneratedSecrets(config.CREDENTIAL_PEPPER);
   const tokens = createTokens({
@@ -138,6 +144,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       libsql: () => users.ping(),
       clickhouse: () => clickhouse.ping(),
       broker: (signal) => probeBroker(config.MQTT_URL, signal),
+      ...(remotePasswords && { passwords: remotePasswords.ping }),
     }),
     jobs,
     loggedRequests: config.LOG_REQUESTS,

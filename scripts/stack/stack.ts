@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { randomSecret } from "../../src/auth/secrets.ts";
 import { BadConfiguration, type Config, parseEnv } from "../../src/env.ts";
 import { describeError } from "../../src/log.ts";
 import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts";
@@ -11,6 +12,7 @@ import { openDataFolder } from "./data-folder.ts";
 import { EMULATOR_APP, emulatorPart } from "./emulator.ts";
 import { mailFolder, mailPart } from "./mail.ts";
 import { fillGazetteer, migrateAccounts, migrateTelemetry } from "./migrations.ts";
+import { type PasswordsOptions, passwordsPart } from "./passwords.ts";
 import { anyFreePort, claimPort } from "./ports.ts";
 import { loadSecrets, type Secrets } from "./secrets.ts";
 import { ensureServiceApp } from "./service-apps.ts";
@@ -121,6 +123,8 @@ interface Addresses {
   clickhousePort: number | undefined;
   mqtt: { tcpPort: number; wsPort: number } | undefined;
   mailPort: number | undefined;
+  /** With a token that is another one at every start: nobody but the Worker has a use for it. */
+  passwords: PasswordsOptions;
 }
 
 async function chooseAddresses(settings: Settings): Promise<Addresses> {
@@ -147,6 +151,7 @@ async function chooseAddresses(settings: Settings): Promise<Addresses> {
     clickhousePort,
     mqtt,
     mailPort,
+    passwords: { port: await anyFreePort(), token: randomSecret() },
   };
 }
 
@@ -164,6 +169,8 @@ function workerEnvironment(settings: Settings, addresses: Addresses, secrets: Se
     CLICKHOUSE_URL: addresses.clickhouseUrl,
     MQTT_URL: addresses.mqttUrl,
     MAIL_URL: addresses.mailUrl,
+    PASSWORDS_URL: `http://127.0.0.1:${addresses.passwords.port}`,
+    PASSWORDS_TOKEN: addresses.passwords.token,
     ENCRYPTION_KEY,
     CREDENTIAL_PEPPER,
     JWT_KEYS: JSON.stringify(JWT_KEYS),
@@ -220,6 +227,7 @@ async function start(
     step("telemetry (ClickHouse)", telemetry()),
     step("broker (MQTT)", broker()),
     step("mail", mail()),
+    step("passwords", supervisor.start(passwordsPart(addresses.passwords))),
     step("worker", worker()),
   ]);
   await untilReady(addresses.serviceUrl);

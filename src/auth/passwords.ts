@@ -1,4 +1,7 @@
-/** Passwords as argon2id hashes in PHC form. At the edge a wasm module makes them, in Node a native one: the same parameters. */
+/**
+ * Passwords as argon2id hashes in PHC form. At the edge a wasm module makes them; on one machine a native one does, in a process
+ * beside the Worker's. The parameters are the same.
+ */
 
 export interface Passwords {
   hash(password: string): Promise<string>;

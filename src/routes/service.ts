@@ -45,7 +45,7 @@ export function serviceRoutes(
         action: "service.ready",
         tag: TAG,
         summary: "Can the service do its work?",
-        description: "Asks each store and the broker, one second at most. With 503 the answer says which part is down.",
+        description: "Asks each part that it needs, one second at most. With 503 the answer says which part is down.",
         answer: z.object({
           status: z.enum(["ready", "unavailable"]),
           parts: z.record(z.string(), PartState),

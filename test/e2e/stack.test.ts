@@ -108,7 +108,7 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
   it("is ready, with every part up", async () => {
     expect(await untilReadyzAnswers(200)).toMatchObject({
       status: "ready",
-      parts: { libsql: "up", clickhouse: "up", broker: "up" },
+      parts: { libsql: "up", clickhouse: "up", broker: "up", passwords: "up" },
     });
   });
 
@@ -492,6 +492,7 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     ["sqld", "libsql"],
     ["clickhouse", "clickhouse"],
     ["broker", "broker"],
+    ["passwords", "passwords"],
   ])("goes on without %s when it is killed, says so, and gets it back", async (part, name) => {
     const killed = product.pidOf(part);
     process.kill(killed, "SIGKILL");
@@ -507,6 +508,7 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     ["sqld", "libsql"],
     ["clickhouse", "clickhouse"],
     ["broker", "broker"],
+    ["passwords", "passwords"],
   ])("answers within two seconds although %s hangs", async (part, name) => {
     const pid = product.pidOf(part);
     process.kill(pid, "SIGSTOP");
@@ -520,12 +522,22 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
       expect(Date.now() - startedMs).toBeLessThan(2_000);
       expect(ready.status).toBe(503);
       expect(await ready.json()).toMatchObject({ detail: `Down: ${name}` });
-      expect(signup.status).toBe(part === "sqld" ? 503 : 200);
+      expect(signup.status).toBe(["sqld", "passwords"].includes(part) ? 503 : 200);
       expect(health.status).toBe(200);
     } finally {
       process.kill(pid, "SIGCONT");
     }
     await untilReadyzAnswers(200);
+  });
+
+  it("refuses logins, and nothing else, while nobody hashes passwords", async () => {
+    const headers = { Authorization: `Bearer ${earlierToken}` };
+    process.kill(product.pidOf("passwords"), "SIGKILL");
+    const startedMs = Date.now();
+    const [login, me] = await Promise.all([logIn(USER), call("/api/v1/users/me", { headers })]);
+    expect(Date.now() - startedMs).toBeLessThan(2_000);
+    expect([login.status, login.headers.get("Retry-After"), me.status]).toEqual([503, "2", 200]);
+    await until(async () => (await logIn(USER)).status === 200);
   });
 
   it("keeps passwords, tokens and keys out of what it prints", async () => {

@@ -4,6 +4,8 @@ declare module "vitest" {
   /** What the global set-up hands to the tests. */
   export interface ProvidedContext {
     workerEnvironment: Record<string, string>;
+    /** The process that hashes passwords, which the Worker under test does not use unless it is told to. */
+    passwordService: { url: string; token: string };
     passwordSamples: { password: string; nativeHash: string }[];
   }
 }

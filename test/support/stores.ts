@@ -8,6 +8,7 @@ import { ensureAdministrator } from "../../scripts/stack/administrator.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
 import { clickhousePart } from "../../scripts/stack/clickhouse.ts";
 import { fillGazetteer, migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
+import { passwordsPart } from "../../scripts/stack/passwords.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { generateSecrets } from "../../scripts/stack/secrets.ts";
 import { sqldPart } from "../../scripts/stack/sqld.ts";
@@ -28,7 +29,8 @@ export default async function startStores(project: TestProject): Promise<() => P
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const [sqld, emptySqld, clickhouse, mqtt, mqttWs, keys] = await Promise.all([
+    const [sqld, emptySqld, clickhouse, mqtt, mqttWs, keys, passwords] = await Promise.all([
+      anyFreePort(),
       anyFreePort(),
       anyFreePort(),
       anyFreePort(),
@@ -53,6 +55,7 @@ export default async function startStores(project: TestProject): Promise<() => P
       ENROLMENT_TOKEN: `${SECRET_MARK}-enrolment-token`,
     };
     const config = parseEnv(environment);
+    const passwordService = { url: `http://127.0.0.1:${passwords}`, token: `${SECRET_MARK}-passwords-token` };
     // The Worker under test listens nowhere, so somebody else shows its keys to the broker.
     const { publicKeys } = createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 60 });
     keyServer.on("request", (_, response) => void response.end(JSON.stringify(publicKeys())));
@@ -79,8 +82,10 @@ export default async function startStores(project: TestProject): Promise<() => P
           issuer: config.JWT_ISSUER,
         }),
       ),
+      supervisor.start(passwordsPart({ port: passwords, token: passwordService.token })),
     ]);
     project.provide("workerEnvironment", environment);
+    project.provide("passwordService", passwordService);
     project.provide("passwordSamples", await passwordSamples());
     return stop;
   } catch (error) {

@@ -25,6 +25,7 @@ describe("health", () => {
     ["clickhouse", { CLICKHOUSE_URL: "http://127.0.0.1:9" }],
     ["broker", { MQTT_URL: "ws://127.0.0.1:9" }],
     ["broker", { MQTT_URL: "mqtt://127.0.0.1:9" }],
+    ["passwords", { PASSWORDS_URL: "http://127.0.0.1:9", PASSWORDS_TOKEN: "a-token-of-no-use" }],
   ])("names %s when it is down", async (part, settings) => {
     const response = await appWith(settings).request("/readyz");
     expect(response.status).toBe(503);
@@ -120,6 +121,10 @@ describe("the environment", () => {
     ],
     [{ JWT_KEYS: "no json" }, "The setting JWT_KEYS is not JSON."],
     [{ JWT_KEYS: "[]" }, "The setting JWT_KEYS must hold at least one key."],
+    [
+      { PASSWORDS_URL: "http://127.0.0.1:9" },
+      "The setting PASSWORDS_TOKEN must be set where PASSWORDS_URL is, and only there.",
+    ],
     [{ ENCRYPTION_KEY: "short" }, "The setting ENCRYPTION_KEY must be 32 bytes in base64."],
     [{ TOKEN_LIFETIME_SECONDS: "1" }, "The setting TOKEN_LIFETIME_SECONDS must be a whole number from 60 to 86400."],
     [

@@ -15,6 +15,7 @@ const PARTS: Record<string, string> = {
   libsql: "the accounts database",
   clickhouse: "the telemetry store",
   broker: "the message broker",
+  passwords: "the password service",
 };
 
 export function wentWell(): void {

@@ -1,0 +1,76 @@
+import { availableParallelism } from "node:os";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { nativePasswords } from "../../scripts/native-passwords.ts";
+import { passwordsPart } from "../../scripts/stack/passwords.ts";
+import { anyFreePort } from "../../scripts/stack/ports.ts";
+import { Supervisor } from "../../scripts/stack/supervisor.ts";
+import { SECRET_MARK } from "../support/secret-mark.ts";
+
+const TOKEN = `${SECRET_MARK}-passwords-token`;
+const PASSWORD = `${SECRET_MARK} horse battery`;
+
+describe("the password service", () => {
+  const supervisor = new Supervisor();
+  let url: string;
+
+  beforeAll(async () => {
+    const port = await anyFreePort();
+    url = `http://127.0.0.1:${port}/`;
+    await supervisor.start(passwordsPart({ port, token: TOKEN }));
+  });
+  afterAll(async () => await supervisor.stop());
+
+  const ask = (question: object | string, signal?: AbortSignal, token = TOKEN) =>
+    fetch(url, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${token}` },
+      body: typeof question === "string" ? question : JSON.stringify(question),
+      ...(signal && { signal }),
+    });
+
+  it("makes hashes and holds passwords against them", async () => {
+    const { hash } = (await (await ask({ password: PASSWORD })).json()) as { hash: string };
+    expect(await nativePasswords.verify(hash, PASSWORD)).toBe(true);
+    expect(await (await ask({ password: PASSWORD, hash })).json()).toEqual({ matches: true });
+    expect(await (await ask({ password: `${PASSWORD}x`, hash })).json()).toEqual({ matches: false });
+  });
+
+  it("takes the longest password that a login may try", async () => {
+    expect((await ask({ password: "\0".repeat(256), hash: await nativePasswords.hash("x") })).status).toBe(200);
+  });
+
+  it.each([
+    ["without the token", () => fetch(url, { method: "POST", body: JSON.stringify({ password: PASSWORD }) }), 401],
+    ["with another token", () => ask({ password: PASSWORD }, undefined, `${TOKEN}x`), 401],
+    ["a question that is too long", () => ask({ password: PASSWORD.repeat(1_000) }), 413],
+    ["a question that is none", () => ask({ hash: PASSWORD }), 422],
+    ["what is no JSON", () => ask(PASSWORD), 422],
+  ])("refuses %s, in no words", async (_what, send, status) => {
+    const response = await send();
+    expect([response.status, await response.text()]).toEqual([status, ""]);
+  });
+
+  it("answers nothing of a hash that is none", async () => {
+    expect(await (await ask({ password: PASSWORD, hash: "none" })).text()).toBe("{}");
+  });
+
+  it("refuses at once what would wait too long, and leaves undone what nobody waits for any more", async () => {
+    const places = 64 * availableParallelism();
+    const crowd = new AbortController();
+    const asked = Array.from({ length: 4 * places }, () => ask({ password: PASSWORD }, crowd.signal));
+    const statuses = (await Promise.all(asked)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([200, 503]));
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(places);
+    crowd.abort();
+    const nextMs = await timeOf(async () => await (await ask({ password: PASSWORD })).text());
+    const oneMs = await timeOf(() => nativePasswords.hash(PASSWORD));
+    // Behind all of them it would have been the 65th on its core.
+    expect(nextMs).toBeLessThan(32 * oneMs);
+  });
+});
+
+async function timeOf(work: () => Promise<unknown>): Promise<number> {
+  const startedMs = performance.now();
+  await work();
+  return performance.now() - startedMs;
+}
