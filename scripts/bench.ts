@@ -10,6 +10,7 @@ import { benchJobs } from "./bench/jobs.ts";
 import { Report } from "./bench/report.ts";
 import { benchStalled } from "./bench/stalled.ts";
 import { benchTelemetry } from "./bench/telemetry.ts";
+import { benchToken } from "./bench/token.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
 import { Supervisor } from "./stack/supervisor.ts";
 import { runBareWorker } from "./trial/bare.ts";
@@ -23,6 +24,7 @@ const SUITES = {
   stalled: benchStalled,
   emulator: benchEmulator,
   dashboard: benchDashboard,
+  token: benchToken,
 };
 
 const HELP = `npm run bench -- <suite>
@@ -38,6 +40,7 @@ folder, and goes when it is done. A promise of the product that was broken makes
   stalled     one socket of a job never reads
   emulator    a thousand emulated access points for five minutes
   dashboard   the page in Chromium: a map of 10,000 access points, live charts
+  token       logging in, next to what the cores can hash, and what others notice of it
 
   --seconds <n>   how long each figure is measured (5)
   --quick         less data: tells whether it works, not how well

@@ -52,15 +52,13 @@ export async function makeAgents(
   );
 }
 
-/** One who cannot log in: the token is all there is. */
-export async function makeUser(dataDir: string, username: string): Promise<TrialUser> {
+/** One who cannot log in, unless there is the hash of a password: the token is all there is. */
+export async function makeUser(dataDir: string, username: string, passwordHash = "none"): Promise<TrialUser> {
   const { database, tokens } = productIn(dataDir);
   const createdAt = new Date();
   const version = createdAt.getTime();
   const roles: Role[] = ["user"];
-  await database
-    .insert(users)
-    .values({ id: crypto.randomUUID(), username, passwordHash: "none", roles, version, createdAt });
+  await database.insert(users).values({ id: crypto.randomUUID(), username, passwordHash, roles, version, createdAt });
   const scope = scopesOfRoles(roles).join(" ");
   return { username, token: await tokens.issue({ sub: username, login_type: "user", roles, scope, ver: version }) };
 }

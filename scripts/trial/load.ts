@@ -1,12 +1,18 @@
 import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Quantiles } from "./quantiles.ts";
 
-/** A closed loop of HTTP requests over kept connections, written on bare sockets: the client must not be what is measured. */
+/**
+ * HTTP requests over kept connections, one after the other or at a pace of their own, written on bare sockets: the client must not
+ * be what is measured.
+ */
 
 export interface LoadOptions {
   url: string;
   connections: number;
   seconds: number;
+  /** Of all connections together. A request that is late because the one before it took so long counts from when it was due. */
+  pacePerSecond?: number;
   /** The next request of a connection. */
   next(connection: number, count: number): LoadRequest;
 }
@@ -15,19 +21,20 @@ export interface LoadRequest {
   method: "GET" | "POST";
   path: string;
   token?: string;
-  body?: string;
+  body?: string | URLSearchParams;
 }
 
 export interface LoadResult {
   count: number;
   perSecond: number;
   p50Ms: number;
+  p90Ms: number;
   p99Ms: number;
   /** How often each status came that is not 200. */
   failures: Record<string, number>;
 }
 
-export async function load({ url, connections, seconds, next }: LoadOptions): Promise<LoadResult> {
+export async function load({ url, connections, seconds, pacePerSecond, next }: LoadOptions): Promise<LoadResult> {
   const { hostname, port } = new URL(url);
   const tookMs = new Quantiles();
   const failures: Record<string, number> = {};
@@ -38,7 +45,10 @@ export async function load({ url, connections, seconds, next }: LoadOptions): Pr
       const http = new Connection(connect(Number(port), hostname));
       try {
         for (let count = 0; performance.now() < endMs; count++) {
-          const sentMs = performance.now();
+          const sentMs =
+            pacePerSecond === undefined
+              ? performance.now()
+              : await untilDue(startedMs + ((count * connections + connection) * 1000) / pacePerSecond);
           const status = await http.send(next(connection, count), `${hostname}:${port}`);
           tookMs.add(performance.now() - sentMs);
           if (status !== 200) failures[status] = (failures[status] ?? 0) + 1;
@@ -53,9 +63,18 @@ export async function load({ url, connections, seconds, next }: LoadOptions): Pr
     count: tookMs.count,
     perSecond: tookMs.count / elapsedS,
     p50Ms: tookMs.at(0.5),
+    p90Ms: tookMs.at(0.9),
     p99Ms: tookMs.at(0.99),
     failures,
   };
+}
+
+/** Waits; from when on the request counts. */
+async function untilDue(dueMs: number): Promise<number> {
+  const earlyMs = dueMs - performance.now();
+  if (earlyMs <= 0) return dueMs;
+  await sleep(earlyMs);
+  return performance.now();
 }
 
 const HEAD_END = "\r\n\r\n";
@@ -80,7 +99,9 @@ class Connection {
       `${method} ${path} HTTP/1.1`,
       `Host: ${host}`,
       ...(token === undefined ? [] : [`Authorization: Bearer ${token}`]),
-      ...(body === undefined ? [] : ["Content-Type: application/json", `Content-Length: ${Buffer.byteLength(body)}`]),
+      ...(body === undefined
+        ? []
+        : [`Content-Type: ${typeOf(body)}`, `Content-Length: ${Buffer.byteLength(`${body}`)}`]),
     ].join("\r\n");
     this.#socket.write(`${head}${HEAD_END}${body ?? ""}`);
     return await this.#answered.promise;
@@ -106,3 +127,6 @@ class Connection {
     this.#answered?.resolve(Number(head.slice(9, 12)));
   }
 }
+
+const typeOf = (body: string | URLSearchParams): string =>
+  typeof body === "string" ? "application/json" : "application/x-www-form-urlencoded";
