@@ -3,7 +3,7 @@ import * as z from "zod";
 import { Conflict, Duplicate, NotFound } from "../errors.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
-import { type Database, isUniqueViolation, reach } from "./database.ts";
+import { ALL_ROWS, type Database, isUniqueViolation, reach } from "./database.ts";
 import { agents } from "./tables.ts";
 
 const AgentRow = z.object({
@@ -136,7 +136,7 @@ export function createAgentStore(database: Database): AgentStore {
           .from(agents)
           .where(only === undefined ? undefined : inArray(agents.apId, [...only]))
           .orderBy(asc(agents.apId))
-          .limit(limit ?? -1)
+          .limit(limit ?? ALL_ROWS)
           .offset(offset),
       );
       return z.array(AgentRow).parse(rows);

@@ -4,7 +4,7 @@ import { Duplicate, NotFound } from "../errors.ts";
 import { Permissions } from "../schemas/app.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
-import { type Database, isUniqueViolation, reach } from "./database.ts";
+import { ALL_ROWS, type Database, isUniqueViolation, reach } from "./database.ts";
 import { apps } from "./tables.ts";
 
 const AppRow = z.object({
@@ -44,7 +44,7 @@ export function createAppStore(database: Database): AppStore {
           .select()
           .from(apps)
           .orderBy(asc(apps.appName))
-          .limit(limit ?? -1)
+          .limit(limit ?? ALL_ROWS)
           .offset(offset),
       );
       return z.array(AppRow).parse(rows);

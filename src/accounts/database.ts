@@ -11,6 +11,9 @@ export interface DatabaseOptions {
 /** Below the two seconds within which a caller learns that a store is away. */
 const TIMEOUT_MS = 1_500;
 
+/** As a limit: no limit. Drizzle leaves out a negative one, and SQLite knows no offset without a limit. */
+export const ALL_ROWS = Number.MAX_SAFE_INTEGER;
+
 export type Database = ReturnType<typeof createDatabase>;
 
 export function createDatabase({ url, authToken }: DatabaseOptions) {
@@ -45,10 +48,10 @@ export function isUniqueViolation(error: unknown): boolean {
   return sqliteCode(error)?.startsWith("SQLITE_CONSTRAINT") ?? false;
 }
 
-/** SQLite's own code for an error, somewhere down the chain of causes; none if the database never answered. */
+/** The database's own code for an error, somewhere down the chain of causes; none if it never answered. */
 function sqliteCode(error: unknown): string | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof LibsqlError && cause.code.startsWith("SQLITE_")) return cause.code;
+    if (cause instanceof LibsqlError && cause.code.startsWith("SQL")) return cause.code;
   }
   return undefined;
 }

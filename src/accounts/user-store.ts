@@ -4,7 +4,7 @@ import { ROLES, type Role } from "../auth/permissions.ts";
 import { Conflict, Duplicate, NotFound } from "../errors.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
-import { type Database, isUniqueViolation, reach } from "./database.ts";
+import { ALL_ROWS, type Database, isUniqueViolation, reach } from "./database.ts";
 import { resetTokens, users } from "./tables.ts";
 
 const User = z.object({
@@ -70,7 +70,7 @@ export function createUserStore(database: Database): UserStore {
           .select(COLUMNS)
           .from(users)
           .orderBy(asc(users.username))
-          .limit(limit ?? -1)
+          .limit(limit ?? ALL_ROWS)
           .offset(offset),
       );
       return z.array(User).parse(rows);

@@ -51,6 +51,7 @@ describe("users", () => {
     const all = (await (await send("GET", "/api/v1/users/", undefined, token)).json()) as unknown[];
     const page = (await (await send("GET", "/api/v1/users/?limit=1&offset=1", undefined, token)).json()) as unknown[];
     expect(page).toEqual(all.slice(1, 2));
+    expect(await (await send("GET", "/api/v1/users/?offset=1", undefined, token)).json()).toEqual(all.slice(1));
     expect((await send("GET", "/api/v1/users/?limit=0", undefined, token)).status).toBe(422);
   });
 
