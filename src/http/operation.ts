@@ -1,31 +1,9 @@
-import type { MiddlewareHandler, Next } from "hono";
-import { bodyLimit } from "hono/body-limit";
+import type { MiddlewareHandler } from "hono";
 import type { Authenticate } from "../accounts/sessions.ts";
 import { allow, isPublic } from "../auth/permissions.ts";
-import { NotAuthenticated, TooLarge } from "../errors.ts";
-import type { AppContext, AppEnv } from "./context.ts";
+import { NotAuthenticated } from "../errors.ts";
+import type { AppEnv } from "./context.ts";
 import { describeOperation, type OperationDescription } from "./described.ts";
-
-export const MAX_BODY_BYTES = 1024 * 1024;
-
-const limitWhileReading = bodyLimit({
-  maxSize: MAX_BODY_BYTES,
-  onError: () => {
-    throw new TooLarge();
-  },
-});
-
-/** A body that says its length need not be looked at, which by itself costs something. */
-async function limitBody(c: AppContext, next: Next): Promise<void> {
-  const { headers } = c.req.raw;
-  const length = headers.get("Content-Length");
-  if (length === null || headers.has("Transfer-Encoding")) {
-    await limitWhileReading(c, next);
-    return;
-  }
-  if (Number(length) > MAX_BODY_BYTES) throw new TooLarge();
-  await next();
-}
 
 export type Operation = (description: OperationDescription) => MiddlewareHandler<AppEnv>;
 
@@ -44,7 +22,7 @@ export function createOperation(authenticate: Authenticate): Operation {
         c.set("actor", { ...identity, requestId: c.get("requestId") });
         allow(identity, description.action);
       }
-      await limitBody(c, next);
+      await next();
       // Answers carry tokens and keys; a page or a public document has said otherwise itself. Not before it could: where CORS is
       // allowed, what was set first stays.
       if (!c.res.headers.has("Cache-Control")) c.res.headers.set("Cache-Control", "no-store");

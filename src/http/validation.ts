@@ -1,9 +1,10 @@
 import { zValidator } from "@hono/zod-validator";
 import type { MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
 import type * as z from "zod";
-import { Invalid } from "../errors.ts";
+import { Invalid, TooLarge } from "../errors.ts";
 import { MISSING, parse, toValidationItems } from "../schemas/faults.ts";
-import type { AppEnv } from "./context.ts";
+import type { AppContext, AppEnv } from "./context.ts";
 import { describeInput } from "./described.ts";
 import { parseJson } from "./json.ts";
 
@@ -15,11 +16,30 @@ type Validates<Target extends "json" | "form" | "query" | "param", S extends z.Z
   { in: { [T in Target]: z.input<S> }; out: { [T in Target]: z.output<S> } }
 >;
 
+const MAX_BODY_BYTES = 1024 * 1024;
+
+const bodyLimited = bodyLimit({
+  maxSize: MAX_BODY_BYTES,
+  onError: () => {
+    throw new TooLarge();
+  },
+});
+
+/** Asked by whoever reads a body. One that no operation reads is nobody's business, however large. */
+async function limitBody(c: AppContext): Promise<void> {
+  const { headers } = c.req.raw;
+  const length = headers.get("Content-Length");
+  // A body that says its length need not be looked at, which by itself costs something.
+  if (length === null || headers.has("Transfer-Encoding")) await bodyLimited(c, async () => {});
+  else if (Number(length) > MAX_BODY_BYTES) throw new TooLarge();
+}
+
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 
 /** A JSON body. Not zod-validator's own, which would parse twice and knows none of FastAPI's answers to odd bodies. */
 export function body<S extends z.ZodType>(schema: S): Validates<"json", S> {
   return describeInput("json", schema, async function jsonBody(c, next) {
+    await limitBody(c);
     const bytes = await c.req.arrayBuffer();
     if (bytes.byteLength === 0) throw new Invalid([{ loc: ["body"], ...MISSING }]);
     const contentType = c.req.header("Content-Type");
@@ -35,9 +55,13 @@ export function body<S extends z.ZodType>(schema: S): Validates<"json", S> {
 
 /** A form, URL-encoded or multipart. An empty field counts as absent, as in FastAPI. */
 export function form<S extends z.ZodObject>(schema: S): Validates<"form", S> {
-  return validated("form", "body", schema, (fields) =>
+  const fields = validated("form", "body", schema, (fields) =>
     Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== "")),
   );
+  return describeInput("form", schema, async function formBody(c, next) {
+    await limitBody(c);
+    return await fields(c, next);
+  });
 }
 
 export const query = <S extends z.ZodObject>(schema: S): Validates<"query", S> => validated("query", "query", schema);

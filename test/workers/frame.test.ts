@@ -1,6 +1,6 @@
 import { createExecutionContext } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
-import { appWith, bearer, PASSWORD, postJson, request, signedUp, uniqueEmail } from "./support.ts";
+import { adminToken, appWith, bearer, PASSWORD, postJson, request, signedUp, uniqueEmail } from "./support.ts";
 
 const SIGNUP = "/api/v1/users/signup";
 const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
@@ -178,11 +178,18 @@ describe("a hostile body", () => {
     expect(await response.json()).toEqual({ detail: "There was an error parsing the body" });
   });
 
+  it("is nobody's business where the operation has none", async () => {
+    const init = { method: "POST", body: "x".repeat(1024 * 1024 + 1), headers: bearer(await adminToken()) };
+    expect((await request("/api/v1/send_command", init)).status).toBe(422);
+  });
+
   it("is 413 one byte over a mebibyte, declared or streamed, and read up to there", async () => {
     const body = (bytes: number) => JSON.stringify({ filling: "x".repeat(bytes - 14) });
     const mebibyte = 1024 * 1024;
     expect((await postJson(SIGNUP, body(mebibyte))).status).toBe(422);
     expect((await postJson(SIGNUP, body(mebibyte + 1))).status).toBe(413);
+    const form = new URLSearchParams({ username: "x".repeat(mebibyte), password: PASSWORD });
+    expect((await request("/api/v1/token/?login_type=user", { method: "POST", body: form })).status).toBe(413);
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const writer = writable.getWriter();
     const written = writer.write(new TextEncoder().encode(body(mebibyte + 1))).then(() => writer.close());
