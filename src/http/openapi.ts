@@ -30,11 +30,15 @@ export interface OpenApiDocument {
 export function buildOpenApi(routes: readonly DeclaredRoute[]): OpenApiDocument {
   const components: Record<string, JsonSchema> = {};
   const paths: OpenApiDocument["paths"] = {};
+  const taken = new Set<string>();
   for (const route of routes) {
     if (route.operation.hidden) continue;
     const path = route.path.replace(/:(\w+)/g, "{$1}");
     paths[path] ??= {};
-    paths[path][route.method.toLowerCase()] = toOperation(route, (schema, io) => toSchema(schema, io, components));
+    const operationId = idOf(route, taken);
+    taken.add(operationId);
+    const operation = toOperation(route, (schema, io) => toSchema(schema, io, components));
+    paths[path][route.method.toLowerCase()] = { operationId, ...operation };
   }
   return {
     openapi: "3.1.0",
@@ -51,16 +55,25 @@ export function buildOpenApi(routes: readonly DeclaredRoute[]): OpenApiDocument 
   };
 }
 
+/** Named by its action; where several share one, the end of the path tells the further ones apart. */
+function idOf({ path, operation: { action } }: DeclaredRoute, taken: ReadonlySet<string>): string {
+  const joined = (text: string) => text.replace(/[^A-Za-z0-9]+(.)/g, (_, letter: string) => letter.toUpperCase());
+  const id = joined(action);
+  return taken.has(id) ? joined(`${action}.${path.split("/").at(-1)}`) : id;
+}
+
 type Convert = (schema: z.ZodType, io: "input" | "output") => JsonSchema;
 
-function toOperation({ path, operation, inputs }: DeclaredRoute, convert: Convert): OpenApiOperation {
+function toOperation(
+  { path, operation, inputs }: DeclaredRoute,
+  convert: Convert,
+): Omit<OpenApiOperation, "operationId"> {
   const open = isPublic(operation.action);
   const json = (schema: z.ZodType) => ({ "application/json": { schema: convert(schema, "output") } });
   const problem = (description: string) => ({ description, content: json(Problem) });
   const parameters = [...parametersOf(inputs.param, "path", convert), ...parametersOf(inputs.query, "query", convert)];
   const requestBody = bodyOf(inputs, convert);
   return {
-    operationId: operation.action.replace(/[^A-Za-z0-9]+(.)/g, (_, letter: string) => letter.toUpperCase()),
     summary: operation.summary,
     description: [operation.description, open ? undefined : `Callers: ${callersOf(operation.action).join(", ")}.`]
       .filter((text) => text !== undefined)

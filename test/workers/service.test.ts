@@ -77,6 +77,14 @@ describe("the interface's own description", () => {
     expect(Object.keys(document.components.schemas)).toContain("HTTPValidationError");
   });
 
+  it("calls each operation by a name of its own", async () => {
+    const { paths } = (await (await request("/openapi.json")).json()) as {
+      paths: Record<string, Record<string, { operationId: string }>>;
+    };
+    const names = Object.values(paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId));
+    expect(names).toEqual([...new Set(names)]);
+  });
+
   it("is a page that needs nothing from elsewhere", async () => {
     const response = await request("/docs");
     expect(response.headers.get("Content-Type")).toContain("text/html");
