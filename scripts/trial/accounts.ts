@@ -63,6 +63,20 @@ export async function makeUser(dataDir: string, username: string, passwordHash =
   return { username, token: await tokens.issue({ sub: username, login_type: "user", roles, scope, ver: version }) };
 }
 
+/** A token of the account's that has ended an hour ago. */
+export async function endedToken(dataDir: string, username: string): Promise<string> {
+  const { config } = productIn(dataDir);
+  const tokens = createTokens({
+    keys: config.JWT_KEYS,
+    issuer: config.JWT_ISSUER,
+    lifetimeSeconds: 1,
+    now: () => new Date(Date.now() - 3_600_000),
+  });
+  const roles: Role[] = ["admin"];
+  const scope = scopesOfRoles(roles).join(" ");
+  return await tokens.issue({ sub: username, login_type: "user", roles, scope, ver: 0 });
+}
+
 function productIn(dataDir: string) {
   const read = (file: string): Record<string, unknown> => JSON.parse(readFileSync(join(dataDir, file), "utf8"));
   const { JWT_KEYS, ...secrets } = read("secrets.json");

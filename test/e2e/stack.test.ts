@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -10,8 +11,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { killUnderJobs } from "../../scripts/faults/jobs.ts";
 import { killUnderTelemetry, PARTS } from "../../scripts/faults/telemetry.ts";
+import { fuzz } from "../../scripts/fuzz/fuzz.ts";
+import { logFindings } from "../../scripts/fuzz/log.ts";
 import { nativePasswords } from "../../scripts/native-passwords.ts";
-import { makeAgents } from "../../scripts/trial/accounts.ts";
+import { endedToken, makeAgents } from "../../scripts/trial/accounts.ts";
 import { Product, run, until } from "../../scripts/trial/product.ts";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
@@ -538,6 +541,18 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     expect(Date.now() - startedMs).toBeLessThan(2_000);
     expect([login.status, login.headers.get("Retry-After"), me.status]).toEqual([503, "2", 200]);
     await until(async () => (await logIn(USER)).status === 200);
+  });
+
+  it.runIf(form === "start").each([
+    1, // The same each time,
+    randomInt(2 ** 31), // and others each time: the title tells which.
+  ])("holds to its document whatever it is asked for, and by whom (seed %i)", async (seed) => {
+    const said = product.output.length;
+    const tokens = { ended: await endedToken(dataDir, ADMIN.username), enrolment: ENROLMENT_TOKEN };
+    const options = { url: product.url, admin: ADMIN, seed, seconds: 5, perSecond: 100, tokens };
+    const { requests, findings } = await fuzz(options);
+    expect([...findings, ...logFindings(product.output.slice(said))]).toEqual([]);
+    expect(requests).toBeGreaterThan(50);
   });
 
   it("keeps passwords, tokens and keys out of what it prints", async () => {

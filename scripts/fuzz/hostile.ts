@@ -1,0 +1,148 @@
+import * as fc from "fast-check";
+
+/** What nobody sends who means well. */
+
+/** Written into JSON as it stands, without quotes: for what `JSON.stringify` cannot say. */
+const LITERAL = /"@literal:([^"@]*)@"/g;
+const literal = (text: string): string => `@literal:${text}@`;
+export const withLiterals = (json: string): string => json.replaceAll(LITERAL, "$1");
+
+export const hostileText: fc.Arbitrary<string> = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 300 }),
+  fc.constantFrom(
+    "__proto__",
+    "constructor",
+    "toString",
+    "' OR '1'='1' --",
+    "'; DROP TABLE users; --",
+    "{x:String} %s {{7*7}}",
+    "\\' OR 1=1 /*",
+    "%",
+    "_",
+    "+",
+    "#",
+    "agent/+/data",
+    "$SYS/#",
+    "../../../etc/passwd",
+    "..\\..\\windows\\win.ini",
+    "<script>alert(1)</script>",
+    "a\r\nX-Injected: yes",
+    "\u0000",
+    "a\u0000b",
+    "\u0007\u001b[31m\u007f\u0085",
+    "\ud800",
+    "\udfff\ud800",
+    "\u202e\u2028\ufeff",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1e999",
+    "0x10",
+    "9".repeat(400),
+    "１２",
+    "null",
+    "undefined",
+    "true",
+    "",
+    " ",
+    "\t\n",
+    "a".repeat(100_000),
+    "e\u0301".repeat(5_000),
+    "9999-99-99T99:99:99Z",
+    "+275760-09-13T00:00:00.001Z",
+    "2026-02-30",
+    "0000-01-01T00:00:00Z",
+    "1900-01-01T00:00:00+23:59",
+  ),
+);
+
+const nested = (depth: number, wrap: (inner: unknown) => unknown): unknown => {
+  let value: unknown = 1;
+  for (let i = 0; i < depth; i++) value = wrap(value);
+  return value;
+};
+
+/** As `JSON.parse` makes it: an own key, not the prototype. */
+const withKey = (key: string, value: unknown): object =>
+  JSON.parse(`{${JSON.stringify(key)}:${JSON.stringify(value)}}`);
+
+export const hostileValue: fc.Arbitrary<unknown> = fc.oneof(
+  { weight: 3, arbitrary: hostileText },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom<unknown>(
+      ...["1e400", "-1e400", "1e-400", "-0", "0.1e1", "123456789012345678901234567890", "1E+2"].map(literal),
+      ...["NaN", "Infinity", "-Infinity", "01", "0x1", "+1", ".5", "1.", "undefined", "'a'"].map(literal),
+      Number.MAX_SAFE_INTEGER,
+      -Number.MAX_SAFE_INTEGER,
+      2 ** 53,
+      2 ** 63,
+      1e308,
+      5e-324,
+    ),
+  },
+  fc.constantFrom<unknown>(
+    nested(31, (inner) => [inner]),
+    nested(33, (inner) => [inner]),
+    nested(40, (inner) => ({ a: inner })),
+    nested(3_000, (inner) => [inner]),
+    withKey("__proto__", { isAdmin: true, roles: ["admin"] }),
+    withKey("constructor", { prototype: { isAdmin: true } }),
+    withKey("toString", 1),
+    withKey("toJSON", "x"),
+    withKey("then", "x"),
+    withKey("hasOwnProperty", null),
+    withKey("", ""),
+    withKey("a".repeat(10_000), 1),
+    Array.from({ length: 5_000 }, (_, i) => i),
+    Object.fromEntries(Array.from({ length: 3_000 }, (_, i) => [`key-${i}`, i])),
+  ),
+  fc.jsonValue({ maxDepth: 6, stringUnit: "binary" }),
+);
+
+/** A parameter in a path or a query, already encoded, well or otherwise. */
+export const oddEncoding = fc.constantFrom(
+  "",
+  ".",
+  "..",
+  "...",
+  "%",
+  "%2",
+  "%zz",
+  "%00",
+  "%0d%0aX-Injected:%20yes",
+  "%20",
+  "+",
+  "a+b",
+  "%2B",
+  "%2e%2e",
+  "%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+  "..%2f..%2fhealthz",
+  "%252e%252e%252f",
+  "a/b",
+  "a%2fb",
+  "a%5cb",
+  "a\\b",
+  "a;b=c",
+  "a,b",
+  "%C0%AF",
+  "%ED%A0%80",
+  "%F4%90%80%80",
+  "%FF",
+  "%u0041",
+  "%6d%65",
+  "ME",
+  "me%00",
+  "me/",
+  "/",
+  "//",
+  "a\u00ffb",
+  "[]",
+  "a?b",
+  "a=b",
+  "%23",
+  "*",
+  ":ap_id",
+  "{ap_id}",
+  "a".repeat(5_000),
+);

@@ -1,0 +1,60 @@
+import { Validator } from "@cfworker/json-schema";
+import type { Caller } from "./callers.ts";
+import type { ApiDocument, Operation } from "./document.ts";
+import type { Answer, Sent } from "./exchange.ts";
+import { SECRET_MARK } from "./vocabulary.ts";
+
+/** Holds an answer against the document, and against what must never be in one. */
+
+/** Answers to what is no operation at all. */
+const ELSEWHERE = new Set([307, 404, 405]);
+
+/** Hashes, tokens, stacks, names of source files, and what the stores say when they are cross. */
+const TELLTALE = /\$argon2|eyJ[\w-]{10,}\.[\w-]{10,}\.|\n\s+at \S+|\.[jt]s:\d+|SQLITE_|DB::Exception|node_modules/;
+
+export class Judge {
+  readonly #document: ApiDocument;
+  readonly #validators = new Map<string, Validator>();
+
+  constructor(document: ApiDocument) {
+    this.#document = document;
+  }
+
+  /** What is wrong with an answer; nothing where all is well. */
+  verdict(caller: Caller, { method, target }: Sent, answer: Answer): string[] {
+    const { status, text } = answer;
+    const faults: string[] = [];
+    if (status >= 500) faults.push(`is answered with ${status}`);
+    if (status >= 400 && (TELLTALE.test(text) || text.includes(SECRET_MARK))) faults.push("tells what it should not");
+    const operation = this.#operationAt(method, target);
+    if (operation === undefined) {
+      if (!ELSEWHERE.has(status)) faults.push(`is no operation, and is answered with ${status}`);
+      return faults;
+    }
+    if (!(caller.isKnown || operation.isPublic) && status < 400) faults.push(`lets a stranger in with ${status}`);
+    return [...faults, ...this.#undocumented(operation, answer)];
+  }
+
+  #operationAt(method: string, target: string): Operation | undefined {
+    const { pathname } = new URL(`http://service${target}`);
+    // As the service does: a name may be said in escapes as well.
+    const decoded = pathname.replaceAll(/%(?!2[5f])[2-7][0-9a-f]/gi, (escaped) => decodeURIComponent(escaped));
+    return this.#document.operationAt(method === "HEAD" ? "GET" : method, decoded);
+  }
+
+  #undocumented(operation: Operation, { status, type, text }: Answer): string[] {
+    const documented = operation.responses[status];
+    if (documented === undefined) return [`is answered with ${status}, which is not documented`];
+    const [[mediaType, media] = []] = Object.entries(documented.content ?? {});
+    if (mediaType === undefined || text === "") return [];
+    if (!type.startsWith(mediaType)) return [`is answered in ${type || "no type"}, not in ${mediaType}`];
+    if (mediaType !== "application/json") return [];
+    const key = `${operation.id} ${status}`;
+    const validator =
+      this.#validators.get(key) ??
+      new Validator({ ...media?.schema, components: this.#document.components } as object, "2020-12");
+    this.#validators.set(key, validator);
+    const { errors } = validator.validate(JSON.parse(text));
+    return errors.length === 0 ? [] : [`is answered with ${status} in another shape: ${errors.at(-1)?.error}`];
+  }
+}
