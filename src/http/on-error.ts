@@ -24,7 +24,10 @@ export function onError(error: Error, c: AppContext): Response {
   c.header("Cache-Control", "no-store");
   if (error instanceof DomainError) {
     if (error.code === "not_authenticated") c.header("WWW-Authenticate", "Bearer");
-    if (error.code === "upgrade_required") c.header("Upgrade", "websocket");
+    if (error.code === "upgrade_required") {
+      c.header("Upgrade", "websocket");
+      c.header("Sec-WebSocket-Version", "13");
+    }
     if ("retryAfterSeconds" in error && error.retryAfterSeconds !== undefined) {
       c.header("Retry-After", String(error.retryAfterSeconds));
     }

@@ -14,10 +14,16 @@ const STREAM = {
   otherAnswers: { 429: "The job has 16 sockets already" },
 } as const;
 
+/** Of another version of the protocol the platform would say no itself, in words of its own; to a HEAD nothing can be upgraded. */
+const isHandshake = ({ req }: Context<AppEnv>): boolean =>
+  req.method === "GET" &&
+  req.header("Upgrade")?.toLowerCase() === "websocket" &&
+  (req.header("Sec-WebSocket-Version") ?? "13") === "13";
+
 /** The sockets of jobs. */
 export function streamsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs">) {
   const open = async (c: Context<AppEnv>, form: Form, jobNumber: string, after?: number): Promise<Response> => {
-    if (c.req.header("Upgrade")?.toLowerCase() !== "websocket") throw new UpgradeRequired();
+    if (!isHandshake(c)) throw new UpgradeRequired();
     const offeredProtocols = c.req.header("Sec-WebSocket-Protocol") ?? null;
     return await jobs.open(c.get("actor"), { jobNumber, form, after, offeredProtocols });
   };

@@ -343,11 +343,17 @@ describe("a socket", () => {
     expect((await stream(job, token, "?after=-1")).response.status).toBe(422);
   });
 
-  it("is refused where the request is not for one", async () => {
+  it.each<[string, Record<string, string>]>([
+    ["GET", {}],
+    ["GET", { Upgrade: "h2c" }],
+    ["GET", { Upgrade: "websocket", "Sec-WebSocket-Version": "8" }],
+    ["HEAD", { Upgrade: "websocket" }],
+  ])("is refused where the request is not for one: %s %o", async (method, headers) => {
     const { token } = await signedUp();
-    const response = await request(`/api/v1/ws/${uniqueName()}`, { headers: bearer(token) });
+    const response = await request(`/api/v1/ws/${uniqueName()}`, { method, headers: { ...bearer(token), ...headers } });
     expect(response.status).toBe(426);
     expect(response.headers.get("Upgrade")).toBe("websocket");
+    expect(response.headers.get("Sec-WebSocket-Version")).toBe("13");
   });
 
   it("is closed when its job is cancelled, after which nothing more is taken", async () => {
