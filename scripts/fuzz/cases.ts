@@ -20,12 +20,16 @@ export interface Case {
   sent: Sent;
 }
 
-/** How often an operation is asked for, next to one that has a password to hash. */
-const USUAL_WEIGHT = 3;
+/** How often an operation is asked for: the more there is to get wrong, the oftener, unless it has a password to hash. */
+function weightOf({ body, parameters, isSlow }: Operation): number {
+  if (isSlow) return 2;
+  if (body !== undefined) return 6;
+  return parameters.length > 0 ? 4 : 1;
+}
 
 export function casesOf(document: ApiDocument, callers: readonly Caller[], prefix: string): fc.Arbitrary<Case> {
   const operations = document.operations.map((operation) => ({
-    weight: operation.isSlow ? 1 : USUAL_WEIGHT,
+    weight: weightOf(operation),
     arbitrary: fc.constant(operation),
   }));
   const generators = new Map(

@@ -17,6 +17,16 @@ export interface Sent {
   body: Buffer | undefined;
 }
 
+/** workerd reads on for so long when it has answered already; then it ends the connection, and the answer may be lost with it. */
+const READ_ON_BYTES = 64 * 1024;
+
+/** Whether it failed because a large body was refused before all of it was sent. */
+export const isCutShort = (error: unknown, { body }: Sent): boolean =>
+  (body?.byteLength ?? 0) > READ_ON_BYTES &&
+  error instanceof Error &&
+  "code" in error &&
+  (error.code === "ECONNRESET" || error.code === "EPIPE");
+
 /** Fails where there is no answer within the deadline, or the connection breaks. */
 export async function exchange(url: string, sent: Sent, deadlineMs: number): Promise<Answer> {
   const { hostname, port, protocol } = new URL(url);

@@ -8,7 +8,7 @@ import { Canaries } from "./canaries.ts";
 import { type Case, casesOf } from "./cases.ts";
 import { asCurl } from "./curl.ts";
 import { ApiDocument } from "./document.ts";
-import { type Answer, exchange } from "./exchange.ts";
+import { type Answer, exchange, isCutShort } from "./exchange.ts";
 import { Judge } from "./judge.ts";
 
 /** Asks for everything that the document has, rightly and wrongly, as everybody, and judges every answer. */
@@ -124,12 +124,15 @@ class FuzzRun {
     try {
       answer = await exchange(this.#options.url, sent, DEADLINE_MS);
     } catch (error) {
+      if (isCutShort(error, sent)) return this.#count(operation.id, "cut short");
       this.#count(operation.id, "none");
       this.#find(one, `gets no answer: ${error instanceof Error ? `${error.name} ${error.message}` : error}`);
       return;
     }
     this.#count(operation.id, String(answer.status));
     if (answer.status < 300 && sent.body !== undefined) accounts.note(sent.body, answer.text);
+    // Only where a part is really away.
+    if (answer.status === 503 && !(await this.#isReady())) return;
     for (const fault of this.#judge.verdict(caller, sent, answer)) this.#find(one, fault, answer.text);
   }
 
@@ -152,6 +155,13 @@ class FuzzRun {
     if (alike > MAX_ALIKE) return;
     this.outcome.findings.push(finding);
     this.#options.onFinding?.(finding);
+  }
+
+  async #isReady(): Promise<boolean> {
+    return await this.#api.call("GET", "/readyz").then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Whether the service lives, and what was there before is as it was. */

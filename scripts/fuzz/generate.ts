@@ -105,7 +105,8 @@ function numbers(schema: JsonSchema): fc.Arbitrary<number> {
 
 function texts({ pattern, minLength = 0, maxLength = MAX_LENGTH }: JsonSchema): fc.Arbitrary<string> {
   const length = { minLength, maxLength: Math.max(minLength, Math.min(maxLength, MAX_LENGTH)) };
-  if (pattern === undefined) return fc.string({ unit: "grapheme", ...length });
-  const fits = (text: string): boolean => text.length >= length.minLength && text.length <= maxLength;
+  // Counted as the document counts, in code points: what is one character to the eye may be several.
+  const fits = (text: string): boolean => text.length >= minLength && [...text].length <= maxLength;
+  if (pattern === undefined) return fc.string({ unit: "grapheme", ...length }).filter(fits);
   return fc.stringMatching(new RegExp(pattern, "u"), { maxLength: length.maxLength }).filter(fits);
 }

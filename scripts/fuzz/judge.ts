@@ -26,20 +26,18 @@ export class Judge {
     const faults: string[] = [];
     if (status >= 500) faults.push(`is answered with ${status}`);
     if (status >= 400 && (TELLTALE.test(text) || text.includes(SECRET_MARK))) faults.push("tells what it should not");
-    const operation = this.#operationAt(method, target);
-    if (operation === undefined) {
-      if (!ELSEWHERE.has(status)) faults.push(`is no operation, and is answered with ${status}`);
-      return faults;
-    }
-    if (!(caller.isKnown || operation.isPublic) && status < 400) faults.push(`lets a stranger in with ${status}`);
-    return [...faults, ...this.#undocumented(operation, answer)];
-  }
-
-  #operationAt(method: string, target: string): Operation | undefined {
-    const { pathname } = new URL(`http://service${target}`);
-    // As the service does: a name may be said in escapes as well.
-    const decoded = pathname.replaceAll(/%(?!2[5f])[2-7][0-9a-f]/gi, (escaped) => decodeURIComponent(escaped));
-    return this.#document.operationAt(method === "HEAD" ? "GET" : method, decoded);
+    const readings = readingsOf(target);
+    const operations = readings
+      .map((pathname) => this.#document.operationAt(method === "HEAD" ? "GET" : method, pathname))
+      .filter((operation) => operation !== undefined);
+    if (operations.length < readings.length && ELSEWHERE.has(status)) return faults;
+    if (operations.length === 0) return [...faults, `is no operation, and is answered with ${status}`];
+    const isOpen = caller.isKnown || operations.some(({ isPublic }) => isPublic);
+    if (!isOpen && status < 400) faults.push(`lets a stranger in with ${status}`);
+    const [fewest = []] = operations
+      .map((operation) => this.#undocumented(operation, answer))
+      .toSorted((a, b) => a.length - b.length);
+    return [...faults, ...fewest];
   }
 
   #undocumented(operation: Operation, { status, type, text }: Answer): string[] {
@@ -57,4 +55,14 @@ export class Judge {
     const { errors } = validator.validate(JSON.parse(text));
     return errors.length === 0 ? [] : [`is answered with ${status} in another shape: ${errors.at(-1)?.error}`];
   }
+}
+
+/** The paths that a target may be taken for: as it stands, and with its dots and backslashes resolved. */
+function readingsOf(target: string): string[] {
+  const [asItStands = ""] = target.split(/[?#]/);
+  const { pathname } = new URL(`http://service${target}`);
+  // A name may be said in escapes as well.
+  const plain = (path: string) =>
+    path.replaceAll(/%(?!2[5f])[2-7][0-9a-f]/gi, (escaped) => decodeURIComponent(escaped));
+  return [...new Set([asItStands, pathname].map(plain))];
 }
