@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -61,7 +62,10 @@ describe.skipIf(MOSQUITTO === undefined)("Mosquitto with the rules of the docs",
 
   afterAll(async () => {
     await Promise.all(clients.map((client) => client.endAsync(true)));
+    const ended = once(broker, "exit");
     broker.kill("SIGTERM");
+    // It writes into the folder to its last.
+    await ended;
     rmSync(folder, { recursive: true, force: true });
   });
 
