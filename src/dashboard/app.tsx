@@ -1,5 +1,6 @@
 import type { ComponentType } from "preact";
 import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
+import { whenBack } from "./api/connection.ts";
 import { useObserved } from "./observable.ts";
 import { own } from "./own.ts";
 import { SignInAgain } from "./pages/sign-in-again.tsx";
@@ -114,6 +115,8 @@ function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isA
   );
 }
 
+const reload = () => location.reload();
+
 /** The first page of all has the focus where the browser puts it. */
 let hasShownPage = false;
 
@@ -131,8 +134,8 @@ function Page({ entry, place: here }: { entry: PageEntry; place: Place }) {
     if (hasShownPage) document.getElementById("main")?.focus();
     hasShownPage = true;
   }, [entry]);
+  useEffect(() => (isMissing ? whenBack(reload) : undefined), [isMissing]);
   // Whatever it was, and after an update of the service, what helps is the whole page anew; who has signed in stays so.
-  const reload = () => location.reload();
   if (isMissing)
     return (
       <Failed error={new Error("This page could not be loaded. Perhaps the service was updated.")} onRetry={reload} />

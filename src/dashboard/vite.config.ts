@@ -19,6 +19,7 @@ export default defineConfig({
     proxy: {
       "/api/v1": { target: SERVICE, ws: true },
       "/dashboard.json": SERVICE,
+      "/healthz": SERVICE,
       "/readyz": SERVICE,
       "/docs": SERVICE,
     },

@@ -300,8 +300,12 @@ describe("the dashboard", () => {
     await page.context().setOffline(true);
     const notice = page.getByRole("alert").filter({ hasText: "No connection to the service" });
     await notice.waitFor();
+    // A page that was never visited cannot be had now.
+    await page.getByRole("link", { name: "Jobs" }).click();
+    await page.getByText("could not be loaded").waitFor();
     await page.context().setOffline(false);
     await notice.waitFor({ state: "detached" });
+    await page.getByRole("heading", { name: "Jobs", exact: true }).waitFor();
     visitor.troubles = visitor.troubles.filter((trouble) => !trouble.includes("ERR_INTERNET_DISCONNECTED"));
   });
 

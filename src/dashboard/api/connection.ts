@@ -57,3 +57,27 @@ async function partsDown(): Promise<string[] | undefined> {
     return undefined;
   }
 }
+
+const LOOK_EVERY_MS = 2_000;
+
+/** Calls back once the service answers again, if it does not now. The answer ends the waiting. */
+export function whenBack(act: () => void): () => void {
+  let wasAway = false;
+  let waiting: ReturnType<typeof setTimeout> | undefined;
+  const look = async () => {
+    const answers = await fetch("/healthz").then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (answers) {
+      wentWell();
+      if (wasAway) act();
+      return;
+    }
+    wasAway = true;
+    wentAway();
+    waiting = setTimeout(() => void look(), LOOK_EVERY_MS);
+  };
+  void look();
+  return () => clearTimeout(waiting);
+}
