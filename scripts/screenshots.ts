@@ -30,6 +30,13 @@ async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "controller-pictures-"));
   let product: Product | undefined;
   let browser: Browser | undefined;
+  const stop = async (): Promise<void> => {
+    await Promise.all([browser?.close(), product?.interrupt()]);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  // The product has a process group of its own: Ctrl-C does not reach it.
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => void stop().then(() => process.exit(130)));
   try {
     say("Starting the product.");
     product = await Product.run("start", folder, {
@@ -53,9 +60,7 @@ async function main(): Promise<void> {
     await picture(browser, url, "/", "overview.png", "light");
     await picture(browser, url, `/#/access-points/${encodeURIComponent(lifi)}`, "access-point.png", "dark");
   } finally {
-    await browser?.close();
-    await product?.interrupt();
-    rmSync(folder, { recursive: true, force: true });
+    await stop();
   }
 }
 

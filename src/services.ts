@@ -49,8 +49,8 @@ export interface Services {
   assets: Pick<Fetcher, "fetch">;
   auditTrail: AuditTrail;
   authenticate: Authenticate;
-  /** Where a request comes from, as far as whoever stands in front of the service tells. */
   commands: Commands;
+  /** Where a request comes from, as far as whoever stands in front of the service tells. */
   clientAddress: (request: Request) => string;
   corsOrigins: string[];
   emulators: Emulators;
