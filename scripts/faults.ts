@@ -44,12 +44,12 @@ async function telemetry(product: Product, { kills, parts, signal }: FaultsOptio
   for (const part of parts) {
     say(`\nKilling the ${part} ${kills} times under load.`);
     const outcome = await killUnderTelemetry(product, part, kills, signal);
-    const { acknowledgedHttp, acknowledgedMqtt, lost, doubled, accountFailures, recoveredMs } = outcome;
+    const { acknowledgedHttp, acknowledgedMqtt, lost, doubled, accountFailures, recoveredMs, settledMs } = outcome;
     isExact &&= lost === 0 && doubled === 0;
     say(
       `  acknowledged: ${acknowledgedHttp} samples over HTTP, ${acknowledgedMqtt} over MQTT\n` +
-        `  lost ${lost}, doubled ${doubled}; back after ${longestS(recoveredMs)} s at the longest; ` +
-        `accounts refused ${accountFailures} times`,
+        `  lost ${lost}, doubled ${doubled}; back after ${longestS(recoveredMs)} s at the longest, ` +
+        `all there ${longestS([settledMs])} s after the end; accounts refused ${accountFailures} times`,
     );
   }
   return isExact;
