@@ -21,7 +21,12 @@ export async function productionWorkerPart({ host, port, url, signal, dataDir, e
   const objectsDir = join(dataDir, "worker");
   mkdirSync(objectsDir, { recursive: true });
   const pageDir = join(dataDir, "dashboard");
-  await Promise.all([buildWorker(buildDir, signal), buildDashboard(pageDir)]);
+  // Wrangler wants the folder to be there, whatever is in it so far.
+  mkdirSync(pageDir, { recursive: true });
+  await Promise.all([
+    buildWorker({ outdir: buildDir, signal, options: ["--assets", pageDir] }),
+    buildDashboard(pageDir),
+  ]);
   const configFile = join(buildDir, "workerd.capnp");
   writeFileSync(
     configFile,
@@ -44,13 +49,26 @@ export async function productionWorkerPart({ host, port, url, signal, dataDir, e
   };
 }
 
+interface BuildOptions {
+  outdir: string;
+  config?: string;
+  /** Of wrangler's own, besides. */
+  options?: string[];
+  signal?: AbortSignal | undefined;
+}
+
 /** Bundles the Worker that a configuration of wrangler's names. */
-export async function buildWorker(outdir: string, signal?: AbortSignal, config = WRANGLER_CONFIG): Promise<void> {
+export async function buildWorker({
+  outdir,
+  config = WRANGLER_CONFIG,
+  options = [],
+  signal,
+}: BuildOptions): Promise<void> {
   rmSync(outdir, { recursive: true, force: true });
   // A group of its own, since wrangler has children: all of them go when the stack is told to stop.
   const wrangler = spawn(
     installed("wrangler"),
-    ["deploy", "--config", config, "--dry-run", "--minify", "--outdir", outdir],
+    ["deploy", "--config", config, "--dry-run", "--minify", "--outdir", outdir, ...options],
     {
       cwd: ROOT,
       detached: true,

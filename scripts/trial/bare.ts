@@ -29,7 +29,7 @@ export async function runBareWorker(supervisor: Supervisor, folder: string): Pro
   const buildDir = join(folder, "bare");
   const objectsDir = join(folder, "bare-objects");
   mkdirSync(objectsDir);
-  await buildWorker(buildDir, undefined, config);
+  await buildWorker({ outdir: buildDir, config });
   const port = await anyFreePort();
   const url = `http://127.0.0.1:${port}`;
   const configFile = join(buildDir, "workerd.capnp");

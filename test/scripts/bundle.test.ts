@@ -10,7 +10,7 @@ import { buildWorker } from "../../scripts/stack/worker-production.ts";
 it("the Worker's bundle stays under 300 KiB gzip", async () => {
   const folder = mkdtempSync(join(tmpdir(), "bundle-"));
   try {
-    await buildWorker(folder);
+    await buildWorker({ outdir: folder });
     const shipped = readdirSync(folder).filter((file) => /\.(js|wasm)$/.test(file));
     expect(shipped.length).toBeGreaterThan(1);
     const bytes = shipped.reduce((sum, file) => sum + gzipSync(readFileSync(join(folder, file))).length, 0);
