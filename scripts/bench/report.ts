@@ -11,6 +11,17 @@ export interface Figure {
   ratio?: { of: string; value: number; wanted?: string };
   /** Whatever else was seen: latencies, CPU time, failures. */
   details?: Record<string, number | string>;
+  /** A point on a curve that shows how it grows. */
+  growth?: Growth;
+}
+
+export interface Growth {
+  curve: string;
+  x: number;
+  /** What there is more and more of. */
+  of: string;
+  y: number;
+  unit: string;
 }
 
 /** What must be so, and whether it was. */

@@ -4,6 +4,7 @@ import { nativePasswords } from "../native-passwords.ts";
 import { say } from "../stack/console.ts";
 import { makeUser } from "../trial/accounts.ts";
 import { type LoadOptions, type LoadResult, load } from "../trial/load.ts";
+import { middle } from "../trial/middle.ts";
 import type { BenchContext } from "./context.ts";
 import { cpuOf } from "./usage.ts";
 
@@ -94,10 +95,6 @@ export async function benchToken({ product, seconds, report }: BenchContext): Pr
     isKept: [loggedIn, alone, beside, slow].flat().every(({ failures }) => Object.keys(failures).length === 0),
     details: { logins: count + slow.reduce((sum, result) => sum + result.count, 0) },
   });
-}
-
-function middle<T>(values: readonly T[], by: (value: T) => number): T {
-  return values.toSorted((a, b) => by(a) - by(b))[Math.floor(values.length / 2)] as T;
 }
 
 /** As the service checks a password, one after the other on each core. */

@@ -52,6 +52,8 @@ export async function productionWorkerPart({ host, port, url, signal, dataDir, e
 interface BuildOptions {
   outdir: string;
   config?: string;
+  /** Without it functions keep their names. */
+  minify?: boolean;
   /** Of wrangler's own, besides. */
   options?: string[];
   signal?: AbortSignal | undefined;
@@ -61,6 +63,7 @@ interface BuildOptions {
 export async function buildWorker({
   outdir,
   config = WRANGLER_CONFIG,
+  minify = true,
   options = [],
   signal,
 }: BuildOptions): Promise<void> {
@@ -68,7 +71,7 @@ export async function buildWorker({
   // A group of its own, since wrangler has children: all of them go when the stack is told to stop.
   const wrangler = spawn(
     installed("wrangler"),
-    ["deploy", "--config", config, "--dry-run", "--minify", "--outdir", outdir, ...options],
+    ["deploy", "--config", config, "--dry-run", "--outdir", outdir, ...(minify ? ["--minify"] : []), ...options],
     {
       cwd: ROOT,
       detached: true,

@@ -1,4 +1,4 @@
-/** The floor that every path is measured against: one route of Hono, and nothing behind it. */
+/** The floors that every path is measured against: a Worker, a route of Hono, an object, and nothing behind them. */
 import { DurableObject } from "cloudflare:workers";
 import { Hono } from "hono";
 
@@ -25,7 +25,7 @@ export class Echo extends DurableObject {
 
 const echo = (c) => c.env.ECHO.getByName(c.req.param("name"));
 
-export default new Hono()
+const app = new Hono()
   .get("/", (c) => c.json({ status: "ok" }))
   // A report of an agent, read and answered as the product does, but for everything in between.
   .post("/report", async (c) => {
@@ -38,3 +38,10 @@ export default new Hono()
     await echo(c).post(await c.req.text());
     return c.json({ status: "ok" });
   });
+
+export default {
+  fetch(request, env, ctx) {
+    if (request.url.endsWith("/worker")) return Response.json({ status: "ok" });
+    return app.fetch(request, env, ctx);
+  },
+};

@@ -11,6 +11,9 @@ const COMPATIBILITY_DATE = "2026-08-15";
 /** The part's name under its supervisor. */
 export const BARE = "bare";
 
+/** Where it is built. */
+export const bareBuildDir = (folder: string): string => join(folder, "bare");
+
 /** Runs the bare Worker on the same workerd, in the same form as the product; where it is. */
 export async function runBareWorker(supervisor: Supervisor, folder: string): Promise<string> {
   const config = join(folder, "bare.json");
@@ -26,7 +29,7 @@ export async function runBareWorker(supervisor: Supervisor, folder: string): Pro
       migrations: [{ tag: "v1", new_sqlite_classes: ["Echo"] }],
     }),
   );
-  const buildDir = join(folder, "bare");
+  const buildDir = bareBuildDir(folder);
   const objectsDir = join(folder, "bare-objects");
   mkdirSync(objectsDir);
   await buildWorker({ outdir: buildDir, config });

@@ -10,3 +10,5 @@ export const clickhouseOf = ({ urls }: Product) =>
     // It warns of so long a time, for the sake of what may stand in between; here nothing does.
     log: { level: ClickHouseLogLevel.OFF },
   });
+
+export type ClickHouse = ReturnType<typeof clickhouseOf>;

@@ -1,20 +1,20 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build, type Rolldown } from "vite";
 import { expect, it } from "vitest";
+import { bundleBytes } from "../../scripts/bench/service.ts";
 import { ROOT } from "../../scripts/stack/project.ts";
 import { buildWorker } from "../../scripts/stack/worker-production.ts";
 
-it("the Worker's bundle stays under 300 KiB gzip", async () => {
+it("the Worker's bundle stays under 250 KiB gzip", async () => {
   const folder = mkdtempSync(join(tmpdir(), "bundle-"));
   try {
     await buildWorker({ outdir: folder });
-    const shipped = readdirSync(folder).filter((file) => /\.(js|wasm)$/.test(file));
-    expect(shipped.length).toBeGreaterThan(1);
-    const bytes = shipped.reduce((sum, file) => sum + gzipSync(readFileSync(join(folder, file))).length, 0);
-    expect(bytes).toBeLessThan(300 * 1024);
+    const bytes = bundleBytes(folder);
+    expect(bytes).toBeGreaterThan(50 * 1024);
+    expect(bytes).toBeLessThan(250 * 1024);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
