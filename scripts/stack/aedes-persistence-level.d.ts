@@ -8,6 +8,7 @@ declare module "aedes-persistence-level/asyncPersistence.js" {
     subscriptionsByTopic(topic: string): Promise<Subscription[]>;
     storeRetained(packet: AedesPublishPacket): Promise<void>;
     outgoingEnqueueCombi(subscriptions: Subscription[], packet: AedesPublishPacket): Promise<void>;
+    outgoingClearMessageId(client: Client, packet: { messageId: number }): Promise<AedesPublishPacket | undefined>;
     outgoingUpdate(client: Client, packet: AedesPublishPacket): Promise<void>;
   }
 }

@@ -46,14 +46,13 @@ const broker = await Aedes.createBroker({
   },
   authenticate(client, username, password, done) {
     if (username === undefined) return done(ANONYMOUS, null);
-    identify(username, String(password)).then(
+    admit(client, username, String(password)).then(
       ({ identity, expiresMs }) => {
         const willTopic = willTopics.get(client);
         if (willTopic !== undefined && !mayPublish(identity, willTopic)) {
           return done(Object.assign(new Error(`The will may not go to ${willTopic}`), { returnCode: 5 }), null);
         }
         known.set(client, identity);
-        store.deliverOvertaken(client);
         closeAt(client, expiresMs);
         done(null, true);
       },
@@ -77,11 +76,15 @@ const broker = await Aedes.createBroker({
   },
 });
 
+/** Who it is, once everything is ready for its messages. */
+async function admit(client: Client, username: string, password: string): ReturnType<typeof identify> {
+  const identified = await identify(username, password);
+  await store.prepare(client);
+  return identified;
+}
+
 /** The client that a token speaks for, if it is the one that the user name says. */
-async function identify(
-  username: string | undefined,
-  token: string,
-): Promise<{ identity: BrokerClient; expiresMs: number }> {
+async function identify(username: string, token: string): Promise<{ identity: BrokerClient; expiresMs: number }> {
   const { payload } = await jwtVerify(token, keys, { algorithms: ["ES256"], issuer, audience: issuer });
   const { sub, login_type, exp } = Claims.parse(payload);
   if (sub !== username) throw new Error("The token is another's");

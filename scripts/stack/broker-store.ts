@@ -2,6 +2,9 @@ import type { AedesPublishPacket, Client, PublishPacket, Subscription } from "ae
 import AsyncLevelPersistence from "aedes-persistence-level/asyncPersistence.js";
 import type { ClassicLevel } from "classic-level";
 
+/** Messages on their way to a client are told apart by sixteen bits, none of them zero. */
+const MAX_NUMBER = 65_535;
+
 /**
  * What the broker owes its clients, on disk.
  *
@@ -10,14 +13,18 @@ import type { ClassicLevel } from "classic-level";
  * when aedes comes to store it.
  */
 export class BrokerStore extends AsyncLevelPersistence {
+  readonly #level: ClassicLevel;
   readonly #brokerId: string;
   readonly #mark: string;
+  /** Of clients that are owed what they have not acknowledged. */
+  readonly #numbers = new Map<string, { next: number; inUse: Set<number> }>();
   #count = 0;
   #former: Promise<void> = Promise.resolve();
 
   /** Whoever starts later has a greater id: what is owed is delivered in the order of ids. */
   constructor(level: ClassicLevel, brokerId: string) {
     super(level);
+    this.#level = level;
     this.#brokerId = brokerId;
     this.#mark = `${brokerId}-stored`;
   }
@@ -47,7 +54,8 @@ export class BrokerStore extends AsyncLevelPersistence {
     if (packet.brokerId !== this.#mark) await super.outgoingEnqueueCombi(subscriptions, packet);
   }
 
-  override async outgoingUpdate(client: Client, packet: AedesPublishPacket): Promise<void> {
+  override async outgoingUpdate(client: Client, packet: AedesPublishPacket & { messageId: number }): Promise<void> {
+    this.#numbers.get(client.id)?.inUse.add(packet.messageId);
     try {
       await super.outgoingUpdate(client, packet);
     } catch (error) {
@@ -57,12 +65,54 @@ export class BrokerStore extends AsyncLevelPersistence {
     }
   }
 
+  /** To be called for everyone who comes, before anything is sent. */
+  async prepare(client: Client): Promise<void> {
+    this.#deliverOvertaken(client);
+    if (!client.clean) await this.#numberApart(client);
+  }
+
+  /**
+   * aedes begins to number what it sends at some number on each connection, while what was not acknowledged on an earlier one keeps
+   * the number that it had. Sooner or later two messages on their way have the same, and the acknowledgement of one of them strikes
+   * out the other, which is lost if the connection ends before it arrives. Here a client has one row of numbers on all of its
+   * connections, and those in use are passed over.
+   */
+  async #numberApart(client: Client): Promise<void> {
+    const prefix = `outgoing-id:${encodeURIComponent(client.id)}:`;
+    const inUse = new Set<number>();
+    for await (const key of this.#level.keys({ gt: prefix, lt: `${prefix.slice(0, -1)};` }))
+      inUse.add(Number(key.slice(prefix.length)));
+    const numbers = this.#numbers.get(client.id) ?? { next: 1, inUse };
+    numbers.inUse = inUse;
+    this.#numbers.set(client.id, numbers);
+    if (!("_nextId" in client)) throw new Error("This aedes numbers messages in another way");
+    Object.defineProperty(client, "_nextId", {
+      get: () => {
+        for (let i = 0; i < MAX_NUMBER && numbers.inUse.has(numbers.next); i++)
+          numbers.next = (numbers.next % MAX_NUMBER) + 1;
+        return numbers.next;
+      },
+      set: (next: number) => {
+        numbers.next = next;
+      },
+    });
+  }
+
+  override async outgoingClearMessageId(
+    client: Client,
+    packet: { messageId: number },
+  ): Promise<AedesPublishPacket | undefined> {
+    const cleared = await super.outgoingClearMessageId(client, packet);
+    this.#numbers.get(client.id)?.inUse.delete(packet.messageId);
+    return cleared;
+  }
+
   /**
    * To aedes a message that a later one has overtaken is a duplicate, which it does not deliver. But writes to the disk do not end in
    * the order in which they began, and QoS 0 waits for none: without this, such a message would wait until its listener connects
    * again. (A client whose subscriptions overlap gets one copy for each instead, as MQTT allows.)
    */
-  deliverOvertaken(client: Client): void {
+  #deliverOvertaken(client: Client): void {
     const { duplicates } = client as Client & { duplicates?: object };
     if (duplicates === undefined) throw new Error("This aedes tells duplicates in another way");
     const none = { get: () => 0, set: () => {} };
