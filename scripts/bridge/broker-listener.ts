@@ -20,6 +20,8 @@ export interface ListenOptions {
   /** The broker keeps what comes for this id while it is away. */
   clientId: string;
   topics: string[];
+  /** Each side knows after so long, and half as long again, that the other is gone. */
+  keepaliveS?: number;
   /** Stops the listening. What has been taken can still be acknowledged until `drained` comes true. */
   signal: AbortSignal;
   drained(): Promise<void>;
@@ -34,14 +36,22 @@ export const LISTENING = "Listening.";
 const NOT_YET = new Error("Not acknowledged yet");
 
 /** Listens until the connection ends. */
-export async function listen({ url, topics, signal, drained, onMessage, ...options }: ListenOptions): Promise<void> {
+export async function listen({
+  url,
+  topics,
+  keepaliveS = 30,
+  signal,
+  drained,
+  onMessage,
+  ...options
+}: ListenOptions): Promise<void> {
   // Connected by hand, once everything is in place: what the broker has kept comes right behind its greeting.
   const client = connect(url, {
     ...options,
     clean: false,
     reconnectPeriod: 0,
     connectTimeout: 5_000,
-    keepalive: 30,
+    keepalive: keepaliveS,
     manualConnect: true,
   });
   const connected = new Promise<void>((resolve, reject) => {
@@ -65,7 +75,19 @@ export async function listen({ url, topics, signal, drained, onMessage, ...optio
     });
     if (packet.qos === 0) done();
     else if (room === undefined) done(NOT_YET);
-    else void room.then(() => done(NOT_YET));
+    else void unread(room).then(() => done(NOT_YET));
+  };
+  /** While nothing is read, neither are the broker's signs of life: it still gets ours, and is not taken for dead. */
+  const unread = async (room: Promise<void>): Promise<void> => {
+    const signs = setInterval(
+      () => {
+        if (!client.connected) return;
+        client.sendPing();
+        client.reschedulePing(true);
+      },
+      (keepaliveS * 1000) / 2,
+    );
+    await room.finally(() => clearInterval(signs));
   };
   // The client has no public way to acknowledge later. An id is good for its connection only; a new one brings the message again.
   const acknowledge = ({ qos, messageId }: IPublishPacket): void => {

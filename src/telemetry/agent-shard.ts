@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import { parseEnv } from "../env.ts";
 import { Unavailable } from "../errors.ts";
 import { describeError, log } from "../log.ts";
-import { createClickHouse } from "./clickhouse.ts";
+import { createClickHouse, isRefused } from "./clickhouse.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { Latest, type LatestColumns } from "./latest.ts";
 import { LiveWindow } from "./live-window.ts";
@@ -40,6 +40,7 @@ export class AgentShard extends DurableObject<Env> {
     this.#commits = new GroupCommit({
       select: (samples) => this.#novelty.only(samples),
       commit: (samples, token) => this.#commit(samples, token),
+      isRefused,
       gatherMs: 3,
       maxBatch: 5_000,
       maxWaiting: 50_000,

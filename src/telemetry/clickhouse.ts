@@ -54,3 +54,6 @@ const OVERLOAD_CODES = new Set(["159", "160", "202", "241", "252"]);
 
 /** The server answered, and not that it is overloaded: the question was wrong. */
 const isBug = (error: unknown): boolean => error instanceof ClickHouseError && !OVERLOAD_CODES.has(error.code);
+
+/** Whether it is the server's own word that it could not do what was asked. */
+export const isRefused = ({ cause }: Unavailable): boolean => cause instanceof ClickHouseError;

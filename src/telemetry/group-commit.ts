@@ -9,6 +9,8 @@ export interface GroupCommitOptions<T> {
   select(items: readonly T[]): Promise<readonly T[]>;
   /** Commits a batch. Called again with the same token, it changes nothing. */
   commit(items: readonly T[], token: string): Promise<void>;
+  /** Whether the store has looked at a batch and did not take it; otherwise it was away, and others had not fared better. */
+  isRefused(error: Unavailable): boolean;
   /** How long the first of a batch waits for company. */
   gatherMs: number;
   /** What fits in a batch, and what may wait; beyond that callers are refused. */
@@ -29,8 +31,10 @@ interface Doubt<T> {
   sinceMs: number;
 }
 
-/** By then it has been committed or never will be, and a batch that cannot be must not hold up the others. */
-const MAX_DOUBT_MS = 60_000;
+/** A batch that the store does not take must not hold up the others for long. */
+const MAX_REFUSED_MS = 60_000;
+/** One may have been half committed when the store went away: what is left of it can only be told under its own token. */
+const MAX_DOUBT_MS = 15 * 60_000;
 
 export class GroupCommit<T> {
   readonly #options: GroupCommitOptions<T>;
@@ -80,10 +84,15 @@ export class GroupCommit<T> {
       await this.#options.commit(batch.items, batch.token);
       this.#doubt = undefined;
     } catch (error) {
-      const mayPass = error instanceof Unavailable && this.#options.now() - batch.sinceMs < MAX_DOUBT_MS;
-      this.#doubt = mayPass ? batch : undefined;
+      this.#doubt = this.#mayPass(error, batch) ? batch : undefined;
       throw error;
     }
+  }
+
+  #mayPass(error: unknown, { sinceMs }: Doubt<T>): boolean {
+    if (!(error instanceof Unavailable)) return false;
+    const { isRefused, now } = this.#options;
+    return now() - sinceMs < (isRefused(error) ? MAX_REFUSED_MS : MAX_DOUBT_MS);
   }
 }
 

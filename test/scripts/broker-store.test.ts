@@ -7,7 +7,7 @@ import { Aedes } from "aedes";
 import { ClassicLevel } from "classic-level";
 import { connectAsync } from "mqtt";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { type Incoming, listen } from "../../scripts/bridge/broker-listener.ts";
+import { type Incoming, type ListenOptions, listen } from "../../scripts/bridge/broker-listener.ts";
 import { BrokerStore } from "../../scripts/stack/broker-store.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { until } from "../../scripts/trial/product.ts";
@@ -48,7 +48,7 @@ afterEach(async () => {
 });
 
 /** A listener as the bridge is one: what it does not acknowledge, it is owed. */
-async function hear() {
+async function hear(options: Partial<ListenOptions> = {}) {
   const heard = new Map<string, Incoming>();
   const stop = new AbortController();
   const subscribed = once(broker, "subscribe");
@@ -64,6 +64,7 @@ async function hear() {
       heard.set(message.payload.toString(), message);
       return undefined;
     },
+    ...options,
   });
   await subscribed;
   return {
@@ -101,5 +102,30 @@ it("gives the id of a message that is not acknowledged yet to no other one", asy
   expect([...third.heard.keys()].sort()).toEqual(["d", "e", "f"]);
   await third.acknowledge("d", "e", "f");
   await third.end();
+  await speaker.endAsync();
+});
+
+it("keeps the connection of a listener that has no room for more for a while", async () => {
+  const speaker = await connectAsync(url, { clientId: "speaker" });
+  const room = Promise.withResolvers<void>();
+  const heard: string[] = [];
+  const ended = vi.fn();
+  broker.on("clientDisconnect", ended);
+  const listener = await hear({
+    keepaliveS: 1,
+    onMessage: ({ payload }) => {
+      heard.push(payload.toString());
+      return room.promise;
+    },
+  });
+  await speaker.publishAsync("said", "a", { qos: 1 });
+  await speaker.publishAsync("said", "b", { qos: 1 });
+  // Either side would give up after one and a half.
+  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  expect(heard).toEqual(["a"]);
+  room.resolve();
+  await until(() => heard.length === 2);
+  expect(ended).not.toHaveBeenCalled();
+  await listener.end();
   await speaker.endAsync();
 });

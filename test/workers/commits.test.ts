@@ -12,6 +12,7 @@ const away = () => new Unavailable("store", new Error("away"));
 describe("a group commit", () => {
   const options = {
     select: async (items: readonly number[]) => items,
+    isRefused: () => false,
     gatherMs: 1,
     maxBatch: 100,
     maxWaiting: 150,
@@ -46,25 +47,40 @@ describe("a group commit", () => {
     expect(new Set(tries.map(([, token]) => token)).size).toBe(3);
   });
 
-  it("lets go of a batch that stays in doubt for too long, or that is wrong in itself", async () => {
+  it.each([
+    { what: "the store does not take", isRefused: true, untilMs: 60_000 },
+    { what: "stays in doubt, the store being away", isRefused: false, untilMs: 900_000 },
+  ])("lets go of a batch that $what, after $untilMs ms and not before", async ({ isRefused, untilMs }) => {
     const clock = { ms: 0 };
     const tries: number[] = [];
     const commits = new GroupCommit<number>({
       ...options,
+      isRefused: () => isRefused,
       now: () => clock.ms,
       commit: async ([item = 0]) => {
         tries.push(item);
         if (item < 2) throw away();
-        if (item === 3) throw new Error("wrong");
       },
     });
     await expect(commits.add([1])).rejects.toThrow(Unavailable);
-    clock.ms = 60_000;
-    await expect(commits.add([2])).rejects.toThrow(Unavailable);
+    for (clock.ms = untilMs - 1; clock.ms <= untilMs; clock.ms++)
+      await expect(commits.add([2])).rejects.toThrow(Unavailable);
     await commits.add([2]);
-    await expect(commits.add([3])).rejects.toThrow("wrong");
-    await commits.add([4]);
-    expect(tries).toEqual([1, 1, 2, 3, 4]);
+    expect(tries).toEqual([1, 1, 1, 2]);
+  });
+
+  it("lets go at once of a batch that is wrong in itself", async () => {
+    const tries: number[] = [];
+    const commits = new GroupCommit<number>({
+      ...options,
+      commit: async ([item = 0]) => {
+        tries.push(item);
+        if (item === 1) throw new Error("wrong");
+      },
+    });
+    await expect(commits.add([1])).rejects.toThrow("wrong");
+    await commits.add([2]);
+    expect(tries).toEqual([1, 2]);
   });
 
   it("commits nothing where nothing is new", async () => {
