@@ -116,7 +116,7 @@ async function liveQueries(
         ...cpu.per(result.count),
         "time next to the fewest agents": meanMs(result) / fewestMs,
       },
-      growth: { curve: "live query", x: count, of: "agents", y: meanMs(result) / WATCHING, unit: "ms of the service" },
+      growth: { curve: "Live query", x: count, of: "agents", y: meanMs(result) / WATCHING, unit: "ms of the service" },
     });
   }
 
@@ -185,7 +185,7 @@ async function longCharts({ product, seconds, report }: BenchContext, agent: Tri
         ...(wanted !== undefined && { wanted }),
       },
       details: { ...latencies(result), "next to an hour": meanMs(result) / hourMs },
-      growth: { curve: "chart", x: hours, of: "hours", y: meanMs(result), unit: "ms" },
+      growth: { curve: "Chart of 4 metrics", x: hours, of: "hours back", y: meanMs(result), unit: "ms" },
     });
   }
 }

@@ -2,6 +2,7 @@ import type { TrialAgent } from "../trial/accounts.ts";
 import { inLanes } from "../trial/lanes.ts";
 import { type LoadResult, load } from "../trial/load.ts";
 import type { BenchContext } from "./context.ts";
+import type { Growth } from "./report.ts";
 import { fields, latencies } from "./samples.ts";
 import { measureBareHono } from "./service.ts";
 import { cpuOf } from "./usage.ts";
@@ -9,11 +10,11 @@ import { cpuOf } from "./usage.ts";
 /** Next to a bare route that takes the same reports over as many connections; a `GET` of nothing is told besides. */
 export async function ingestOverHttp(context: BenchContext, agents: readonly TrialAgent[]): Promise<void> {
   const { product, bareUrl, seconds, report } = context;
-  const reports = (url: string, path: string): Promise<LoadResult> =>
+  const reports = (url: string, path: string, connections = agents.length): Promise<LoadResult> =>
     load({
       url,
       seconds,
-      connections: agents.length,
+      connections,
       next: (connection, i) => ({
         method: "POST",
         path,
@@ -36,6 +37,17 @@ export async function ingestOverHttp(context: BenchContext, agents: readonly Tri
     unit: "/s",
     details: latencies(floor),
   });
+  for (const count of [agents.length / 100, agents.length / 10].map(Math.ceil)) {
+    const { perSecond, p50Ms, p99Ms } = await reports(product.url, path, count);
+    report.add({
+      what: `ingest over HTTP, ${count} agents at a time`,
+      value: perSecond,
+      unit: "samples/s",
+      details: { "p50 ms": p50Ms, "p99 ms": p99Ms },
+      growth: growth(count, perSecond),
+    });
+  }
+  // Once for nothing: V8 has seen the code by then.
   await reports(product.url, path);
   const cpu = cpuOf(product, ["worker", "clickhouse"]);
   const result = await reports(product.url, path);
@@ -45,5 +57,14 @@ export async function ingestOverHttp(context: BenchContext, agents: readonly Tri
     unit: "samples/s",
     ratio: { of: "bare Hono", value: result.perSecond / floor.perSecond, wanted: "at least 0.35" },
     details: { ...latencies(result), ...cpu.per(result.count), "next to a bare GET": result.perSecond / bareRate },
+    growth: growth(agents.length, result.perSecond),
   });
 }
+
+const growth = (x: number, y: number): Growth => ({
+  curve: "Reports over HTTP",
+  x,
+  of: "agents that report at the same time",
+  y,
+  unit: "a second",
+});

@@ -2,6 +2,7 @@
 
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { line, number, picture, text } from "../drawing.ts";
 import { TECHNOLOGIES, type Technology } from "./models/access-point.ts";
 import { createSite, stepSite } from "./models/site.ts";
 
@@ -66,12 +67,6 @@ interface Panel {
   max: number;
   ticks: number[];
 }
-
-const number = (value: number): string => value.toFixed(1).replace(/\.0$/, "");
-const text = (x: number, y: number, content: string, attributes = ""): string =>
-  `<text x="${number(x)}" y="${number(y)}" ${attributes}>${content}</text>`;
-const line = (x1: number, y1: number, x2: number, y2: number, kind: string): string =>
-  `<line x1="${number(x1)}" y1="${number(y1)}" x2="${number(x2)}" y2="${number(y2)}" class="${kind}"/>`;
 
 const yOf = ({ top, height, max }: Panel, value: number): number => top + height * (1 - value / max);
 
@@ -152,36 +147,22 @@ function closeUp({ users, blockedS }: Day, panel: Panel): string[] {
 }
 
 const STYLE = `
-  text { font: 12px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1f2933; }
-  .heading { font-size: 19px; font-weight: 600; }
-  .title { font-size: 13px; font-weight: 600; }
-  .soft { font-size: 12px; font-weight: 400; fill: #667280; }
-  .card { fill: #ffffff; stroke: #dde2e8; }
-  .grid { stroke: #e9edf1; }
-  .axis { stroke: #aab4bf; }
   .strip { fill: #f3f5f8; }
   .shade { fill: #d98200; fill-opacity: 0.16; }
   .mark { stroke: #d98200; stroke-width: 0.7; stroke-opacity: 0.75; }
-  .curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
   .area { fill-opacity: 0.07; }
   .curve.five-g { stroke: #2f6fde; } .area.five-g, .dot.five-g { fill: #2f6fde; }
   .curve.wifi { stroke: #0b8f70; } .area.wifi, .dot.wifi { fill: #0b8f70; }
-  .curve.lifi { stroke: #d98200; } .area.lifi, .dot.lifi { fill: #d98200; }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #e6edf3; }
-    .soft { fill: #95a1ad; }
-    .card { fill: #0f141a; stroke: #2b333c; }
-    .grid { stroke: #222a32; }
-    .axis { stroke: #56616c; }
+  .curve.lifi { stroke: #d98200; } .area.lifi, .dot.lifi { fill: #d98200; }`;
+
+const DARK_STYLE = `
     .strip { fill: #182028; }
     .shade { fill: #ffb547; fill-opacity: 0.2; }
     .mark { stroke: #ffb547; }
     .area { fill-opacity: 0.1; }
     .curve.five-g { stroke: #74a9ff; } .area.five-g, .dot.five-g { fill: #74a9ff; }
     .curve.wifi { stroke: #3fd6ae; } .area.wifi, .dot.wifi { fill: #3fd6ae; }
-    .curve.lifi { stroke: #ffb547; } .area.lifi, .dot.lifi { fill: #ffb547; }
-  }
-`;
+    .curve.lifi { stroke: #ffb547; } .area.lifi, .dot.lifi { fill: #ffb547; }`;
 
 function draw(day: Day): string {
   const panels: Record<Field, Panel> = {
@@ -205,29 +186,30 @@ function draw(day: Day): string {
     ];
   });
   const perDay = day.blockedS.filter((second, index) => day.blockedS[index - 1] !== second - 1).length;
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-labelledby="title">`,
-    `<title id="title">A day of an emulated place: load, users and throughput of 5G, WiFi and LiFi</title>`,
-    `<style>${STYLE}</style>`,
-    `<rect x="0.5" y="0.5" width="${WIDTH - 1}" height="${height - 1}" rx="12" class="card"/>`,
-    text(LEFT, 45, "A day at an emulated place", 'class="heading"'),
-    text(
-      LEFT,
-      68,
-      `One access point of each kind with ${NUM_DEVICES} devices each, means over ${BUCKET_S / 60} minutes; ${perDay} blockages of the LiFi link`,
-      'class="soft"',
-    ),
-    ...legend,
-    ...FIELDS.flatMap((field) => [...hourLines(panels[field]), ...frame(panels[field])]),
-    ...hourNames(stripTop + stripHeight + 18),
-    ...FIELDS.flatMap((field) =>
-      TECHNOLOGIES.flatMap((technology) => curve(panels[field], day.means[technology][field], technology)),
-    ),
-    ...blockages(day.blockedS, stripTop, stripHeight),
-    ...closeUp(day, close),
-    "</svg>",
-    "",
-  ].join("\n");
+  return picture({
+    width: WIDTH,
+    height,
+    title: "A day of an emulated place: load, users and throughput of 5G, WiFi and LiFi",
+    style: STYLE,
+    darkStyle: DARK_STYLE,
+    content: [
+      text(LEFT, 45, "A day at an emulated place", 'class="heading"'),
+      text(
+        LEFT,
+        68,
+        `One access point of each kind with ${NUM_DEVICES} devices each, means over ${BUCKET_S / 60} minutes; ${perDay} blockages of the LiFi link`,
+        'class="soft"',
+      ),
+      ...legend,
+      ...FIELDS.flatMap((field) => [...hourLines(panels[field]), ...frame(panels[field])]),
+      ...hourNames(stripTop + stripHeight + 18),
+      ...FIELDS.flatMap((field) =>
+        TECHNOLOGIES.flatMap((technology) => curve(panels[field], day.means[technology][field], technology)),
+      ),
+      ...blockages(day.blockedS, stripTop, stripHeight),
+      ...closeUp(day, close),
+    ],
+  });
 }
 
 writeFileSync(fileURLToPath(new URL("../../docs/emulated-day.svg", import.meta.url)), draw(emulateDay()));
