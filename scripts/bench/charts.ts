@@ -107,6 +107,7 @@ async function liveQueries(
     const result = await watch(watched);
     fewestMs ??= meanMs(result);
     report.add({
+      ...(count === MOST_WATCHED && { id: "live-query" }),
       what: `live query: 5 minutes of 4 metrics at 1/s, ${count} agents, ${watched.length} of them watched`,
       value: result.perSecond,
       unit: "/s",
@@ -131,13 +132,15 @@ async function liveQueries(
     details: latencies(ofOld),
   });
 
+  const cpu = cpuOf(product, ["worker"]);
   const news = await watch(agents.slice(0, sizes[1]), `&since=${Date.now() - 2_000}`);
   report.add({
+    id: "live-news",
     what: "live query with since: what came in the last 2 s",
     value: news.perSecond,
     unit: "/s",
     ratio: { of: "bare Hono", value: news.perSecond / floor },
-    details: latencies(news),
+    details: { ...latencies(news), ...cpu.per(news.count) },
   });
 }
 
@@ -173,9 +176,11 @@ async function longCharts({ product, seconds, report }: BenchContext, agent: Tri
   ];
   let hourMs: number | undefined;
   for (const { name, hours, wanted } of windows) {
+    const cpu = cpuOf(product, ["worker", "clickhouse"]);
     const result = await ask(product.url, chart(agent.apId, `${hours}h`), agent.token);
     hourMs ??= meanMs(result);
     report.add({
+      ...(hours === 24 && { id: "chart-day" }),
       what: `chart of 4 metrics over ${name}, from ClickHouse`,
       value: meanMs(result),
       unit: "ms",
@@ -184,14 +189,14 @@ async function longCharts({ product, seconds, report }: BenchContext, agent: Tri
         value: meanMs(result) / meanMs(smallest),
         ...(wanted !== undefined && { wanted }),
       },
-      details: { ...latencies(result), "next to an hour": meanMs(result) / hourMs },
+      details: { ...latencies(result), ...cpu.per(result.count), "next to an hour": meanMs(result) / hourMs },
       growth: { curve: "Chart of 4 metrics", x: hours, of: "hours back", y: meanMs(result), unit: "ms" },
     });
   }
 }
 
 async function bytesOnDisk({ report }: BenchContext, clickhouse: ClickHouse): Promise<void> {
-  for (const table of ["points_v1", "minutes_v1"]) {
+  for (const table of ["points_v1", "minutes_v1"] as const) {
     const answer = await clickhouse.query({
       query: `SELECT sum(rows) AS count, sum(bytes_on_disk) AS bytes FROM system.parts
               WHERE active AND database = currentDatabase() AND table = {table:String}`,
@@ -200,6 +205,7 @@ async function bytesOnDisk({ report }: BenchContext, clickhouse: ClickHouse): Pr
     });
     const [size] = await answer.json<{ count: string; bytes: string }>();
     report.add({
+      id: `bytes-${table}`,
       what: `bytes on disk per row of ${table}`,
       value: Number(size?.bytes) / Number(size?.count),
       unit: "B",

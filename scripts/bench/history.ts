@@ -5,7 +5,7 @@ import { clickhouseOf } from "../trial/clickhouse.ts";
 import { acknowledge, closeSockets, openSocket, requestHistory, seqOf, streamPath } from "../trial/job-socket.ts";
 import type { Product } from "../trial/product.ts";
 import type { BenchContext } from "./context.ts";
-import { residentMib, watchMemory } from "./usage.ts";
+import { cpuOf, residentMib, watchMemory } from "./usage.ts";
 
 /** A long history through one socket: at the reader's pace, in bounded memory, and the same as the store holds. */
 
@@ -37,16 +37,26 @@ export async function benchHistory(context: BenchContext): Promise<void> {
   say(`Filling the store with ${rows} points.`);
   const range = await seedHistory(product, agent?.apId ?? "", rows);
 
+  const direct = await rowsPerSecondOfStore(product, range);
+  report.add({ what: "the same rows, read from ClickHouse itself", value: direct, unit: "rows/s" });
+
   const before = residentMib(product.pidOf("worker"));
+  const cpu = cpuOf(product, ["worker", "clickhouse"]);
   const memory = watchMemory(product.pidOf("worker"));
   const read = await readHistory(product, token, range, SLOW_MESSAGES);
   const samples = memory.end();
   const most = Math.max(...samples);
   report.add({
+    id: "history",
     what: `history of ${read.rows} points through a socket`,
     value: read.rowsPerSecond,
     unit: "rows/s",
-    details: { "MiB/s": (read.rowsPerSecond * read.bytes) / read.rows / MIB, messages: read.messages },
+    ratio: { of: "ClickHouse itself", value: read.rowsPerSecond / direct },
+    details: {
+      "MiB/s": (read.rowsPerSecond * read.bytes) / read.rows / MIB,
+      messages: read.messages,
+      ...cpu.per(read.rows),
+    },
   });
   report.add({
     what: "memory of workerd meanwhile, at the most",
@@ -98,6 +108,24 @@ export async function seedHistory(product: Product, apId: string, rows: number):
   }
   await clickhouse.close();
   return { apId, fromMs: toMs - samples * SECOND_MS, toMs };
+}
+
+/** In the order and the format in which the service reads them, all at once. */
+async function rowsPerSecondOfStore(product: Product, { apId, fromMs, toMs }: HistoryRange): Promise<number> {
+  const clickhouse = clickhouseOf(product);
+  const startedMs = performance.now();
+  const answer = await clickhouse.query({
+    query: `SELECT ts AS time, metric AS field, value FROM points_v1 FINAL
+            WHERE ap_id = {ap_id:String} AND ts BETWEEN fromUnixTimestamp64Milli({from:Int64}) AND fromUnixTimestamp64Milli({to:Int64})
+            ORDER BY metric, ts`,
+    query_params: { ap_id: apId, from: fromMs, to: toMs },
+    format: "JSONEachRow",
+    clickhouse_settings: { date_time_output_format: "iso" },
+  });
+  let rows = 0;
+  for await (const batch of answer.stream()) rows += (batch as unknown[]).length;
+  await clickhouse.close();
+  return (1000 * rows) / (performance.now() - startedMs);
 }
 
 /** Of one field. */

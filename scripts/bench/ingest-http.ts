@@ -52,6 +52,7 @@ export async function ingestOverHttp(context: BenchContext, agents: readonly Tri
   const cpu = cpuOf(product, ["worker", "clickhouse"]);
   const result = await reports(product.url, path);
   report.add({
+    id: "ingest-http",
     what: `ingest over HTTP: single samples of 10 fields, ${agents.length} agents at a time`,
     value: result.perSecond,
     unit: "samples/s",

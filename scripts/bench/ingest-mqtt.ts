@@ -63,6 +63,7 @@ export async function ingestOverMqtt(
   sink.close();
   report.add({ what: "bridge with no store behind it", value: throughNothing, unit: "samples/s" });
   report.add({
+    id: "ingest-mqtt",
     what: "ingest over MQTT through the bridge: samples of 10 fields, QoS 1",
     value: throughStore,
     unit: "samples/s",

@@ -1,9 +1,25 @@
 import { cpus } from "node:os";
 import { red, say } from "../stack/console.ts";
 
+/** Figures that the model of the service's capacity is made of (`scripts/capacity.ts`). */
+export type FigureId =
+  | "ingest-http"
+  | "ingest-mqtt"
+  | "live-query"
+  | "live-news"
+  | "chart-day"
+  | "history"
+  | "callback"
+  | "idle-socket"
+  | "login"
+  | "bytes-points_v1"
+  | "bytes-minutes_v1";
+
 /** The figures of a run, in the order in which they were taken. */
 
 export interface Figure {
+  /** What others find it by. */
+  id?: FigureId;
   what: string;
   value: number;
   unit: string;

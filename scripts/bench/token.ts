@@ -49,6 +49,7 @@ export async function benchToken({ product, seconds, report }: BenchContext): Pr
   const count = loggedIn.reduce((sum, result) => sum + result.count, 0);
   report.add({ what: "native argon2id hashes, one at a time on each core", value: native, unit: "/s" });
   report.add({
+    id: "login",
     what: `logins, ${LOGGING_IN} at a time`,
     value: perSecond,
     unit: "/s",
