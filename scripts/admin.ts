@@ -8,6 +8,7 @@ import { createUserStore, type UserStore } from "../src/accounts/user-store.ts";
 import { DomainError } from "../src/errors.ts";
 import { Email, Password } from "../src/schemas/primitives.ts";
 import { nativePasswords } from "./native-passwords.ts";
+import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "./stack/configuration.ts";
 import { bold, Refused, red, say } from "./stack/console.ts";
 import { readUrls } from "./stack/data-folder.ts";
 import { rotateKeys } from "./stack/secrets.ts";
@@ -20,6 +21,8 @@ const HELP = `npm run admin -- <command>
   promote <e-mail>                make a user an administrator
   rotate-keys                     the next step of a change of signing keys (README, "Keys")
 
+  ${CONFIG_HELP}
+
 It works on the accounts database of a stack that runs on this machine (DATA_DIR, default .data), or on the one that LIBSQL_URL
 and LIBSQL_AUTH_TOKEN name. Passwords are asked for, without echo, or read from standard input.`;
 
@@ -29,6 +32,7 @@ async function main(): Promise<void> {
   const { values, positionals } = parseArguments();
   const [command, name] = positionals;
   if (values.help || command === undefined) return say(HELP);
+  loadConfiguration(values.config);
   switch (command) {
     case "create": {
       const username = emailFrom(name);
@@ -60,7 +64,8 @@ async function main(): Promise<void> {
 }
 
 function parseArguments() {
-  const options = { help: { type: "boolean", short: "h" }, role: { type: "string", default: "admin" } } as const;
+  const help = { type: "boolean", short: "h" } as const;
+  const options = { help, role: { type: "string", default: "admin" }, ...CONFIG_OPTION } as const;
   try {
     return parseArgs({ options, allowPositionals: true });
   } catch (error) {

@@ -4,14 +4,17 @@ import { parseArgs } from "node:util";
 import { BatchQueue } from "./bridge/batch-queue.ts";
 import { type Incoming, listen } from "./bridge/broker-listener.ts";
 import { createService, type ServiceOptions } from "./bridge/service.ts";
+import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "./stack/configuration.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
 
-const HELP = `npm run bridge
+const HELP = `npm run bridge [-- <options>]
 
 Brings what agents publish to agent/<ap_id>/data, …/result and …/status on the MQTT broker to the service, in batches. A message is acknowledged to the
 broker only when the service has stored it, so nothing is lost when this process, the service or the broker is cut off.
 
-Settings come from the environment:
+  ${CONFIG_HELP}
+
+Settings:
   SERVICE_URL   the service (http://127.0.0.1:8787)
   MQTT_URL      the broker (mqtt://127.0.0.1:1883)
   BRIDGE_APP    the name of a third-party app with the permission "broker" (bridge)
@@ -31,8 +34,11 @@ const REPORT_EVERY_MS = 60_000;
 const DRAIN_MS = 1_500;
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
+  const { values } = parseArgs({
+    options: { help: { type: "boolean", short: "h", default: false }, ...CONFIG_OPTION },
+  });
   if (values.help) return say(HELP);
+  loadConfiguration(values.config);
   const { SERVICE_URL, MQTT_URL, BRIDGE_APP, BRIDGE_KEY, BRIDGE_SHARE, BRIDGE_ID } = process.env;
   if (!BRIDGE_KEY) throw new Refused("BRIDGE_KEY is missing: the api key of the bridge's app. Try --help.");
   const options: ServiceOptions = {

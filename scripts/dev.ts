@@ -1,16 +1,18 @@
+import { CONFIG_HELP } from "./stack/configuration.ts";
 import { runStack } from "./stack/stack.ts";
 import { devWorkerPart } from "./stack/worker-dev.ts";
 
 await runStack({
-  help: `npm run dev [-- --reset]
+  help: `npm run dev [-- <options>]
 
 Runs the whole product on this machine: the libSQL server, ClickHouse, the MQTT broker and the Worker (wrangler dev).
 Data is kept in .data and survives a restart. Ctrl-C stops everything.
 
-  --reset   start with empty stores and new keys
-  --help    show this text
+  ${CONFIG_HELP}
+  --reset           start with empty stores and new keys
+  --help            show this text
 
-Settings come from the environment: PORT, HOST, DATA_DIR, ADMIN_USERNAME, ADMIN_PASSWORD, MQTT_PORT, MQTT_WS_PORT, LIBSQL_URL,
-CLICKHOUSE_URL, MQTT_URL and more; README.md, "Settings", explains them.`,
+Settings are PORT, HOST, DATA_DIR, ADMIN_USERNAME, ADMIN_PASSWORD, MQTT_PORT, MQTT_WS_PORT, LIBSQL_URL, CLICKHOUSE_URL, MQTT_URL and
+more; README.md, "Settings", explains them, and docs/self-hosting/controller.conf is a file with all of them.`,
   workerPart: devWorkerPart,
 });

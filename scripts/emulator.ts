@@ -7,18 +7,21 @@ import { JobFiles } from "./emulator/job-files.ts";
 import { type PartMessage, readPart } from "./emulator/part.ts";
 import { runPart } from "./emulator/part-runner.ts";
 import { EmulatorService } from "./emulator/service.ts";
+import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "./stack/configuration.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
 
 /** Said when it hears of new jobs. */
 const LISTENING = "Listening.";
 
-const HELP = `npm run emulator
+const HELP = `npm run emulator [-- <options>]
 
 Runs the emulated access points that users spin up: logs them in, has them report every second, obey commands and answer them, and tells
 the job's readers how far it has come. Several can run side by side; a part of a job is the first one's to claim it. After a restart it
 goes on with what it had begun.
 
-Settings come from the environment:
+  ${CONFIG_HELP}
+
+Settings:
   SERVICE_URL    the service (http://127.0.0.1:8787)
   MQTT_URL       the broker (mqtt://127.0.0.1:1883)
   EMULATOR_APP   the name of a third-party app with the permissions "callbacks" and "broker" (emulator)
@@ -29,8 +32,11 @@ Settings come from the environment:
 \`npm run dev\` and \`npm start\` run one by themselves.`;
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
+  const { values } = parseArgs({
+    options: { help: { type: "boolean", short: "h", default: false }, ...CONFIG_OPTION },
+  });
   if (values.help) return say(HELP);
+  loadConfiguration(values.config);
   const { SERVICE_URL, MQTT_URL, EMULATOR_APP, EMULATOR_KEY, EMULATOR_ID, EMULATOR_DIR } = process.env;
   if (!EMULATOR_KEY) throw new Refused("EMULATOR_KEY is missing: the api key of the emulator's app. Try --help.");
   const id = EMULATOR_ID || hostname();

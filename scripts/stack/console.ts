@@ -26,8 +26,12 @@ export async function runCommand(main: () => Promise<void>): Promise<void> {
   try {
     await main();
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    say(red(error.message));
+    if (!(error instanceof Refused || isMistyped(error))) throw error;
+    say(red(error instanceof Refused ? error.message : `${error.message} Try --help.`));
     process.exitCode = 1;
   }
 }
+
+/** An option that `parseArgs` did not take. */
+const isMistyped = (error: unknown): error is Error =>
+  error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS_");

@@ -9,7 +9,10 @@ import { isAlive, markOf, signalGroup } from "./processes.ts";
 
 const SECRETS_FILE = "secrets.json";
 /** All that the stack ever writes there; a reset takes these and nothing else. */
-const CONTENTS = ["sqld", "clickhouse", "broker", "worker", "build", "mail", SECRETS_FILE, "worker.env"];
+const CONTENTS = [
+  ...["sqld", "clickhouse", "broker", "worker", "emulator", "mail"],
+  ...["build", "dashboard", "worker.env", SECRETS_FILE],
+];
 const STATE_FILE = "stack.json";
 /** Says that a folder is ours. Without it, names as common as `mail` and `build` might be somebody else's. */
 const MARK_FILE = ".controller-data";

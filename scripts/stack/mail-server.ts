@@ -1,12 +1,15 @@
 /** Takes messages by POST and writes each into a file that a mail program opens: mail-server.ts <folder> <port> */
 import { randomUUID } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
 import * as z from "zod";
 
 const [folder = "", port] = process.argv.slice(2);
+
+/** Older ones go. */
+const MAX_MESSAGES = 1_000;
 
 const line = z.string().regex(/^[^\r\n]*$/);
 const Message = z.object({ from: line, to: line, subject: line, text: z.string(), html: z.string() });
@@ -18,6 +21,8 @@ createServer(async (request, response) => {
   const now = new Date();
   const name = `${now.toISOString().replaceAll(":", "-")}-${message.data.to.replace(/[^\w.@-]/g, "_")}.eml`;
   writeFileSync(join(folder, name), toEml(message.data, now), { mode: 0o600 });
+  // Their names begin with the time.
+  for (const old of readdirSync(folder).toSorted().slice(0, -MAX_MESSAGES)) rmSync(join(folder, old), { force: true });
   return response.writeHead(204).end();
 }).listen(Number(port), "127.0.0.1");
 

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { Email } from "../../src/schemas/primitives.ts";
 import { Refused } from "./console.ts";
@@ -29,6 +30,13 @@ export interface WantedPort {
   explicit: boolean;
 }
 
+/** What the stack itself makes use of. */
+const STACK_SETTINGS = [
+  ...["HOST", "PORT", "MQTT_PORT", "MQTT_WS_PORT", "DATA_DIR"],
+  ...["ADMIN_USERNAME", "ADMIN_PASSWORD"],
+  ...["LIBSQL_URL", "CLICKHOUSE_URL", "CLICKHOUSE_BIN", "MQTT_URL", "MAIL_URL"],
+];
+
 const WORKER_SETTINGS = [
   "LIBSQL_AUTH_TOKEN",
   "CLICKHOUSE_USER",
@@ -53,6 +61,25 @@ const WORKER_SETTINGS = [
   "ENROLMENT_TOKEN",
 ];
 
+/** Where a machine of one's own differs from what suits the Worker at the edge. */
+const WORKER_DEFAULTS = {
+  CLIENT_ADDRESS_HEADER: "peer",
+  MAIL_FROM: "controller@example.com",
+  // One machine's workerd has one thread: more shards would only make more and smaller inserts.
+  AGENT_SHARDS: "1",
+  LIVE_WINDOW_MEGABYTES: "128",
+};
+
+/** All settings, by the program that they are for. */
+export const SETTINGS = {
+  controller: [...STACK_SETTINGS, ...WORKER_SETTINGS],
+  bridge: ["SERVICE_URL", "MQTT_URL", "BRIDGE_APP", "BRIDGE_KEY", "BRIDGE_SHARE", "BRIDGE_ID"],
+  emulator: ["SERVICE_URL", "MQTT_URL", "EMULATOR_APP", "EMULATOR_KEY", "EMULATOR_ID", "EMULATOR_DIR"],
+};
+
+export const isSetting = (name: string): boolean => Object.values(SETTINGS).some((names) => names.includes(name));
+export const isSecret = (name: string): boolean => /_(PASSWORD|TOKEN|KEY)$/.test(name);
+
 export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const text = (name: string): string | undefined => (env[name] === "" ? undefined : env[name]);
   const port = (name: string, fallback: number): WantedPort => {
@@ -69,8 +96,12 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   }
   const adminUsername = Email.safeParse(text("ADMIN_USERNAME") ?? "admin@example.com");
   if (!adminUsername.success) throw new Refused("ADMIN_USERNAME must be an e-mail address.");
+  const host = text("HOST") ?? "127.0.0.1";
+  if (isIP(host) === 0 && host !== "localhost") {
+    throw new Refused(`HOST must be an address of this machine (127.0.0.1, 0.0.0.0, ::), not "${host}".`);
+  }
   return {
-    host: text("HOST") ?? "127.0.0.1",
+    host,
     port: port("PORT", 8787),
     mqttPort: port("MQTT_PORT", 1883),
     mqttWsPort: port("MQTT_WS_PORT", 8083),
@@ -82,11 +113,14 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     mqttUrl: text("MQTT_URL"),
     mailUrl: text("MAIL_URL"),
     clickhouseBin: text("CLICKHOUSE_BIN"),
-    workerSettings: Object.fromEntries(
-      WORKER_SETTINGS.flatMap((name) => {
-        const value = text(name);
-        return value === undefined ? [] : [[name, value]];
-      }),
-    ),
+    workerSettings: {
+      ...WORKER_DEFAULTS,
+      ...Object.fromEntries(
+        WORKER_SETTINGS.flatMap((name) => {
+          const value = text(name);
+          return value === undefined ? [] : [[name, value]];
+        }),
+      ),
+    },
   };
 }

@@ -7,6 +7,7 @@ import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts
 import { BRIDGE_APP, bridgePart } from "./bridge.ts";
 import { brokerPart } from "./broker.ts";
 import { clickhousePart } from "./clickhouse.ts";
+import { CONFIG_OPTION, loadConfiguration } from "./configuration.ts";
 import { bold, Refused, red, say } from "./console.ts";
 import { openDataFolder } from "./data-folder.ts";
 import { EMULATOR_APP, emulatorPart } from "./emulator.ts";
@@ -16,6 +17,7 @@ import { type PasswordsOptions, passwordsPart } from "./passwords.ts";
 import { anyFreePort, claimPort } from "./ports.ts";
 import { loadSecrets, type Secrets } from "./secrets.ts";
 import { ensureServiceApp } from "./service-apps.ts";
+import { notifyReady } from "./service-manager.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { sqldPart } from "./sqld.ts";
 import { type Part, Supervisor } from "./supervisor.ts";
@@ -43,9 +45,10 @@ const READY_TIMEOUT_MS = 30_000;
 
 export async function runStack(form: StackForm): Promise<void> {
   try {
-    const { reset, help } = readArguments();
-    if (help) say(form.help);
-    else await run(form, reset);
+    const { reset, help, config } = readArguments();
+    if (help) return say(form.help);
+    loadConfiguration(config);
+    await run(form, reset);
   } catch (error) {
     if (!(error instanceof Refused || error instanceof BadConfiguration)) throw error;
     say(red(error.message));
@@ -53,9 +56,10 @@ export async function runStack(form: StackForm): Promise<void> {
   }
 }
 
-function readArguments(): { reset: boolean; help: boolean } {
+function readArguments() {
   try {
     const options = {
+      ...CONFIG_OPTION,
       reset: { type: "boolean", default: false },
       help: { type: "boolean", short: "h", default: false },
     } as const;
@@ -88,6 +92,7 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
     const administrator = await Promise.race([running, supervisor.fatal, stopRequested]);
     if (administrator !== STOPPED) {
       announce(settings, addresses, administrator, Date.now() - startedMs);
+      notifyReady();
       await Promise.race([supervisor.fatal, stopRequested]);
     }
     say("Stopping.");
@@ -159,11 +164,6 @@ function workerEnvironment(settings: Settings, addresses: Addresses, secrets: Se
   const { JWT_KEYS, ENCRYPTION_KEY, CREDENTIAL_PEPPER } = secrets;
   return {
     PUBLIC_URL: addresses.serviceUrl,
-    CLIENT_ADDRESS_HEADER: "peer",
-    MAIL_FROM: "controller@example.com",
-    // One machine's workerd has one thread: more shards would only make more and smaller inserts.
-    AGENT_SHARDS: "1",
-    LIVE_WINDOW_MEGABYTES: "128",
     ...settings.workerSettings,
     LIBSQL_URL: addresses.libsqlUrl,
     CLICKHOUSE_URL: addresses.clickhouseUrl,

@@ -46,10 +46,11 @@ export const isNews = (line: string): boolean => !/"path":"\/(?:health|ready)z",
 /** What wrangler says of itself; the Worker's own lines and all errors come through. */
 const WRANGLER_CHATTER = /^\s*$|^Using secrets|^Your Worker has|^Binding\s|^env\.|^⎔|^\[wrangler:info\]/;
 
-/** Keeps wrangler from calling home and from decorating its output. */
+/** Keeps wrangler from calling home, from decorating its output, and from one more file in its user's home at every start. */
 export const WRANGLER_ENVIRONMENT = {
   WRANGLER_SEND_METRICS: "false",
   WRANGLER_HIDE_BANNER: "true",
+  WRANGLER_WRITE_LOGS: "false",
   CLOUDFLARE_CF_FETCH_ENABLED: "false",
   NO_COLOR: "1",
 };

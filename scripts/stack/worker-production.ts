@@ -7,6 +7,7 @@ import { unstable_readConfig as readWranglerConfig } from "wrangler";
 import * as z from "zod";
 import { Refused } from "./console.ts";
 import { buildDashboard } from "./dashboard.ts";
+import { removeEndedObjects } from "./ended-objects.ts";
 import { signalGroup } from "./processes.ts";
 import { installed, ROOT } from "./project.ts";
 import type { WorkerOptions } from "./stack.ts";
@@ -20,8 +21,9 @@ export async function productionWorkerPart({ host, port, url, signal, dataDir, e
   const buildDir = join(dataDir, "build");
   const objectsDir = join(dataDir, "worker");
   mkdirSync(objectsDir, { recursive: true });
+  removeEndedObjects(objectsDir);
   const pageDir = join(dataDir, "dashboard");
-  // Wrangler wants the folder to be there, whatever is in it so far.
+  // wrangler wants the folder to be there, and never looks into it: the two need not wait for each other.
   mkdirSync(pageDir, { recursive: true });
   await Promise.all([
     buildWorker({ outdir: buildDir, signal, options: ["--assets", pageDir] }),
@@ -68,12 +70,15 @@ export async function buildWorker({
   signal,
 }: BuildOptions): Promise<void> {
   rmSync(outdir, { recursive: true, force: true });
+  mkdirSync(outdir, { recursive: true });
+  const { main = "" } = readWranglerConfig({ config });
   // A group of its own, since wrangler has children: all of them go when the stack is told to stop.
   const wrangler = spawn(
     installed("wrangler"),
-    ["deploy", "--config", config, "--dry-run", "--outdir", outdir, ...(minify ? ["--minify"] : []), ...options],
+    ["deploy", main, "--config", config, "--dry-run", "--outdir", outdir, ...(minify ? ["--minify"] : []), ...options],
     {
-      cwd: ROOT,
+      // Told its file, wrangler keeps what it needs for a while in the working directory. The sources may well be read-only.
+      cwd: outdir,
       detached: true,
       env: { ...process.env, ...WRANGLER_ENVIRONMENT },
     },
