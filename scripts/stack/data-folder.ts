@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { Refused, say } from "./console.ts";
@@ -36,7 +36,13 @@ export interface ResetOptions {
 }
 
 export function openDataFolder(path: string, { reset, keepSecrets = false }: ResetOptions): DataFolder {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    accessSync(path, constants.W_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Refused(`${path} cannot be written to (${code}). Set DATA_DIR to a folder that can.`);
+  }
   const entries = readdirSync(path);
   if (entries.length > 0 && !entries.includes(MARK_FILE)) {
     throw new Refused(`${path} holds other things. Set DATA_DIR to a folder that is empty or does not exist.`);

@@ -1,7 +1,10 @@
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
+import { say } from "./console.ts";
 
-/** Tells systemd, where it started us (`Type=notify`), that we are ready. Node has no datagrams over local sockets, so its own command does. */
+/** Tells systemd, where it waits for that (`Type=notify`), that we are ready. Node cannot write to its socket; its own command can. */
 export function notifyReady(): void {
   if (process.env.NOTIFY_SOCKET === undefined) return;
-  spawnSync("systemd-notify", ["--ready", `--pid=${process.pid}`], { stdio: "inherit", timeout: 5_000 });
+  execFile("systemd-notify", ["--ready"], (error) => {
+    if (error !== null) say(`systemd could not be told that everything is ready: ${error.message}`);
+  });
 }

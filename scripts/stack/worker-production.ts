@@ -74,8 +74,13 @@ export async function buildWorker({
   const { main = "" } = readWranglerConfig({ config });
   // A group of its own, since wrangler has children: all of them go when the stack is told to stop.
   const wrangler = spawn(
-    installed("wrangler"),
-    ["deploy", main, "--config", config, "--dry-run", "--outdir", outdir, ...(minify ? ["--minify"] : []), ...options],
+    process.execPath,
+    [
+      installed("wrangler"),
+      ...["deploy", main, "--config", config, "--dry-run", "--outdir", outdir],
+      ...(minify ? ["--minify"] : []),
+      ...options,
+    ],
     {
       // Told its file, wrangler keeps what it needs for a while in the working directory. The sources may well be read-only.
       cwd: outdir,
