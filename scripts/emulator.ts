@@ -58,6 +58,7 @@ async function main(): Promise<void> {
       await sleep(1_000, undefined, { signal: stop.signal }).catch(() => {});
     }
   }
+  if (stop.signal.aborted) return say("Stopped.");
   const link = new BrokerLink({
     url: MQTT_URL || "mqtt://127.0.0.1:1883",
     clientId: `emulator-${id}`,
