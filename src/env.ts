@@ -59,6 +59,7 @@ const EnvironmentFields = z.object({
   ),
   TELEMETRY_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
   ROLLUP_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
+  AUDIT_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
   MQTT_URL: url("ws:", "wss:", "mqtt:", "mqtts:"),
   JWT_KEYS: json.pipe(
     z

@@ -123,7 +123,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       users,
       agents,
       apps,
-      changes: createAccountChanges(database),
+      changes: createAccountChanges(database, { keptMs: config.AUDIT_DAYS * 86_400_000 }),
       doors: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN },
     }),
     clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),

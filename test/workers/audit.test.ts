@@ -1,4 +1,8 @@
+import { gt } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
+import { createAccountChanges } from "../../src/accounts/changes.ts";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { audit } from "../../src/accounts/tables.ts";
 import { adminToken, PASSWORD, send, settings, signedUp, uniqueEmail, uniqueName } from "./support.ts";
 
 interface Entry {
@@ -66,5 +70,25 @@ describe("the audit trail", () => {
     const [first, second, third] = await trail("limit=3");
     expect(await trail(`limit=2&before=${first?.id}`)).toEqual([second, third]);
     expect((await send("GET", "/api/v1/audit/?limit=1001", undefined, await adminToken())).status).toBe(422);
+  });
+
+  it("lets go of old entries as new ones come in", async () => {
+    const database = createDatabase({ url: settings.EMPTY_LIBSQL_URL ?? "" });
+    const changes = createAccountChanges(database, { keptMs: 10_000 });
+    const { mark } = await changes.since(undefined);
+    const entry = (object: string, ageMs: number) => ({
+      ...{ object, at: new Date(Date.now() - ageMs) },
+      ...{ requestId: "", actor: "console:", action: "create" },
+    });
+    const names = Array.from({ length: 600 }, () => uniqueName());
+    const fresh = uniqueName();
+    await database.insert(audit).values([...names.map((name) => entry(name, 11_000)), entry(fresh, 0)]);
+    const left = async () => {
+      await changes.since(mark);
+      const rows = await database.select({ object: audit.object }).from(audit).where(gt(audit.id, mark));
+      return rows.map(({ object }) => object);
+    };
+    await expect.poll(left).toEqual([fresh]);
+    await database.delete(audit).where(gt(audit.id, mark));
   });
 });
