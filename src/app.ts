@@ -9,7 +9,7 @@ import { createNotFound } from "./http/not-found.ts";
 import { onError } from "./http/on-error.ts";
 import { buildOpenApi, type OpenApiDocument } from "./http/openapi.ts";
 import { createOperation } from "./http/operation.ts";
-import { requestLog } from "./http/request-log.ts";
+import { requestRecord } from "./http/request-record.ts";
 import { agentsRoutes } from "./routes/agents.ts";
 import { appsRoutes } from "./routes/apps.ts";
 import { auditRoutes } from "./routes/audit.ts";
@@ -34,7 +34,7 @@ export function createApp(services: Services) {
   app.onError(onError);
 
   app.use(requestId({ limitLength: 64 }));
-  app.use(requestLog(services.loggedRequests));
+  app.use(requestRecord(services.loggedRequests, services.countRequest));
   app.use(
     secureHeaders({
       contentSecurityPolicy: {

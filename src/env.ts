@@ -73,6 +73,7 @@ const EnvironmentFields = z.object({
   CREDENTIAL_PEPPER: base64Key,
   SETUP_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   ENROLMENT_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
+  METRICS_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   PASSWORDS_URL: emptyIsUnset(url("http:", "https:").optional()),
   PASSWORDS_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   AGENT_SHARDS: emptyIsUnset(wholeNumber(1, 256).default(4)),
@@ -105,10 +106,16 @@ const EnvironmentFields = z.object({
 const Environment = EnvironmentFields.refine(
   ({ SETUP_TOKEN, ENROLMENT_TOKEN }) => SETUP_TOKEN === undefined || SETUP_TOKEN !== ENROLMENT_TOKEN,
   { path: ["ENROLMENT_TOKEN"], error: "must differ from SETUP_TOKEN" },
-).refine(({ PASSWORDS_URL, PASSWORDS_TOKEN }) => (PASSWORDS_URL === undefined) === (PASSWORDS_TOKEN === undefined), {
-  path: ["PASSWORDS_TOKEN"],
-  error: "must be set where PASSWORDS_URL is, and only there",
-});
+)
+  .refine(
+    ({ SETUP_TOKEN, ENROLMENT_TOKEN, METRICS_TOKEN }) =>
+      METRICS_TOKEN === undefined || ![SETUP_TOKEN, ENROLMENT_TOKEN].includes(METRICS_TOKEN),
+    { path: ["METRICS_TOKEN"], error: "must differ from SETUP_TOKEN and ENROLMENT_TOKEN" },
+  )
+  .refine(({ PASSWORDS_URL, PASSWORDS_TOKEN }) => (PASSWORDS_URL === undefined) === (PASSWORDS_TOKEN === undefined), {
+    path: ["PASSWORDS_TOKEN"],
+    error: "must be set where PASSWORDS_URL is, and only there",
+  });
 
 export type Config = z.output<typeof Environment>;
 

@@ -31,6 +31,10 @@ import { createJobs, type Jobs } from "./jobs/jobs.ts";
 import { createEmulatorParts } from "./jobs/parts-store.ts";
 import { createStreams } from "./jobs/streams.ts";
 import { createMailer } from "./mail/mailer.ts";
+import { type CountRequest, countedLogin, countedReports, createCountRequest } from "./monitoring/counted.ts";
+import { type Ledger, ledgerOf } from "./monitoring/ledger.ts";
+import { createScrape, type Scrape } from "./monitoring/scrape.ts";
+import { Tally } from "./monitoring/tally.ts";
 import type { Publisher } from "./publishing/publisher.ts";
 import type { DashboardSettings } from "./schemas/dashboard.ts";
 import type { AgentShard } from "./telemetry/agent-shard.ts";
@@ -53,6 +57,7 @@ export interface Services {
   /** Where a request comes from, as far as whoever stands in front of the service tells. */
   clientAddress: (request: Request) => string;
   corsOrigins: string[];
+  countRequest: CountRequest;
   emulators: Emulators;
   health: Health;
   outbox: Pick<Outbox, "state">;
@@ -66,6 +71,8 @@ export interface Services {
   overview: NetworkOverview;
   recovery: Recovery;
   reports: Reports;
+  /** The service's own figures. */
+  scrape: Scrape;
   tokens: Tokens;
   users: Users;
 }
@@ -77,6 +84,7 @@ export interface Bindings {
   AGENT_SHARD: DurableObjectNamespace<AgentShard>;
   JOB_STREAM: DurableObjectNamespace<JobStream>;
   PUBLISHER: DurableObjectNamespace<Publisher>;
+  LEDGER: DurableObjectNamespace<Ledger>;
 }
 
 export function createServices(config: Config, bindings: Bindings): Services {
@@ -104,6 +112,14 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const outbox = createOutbox(database);
   const index = createJobIndex(database);
   const streams = createStreams(bindings.JOB_STREAM);
+  const ledger = ledgerOf(bindings.LEDGER);
+  const tally = new Tally({ ledger, now: Date.now });
+  const health = createHealth({
+    libsql: () => users.ping(),
+    clickhouse: () => clickhouse.ping(),
+    broker: (signal) => probeBroker(config.MQTT_URL, signal),
+    ...(remotePasswords && { passwords: remotePasswords.ping }),
+  });
   const nudge = () => bindings.PUBLISHER.getByName("publisher").nudge();
   const jobs = createJobs({
     index,
@@ -124,7 +140,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       agents,
       apps,
       changes: createAccountChanges(database, { keptMs: config.AUDIT_DAYS * 86_400_000 }),
-      doors: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN },
+      doors: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
     }),
     clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),
     commands: createCommands({
@@ -134,21 +150,20 @@ export function createServices(config: Config, bindings: Bindings): Services {
       nudge,
     }),
     corsOrigins: config.CORS_ORIGINS,
+    countRequest: createCountRequest(tally),
     emulators: createEmulators({
       ...{ index, streams, attempts, nudge, sealing },
       store: createSpinupStore(database),
       gazetteer: createGazetteer(database),
       secrets: generatedSecrets,
     }),
-    health: createHealth({
-      libsql: () => users.ping(),
-      clickhouse: () => clickhouse.ping(),
-      broker: (signal) => probeBroker(config.MQTT_URL, signal),
-      ...(remotePasswords && { passwords: remotePasswords.ping }),
-    }),
+    health,
     jobs,
     loggedRequests: config.LOG_REQUESTS,
-    login: createLogin({ users, agents, apps, attempts, passwords, generatedSecrets, apiKeys: sealing, tokens }),
+    login: countedLogin(
+      createLogin({ users, agents, apps, attempts, passwords, generatedSecrets, apiKeys: sealing, tokens }),
+      tally,
+    ),
     recovery: createRecovery({
       users,
       attempts,
@@ -159,7 +174,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
     map: { tiles: config.MAP_TILES_URL ?? null, attribution: config.MAP_ATTRIBUTION ?? null },
     metrics: createMetrics(agents, telemetry, shards, config.LIVE_WINDOW_MINUTES * 60_000),
     overview: createOverview(agents, telemetry, shards),
-    reports: createReports(agents, shards, jobs.takeResult),
+    reports: countedReports(createReports(agents, shards, jobs.takeResult), tally),
+    scrape: createScrape({ tally, ledger, shards, health, outbox, index }),
     outbox,
     tokens,
     users: createUsers(users, passwords),

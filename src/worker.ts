@@ -4,6 +4,7 @@ import { log } from "./log.ts";
 import { createServices } from "./services.ts";
 
 export { JobStream } from "./jobs/job-stream.ts";
+export { Ledger } from "./monitoring/ledger.ts";
 export { Publisher } from "./publishing/publisher.ts";
 export { AgentShard } from "./telemetry/agent-shard.ts";
 

@@ -60,6 +60,7 @@ const WORKER_SETTINGS = [
   "MAIL_FROM",
   "SETUP_TOKEN",
   "ENROLMENT_TOKEN",
+  "METRICS_TOKEN",
 ];
 
 /** Where a machine of one's own differs from what suits the Worker at the edge. */

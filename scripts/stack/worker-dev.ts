@@ -40,8 +40,8 @@ function envLine([name, value]: [string, string]): string {
   return `${name}=${quote}${value.replaceAll("$", "\\$")}${quote}\n`;
 }
 
-/** Health checks that went well are no news to a person. */
-export const isNews = (line: string): boolean => !/"path":"\/(?:health|ready)z","status":200/.test(line);
+/** Health checks and scrapes that went well are no news to a person. */
+export const isNews = (line: string): boolean => !/"path":"\/(?:healthz|readyz|metrics)","status":200/.test(line);
 
 /** What wrangler says of itself; the Worker's own lines and all errors come through. */
 const WRANGLER_CHATTER = /^\s*$|^Using secrets|^Your Worker has|^Binding\s|^env\.|^⎔|^\[wrangler:info\]/;

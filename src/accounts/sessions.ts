@@ -1,4 +1,4 @@
-import { type Identity, SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../auth/permissions.ts";
+import { DOORS, type Door, type Identity, SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../auth/permissions.ts";
 import { isSame } from "../auth/secrets.ts";
 import type { Tokens, VerifiedClaims } from "../auth/tokens.ts";
 import { withDeadline } from "../deadline.ts";
@@ -18,8 +18,8 @@ export interface SessionOptions {
   agents: AgentStore;
   apps: AppStore;
   changes: AccountChanges;
-  /** Tokens that are no accounts' but open one door each; an unset one opens nothing. */
-  doors: { setup: string | undefined; enrolment: string | undefined };
+  /** The token of each; an unset one opens nothing. */
+  doors: Record<Door, string | undefined>;
   now?: () => number;
 }
 
@@ -69,7 +69,7 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
   };
 
   const doorOf = async (token: string): Promise<Identity | undefined> => {
-    for (const kind of ["setup", "enrolment"] as const) {
+    for (const kind of DOORS) {
       const secret = doors[kind];
       if (secret !== undefined && (await isSame(secret, token)))
         return { ...NO_ACCOUNT, kind, name: "token", roles: [], scopes: new Set(), isWhole: true };
@@ -78,7 +78,14 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
   };
 
   return async (token) => {
-    await lookIfDue();
+    try {
+      await lookIfDue();
+    } catch (error) {
+      // A door needs no account: whoever watches the service is to see that the database is away.
+      const door = await doorOf(token);
+      if (door !== undefined) return door;
+      throw error;
+    }
     const remembered = known.get(token);
     if (remembered !== undefined) return remembered;
     const door = await doorOf(token);

@@ -2,8 +2,12 @@ import { NotAllowed } from "../errors.ts";
 
 /** Who may do what. All of it is data; what is not written here is denied. */
 
-/** Kinds of caller. The last two are not accounts but tokens that open one door each. */
-export type CallerKind = "admin" | "user" | "agent" | "app" | "setup" | "enrolment";
+/** Tokens that are no accounts' but open one door each. */
+export const DOORS = ["setup", "enrolment", "scraper"] as const;
+export type Door = (typeof DOORS)[number];
+
+/** Kinds of caller. */
+export type CallerKind = "admin" | "user" | "agent" | "app" | Door;
 
 export const SCOPES = [
   "users:manage",
@@ -17,6 +21,7 @@ export const SCOPES = [
   "callbacks:post",
   "broker:use",
   "audit:read",
+  "service:read",
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 
@@ -79,6 +84,7 @@ const matrix = {
   "service.docs": PUBLIC,
   "service.keys": PUBLIC,
   "service.dashboard": PUBLIC,
+  "service.metrics": { any: { admin: "service:read", scraper: "free" } },
 
   "token.create": PUBLIC,
 

@@ -14,6 +14,7 @@ export type Operation = (description: OperationDescription) => MiddlewareHandler
 export function createOperation(authenticate: Authenticate): Operation {
   return (description) =>
     describeOperation(description, async function operation(c, next) {
+      c.set("operation", description.action);
       // Not every platform says it: pages and agents whose clocks are off can tell by it.
       c.header("Date", new Date().toUTCString());
       if (!isPublic(description.action)) {

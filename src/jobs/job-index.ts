@@ -1,4 +1,4 @@
-import { and, desc, eq, lt, notInArray } from "drizzle-orm";
+import { and, count, desc, eq, lt, notInArray } from "drizzle-orm";
 import * as z from "zod";
 import { type Database, reach } from "../accounts/database.ts";
 import { JOB_KINDS, JOB_STATES, type JobKind, type JobState } from "../schemas/job.ts";
@@ -20,6 +20,8 @@ const JobRow = z.object({
 });
 export type JobRow = z.output<typeof JobRow>;
 
+const CountedState = z.object({ state: z.enum(JOB_STATES), jobs: z.int() });
+
 export type NewJob = Pick<JobRow, "jobNumber" | "kind" | "state" | "ownerId" | "owner" | "target">;
 
 export interface JobIndex {
@@ -30,6 +32,7 @@ export interface JobIndex {
   /** Notes how far a job has come. One that was cancelled or has expired stays so. */
   note(jobNumber: string, change: { state?: JobState; detail?: string; messages?: number }): Promise<void>;
   remove(jobNumber: string): Promise<void>;
+  countByState(): Promise<Map<JobState, number>>;
 }
 
 export interface JobFilter {
@@ -95,6 +98,16 @@ export function createJobIndex(database: Database, now: () => number = Date.now)
 
     async remove(jobNumber) {
       await reach(database.delete(jobs).where(eq(jobs.jobNumber, jobNumber)));
+    },
+
+    async countByState() {
+      const found = await reach(database.select({ state: jobs.state, jobs: count() }).from(jobs).groupBy(jobs.state));
+      const byState = new Map(
+        CountedState.array()
+          .parse(found)
+          .map(({ state, jobs }) => [state, jobs]),
+      );
+      return new Map(JOB_STATES.map((state) => [state, byState.get(state) ?? 0]));
     },
   };
 }

@@ -1,6 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { parseEnv } from "../env.ts";
 import { describeError, log } from "../log.ts";
+import { ledgerOf } from "../monitoring/ledger.ts";
 import { type Appended, BUFFER_LIMITS, type NewMessage, PendingBuffer } from "./buffer.ts";
 import { answerTo, CLOSE } from "./close-codes.ts";
 import type { JobIndex } from "./job-index.ts";
@@ -41,6 +42,8 @@ export class JobStream extends DurableObject<Env> {
   /** Made when first needed: most objects wake to take a message and need none. */
   #stores: JobStores | undefined;
   #indexToldMs = 0;
+  /** As the service's figures were last told, if this is known. */
+  #toldSockets: number | undefined;
   /** When the alarm is set for, if this is known. */
   #alarmMs: number | undefined;
 
@@ -102,6 +105,7 @@ export class JobStream extends DurableObject<Env> {
     const webSocket = this.#sockets.accept(opening, checkedMs);
     const { closed } = this.#buffer;
     if (closed !== undefined) this.#sockets.closeAll(CLOSE[closed]);
+    this.#tellSockets();
     await this.#settle();
     this.#goOn();
     const headers = protocol === undefined ? {} : { "Sec-WebSocket-Protocol": protocol };
@@ -142,12 +146,14 @@ export class JobStream extends DurableObject<Env> {
   override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
     // The client's Close wants one in return, else it would report 1006.
     socket.close(answerTo(code));
+    this.#tellSockets();
     this.#buffer.touch();
     await this.#settle();
     this.#goOn();
   }
 
   override async webSocketError(): Promise<void> {
+    this.#tellSockets();
     this.#buffer.touch();
     await this.#settle();
   }
@@ -158,6 +164,8 @@ export class JobStream extends DurableObject<Env> {
     this.#buffer.expire();
     await this.#sockets.recheck();
     await this.#sockets.deliver();
+    // Those of a service that was killed went without a word; the alarm that was set for them comes all the same.
+    if (this.#sockets.count === 0) this.#tellSockets();
     if (this.#sockets.count > 0 && Date.now() - this.#buffer.touchedMs >= TOUCH_EVERY_MS) this.#buffer.touch();
     if (!this.#buffer.isEmpty && Date.now() - this.#indexToldMs >= TOUCH_EVERY_MS) {
       this.#indexToldMs = Date.now();
@@ -165,6 +173,21 @@ export class JobStream extends DurableObject<Env> {
     }
     await this.#settle();
     this.#goOn();
+  }
+
+  /** For the figures of the service. Nobody waits for it; where it does not get there, the next change or the alarm sets it right. */
+  #tellSockets(): void {
+    const { name } = this.ctx.id;
+    const { count } = this.#sockets;
+    if (name === undefined || count === this.#toldSockets) return;
+    this.#toldSockets = count;
+    const told = ledgerOf(this.env.LEDGER).setSockets(name, count);
+    this.ctx.waitUntil(
+      told.catch((error: unknown) => {
+        this.#toldSockets = undefined;
+        log.warn("open sockets not told", { error: describeError(error) });
+      }),
+    );
   }
 
   /** Something has changed: what the service produces for the job may go on. */

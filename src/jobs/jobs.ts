@@ -193,7 +193,7 @@ export function createJobs({ index, streams, agents, outbox, emulatorParts, now 
       allowOnJob(actor, "jobs.stream", job);
       allowToRead(actor, job);
       const { kind, name, version, expiresAtMs } = actor;
-      if (kind === "setup" || kind === "enrolment") throw new NotAllowed();
+      if (kind === "setup" || kind === "enrolment" || kind === "scraper") throw new NotAllowed();
       return await streams.open(
         { jobNumber, form, after, reader: { kind, name, version, expiresAtMs } },
         offeredProtocols,

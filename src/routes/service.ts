@@ -5,6 +5,7 @@ import type { AsyncApiDocument } from "../http/asyncapi.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { OpenApiDocument } from "../http/openapi.ts";
 import type { Operation } from "../http/operation.ts";
+import { CONTENT_TYPE } from "../monitoring/exposition.ts";
 import type { Services } from "../services.ts";
 
 const TAG = "Service";
@@ -24,7 +25,7 @@ async function sizeOf(outbox: Services["outbox"]): Promise<z.output<typeof Outbo
 /** The service about itself: is it alive, is it ready, what can it do. */
 export function serviceRoutes(
   operation: Operation,
-  { health, outbox, tokens }: Pick<Services, "health" | "outbox" | "tokens">,
+  { health, outbox, scrape, tokens }: Pick<Services, "health" | "outbox" | "scrape" | "tokens">,
   openApi: () => OpenApiDocument,
   asyncApi: (url: URL) => AsyncApiDocument,
 ) {
@@ -60,6 +61,20 @@ export function serviceRoutes(
         const detail = `Down: ${down.join(", ")}`;
         return c.json({ status: "unavailable", detail, parts, outbox: size }, 503, { "Retry-After": "2" });
       },
+    )
+    .get(
+      "/metrics",
+      operation({
+        action: "service.metrics",
+        tag: TAG,
+        summary: "The service's own figures",
+        description:
+          "In Prometheus' text format, for administrators or with METRICS_TOKEN as bearer. What cannot be had within two seconds is left out.",
+        answer: z.string(),
+        produces: "text/plain",
+        otherAnswers: { 503: "The accounts database is away, and with it who is an administrator" },
+      }),
+      async (c) => c.body(await scrape(), 200, { "Content-Type": CONTENT_TYPE }),
     )
     .get(
       "/.well-known/jwks.json",

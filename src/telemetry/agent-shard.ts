@@ -2,6 +2,9 @@ import { DurableObject } from "cloudflare:workers";
 import { parseEnv } from "../env.ts";
 import { Unavailable } from "../errors.ts";
 import { describeError, log } from "../log.ts";
+import { series } from "../monitoring/figures.ts";
+import { ledgerOf } from "../monitoring/ledger.ts";
+import { Tally } from "../monitoring/tally.ts";
 import { createClickHouse, isRefused } from "./clickhouse.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { Latest, type LatestColumns } from "./latest.ts";
@@ -12,6 +15,10 @@ import { type AgentSample, createTelemetryStore, MAX_POINTS, type TelemetryStore
 
 /** What became of samples. Not an exception: those lose their kind on the way out of an object. */
 export type Appended = "committed" | "unavailable";
+
+const BATCHES = series("controller_ingest_batches_total");
+const COMMITTED = series("controller_ingest_samples_total", "committed");
+const REFUSED = series("controller_ingest_samples_total", "refused");
 
 const MEGABYTE = 1024 * 1024;
 /** Sixteen bytes each. */
@@ -28,6 +35,7 @@ export class AgentShard extends DurableObject<Env> {
   readonly #window: LiveWindow;
   readonly #news = new News({ maxSamples: 1_000, followedMs: 60_000, now: Date.now });
   readonly #latest = new Latest({ spanMs: 300_000, maxAgents: 100_000, now: Date.now });
+  readonly #tally: Tally;
   readonly #spanMs: number;
   /** Agents whose past is on its way from the store. */
   readonly #filling = new Map<string, Promise<void>>();
@@ -46,6 +54,7 @@ export class AgentShard extends DurableObject<Env> {
       maxWaiting: 50_000,
       now: Date.now,
     });
+    this.#tally = new Tally({ ledger: ledgerOf(env.LEDGER), now: Date.now });
     this.#spanMs = config.LIVE_WINDOW_MINUTES * 60_000;
     this.#window = new LiveWindow({
       spanMs: this.#spanMs,
@@ -62,6 +71,8 @@ export class AgentShard extends DurableObject<Env> {
       return "committed";
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
+      this.#tally.add(REFUSED, samples.length);
+      this.#tally.handOverIfDue();
       log.warn("samples not committed", { samples: samples.length, error: describeError(error) });
       return "unavailable";
     }
@@ -76,10 +87,19 @@ export class AgentShard extends DurableObject<Env> {
       for (const { apId } of samples) this.#window.forget(apId);
       throw error;
     }
+    this.#tally.add(BATCHES);
+    this.#tally.add(COMMITTED, samples.length);
+    this.#tally.handOverIfDue();
     this.#novelty.committed(samples);
     for (const sample of samples) this.#window.add(sample.apId, sample);
     this.#news.add(samples);
     this.#latest.add(samples);
+  }
+
+  /** How many samples wait for their commit; what was counted so far is handed over then. */
+  async waiting(): Promise<number> {
+    await this.#tally.handOver();
+    return this.#commits.waiting;
   }
 
   /** The latest values of all its agents. */

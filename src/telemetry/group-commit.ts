@@ -46,11 +46,16 @@ export class GroupCommit<T> {
     this.#options = options;
   }
 
+  /** How many items are in no batch that is under way. */
+  get waiting(): number {
+    return this.#waiting.reduce((sum, batch) => sum + batch.items.length, 0);
+  }
+
   /** Resolves when the items have been committed. All of one call are in one batch. */
   async add(items: readonly T[]): Promise<void> {
     const { maxBatch, maxWaiting } = this.#options;
-    const waiting = this.#waiting.reduce((sum, batch) => sum + batch.items.length, 0);
-    if (waiting + items.length > maxWaiting) throw new Unavailable("telemetry store", new Error("Too much is waiting"));
+    if (this.waiting + items.length > maxWaiting)
+      throw new Unavailable("telemetry store", new Error("Too much is waiting"));
     let batch = this.#waiting.at(-1);
     if (batch === undefined || batch.items.length + items.length > maxBatch) {
       batch = { items: [], done: Promise.withResolvers() };

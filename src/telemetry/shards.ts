@@ -26,10 +26,12 @@ export interface Shards {
   news(apId: string, place: Place | undefined, waitMs: number): Promise<NewsAnswer>;
   /** The latest values of all agents, but for those of a shard that does not answer. */
   latest(): Promise<Map<string, Figures>>;
+  /** How many samples wait for their commit, by shard, but for shards that do not answer. */
+  waiting(): Promise<Map<number, number>>;
 }
 
-/** What an overview waits for a shard at the most. */
-const LATEST_MS = 1_000;
+/** What is waited for one of all shards at the most. */
+const EACH_MS = 1_000;
 
 export function createShards(namespace: DurableObjectNamespace<AgentShard>, count: number): Shards {
   const shardOf = (apId: string) => hash(apId) % count;
@@ -56,6 +58,20 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
       }),
   );
 
+  /** What each shard says, but for those that do not answer. */
+  const ofEach = async <T>(ask: (shard: DurableObjectStub<AgentShard>) => Promise<T>): Promise<Map<number, T>> => {
+    const answers = new Map<number, T>();
+    const asked = Array.from({ length: count }, async (_, shard) => {
+      try {
+        answers.set(shard, await withDeadline(EACH_MS, async () => await ask(byNumber(shard))));
+      } catch (error) {
+        log.warn("a shard does not answer", { shard, error: describeError(error) });
+      }
+    });
+    await Promise.all(asked);
+    return answers;
+  };
+
   return {
     async append(samples) {
       const byShard = Map.groupBy(samples, ({ apId }) => shardOf(apId));
@@ -76,21 +92,17 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
     },
 
     async latest() {
-      const answers = Array.from({ length: count }, async (_, shard): Promise<LatestColumns | undefined> => {
-        try {
-          return await withDeadline(LATEST_MS, async () => await byNumber(shard).latest());
-        } catch (error) {
-          log.warn("a shard does not tell its latest values", { shard, error: describeError(error) });
-          return undefined;
-        }
-      });
+      const answers = await ofEach<LatestColumns>((shard) => shard.latest());
       const figures = new Map<string, Figures>();
-      for (const columns of await Promise.all(answers)) {
-        const { apIds = [], load = [], quality = [], users = [] } = columns ?? {};
+      for (const { apIds, load, quality, users } of answers.values()) {
         for (const [i, apId] of apIds.entries())
           figures.set(apId, { load: load[i] ?? null, quality: quality[i] ?? null, users: users[i] ?? null });
       }
       return figures;
+    },
+
+    async waiting() {
+      return await ofEach<number>((shard) => shard.waiting());
     },
   };
 }

@@ -53,6 +53,7 @@ export default async function startStores(project: TestProject): Promise<() => P
       CORS_ORIGINS: "https://dashboard.example.com",
       SETUP_TOKEN: `${SECRET_MARK}-setup-token`,
       ENROLMENT_TOKEN: `${SECRET_MARK}-enrolment-token`,
+      METRICS_TOKEN: `${SECRET_MARK}-metrics-token`,
     };
     const config = parseEnv(environment);
     const passwordService = { url: `http://127.0.0.1:${passwords}`, token: `${SECRET_MARK}-passwords-token` };

@@ -119,6 +119,7 @@ const TABLE: Row[] = [
   },
   { route: "DELETE /api/v1/third_party_apps/:app_name", object: "app", who: { admin: "any" } },
   { route: "GET /api/v1/audit/", who: { admin: "yes" } },
+  { route: "GET /metrics", who: { admin: "yes" } },
   { route: "POST /api/v1/agent_update/update", body: () => ({ payload: { x: 1 } }), who: { agent: "yes" } },
   {
     route: "POST /api/v1/bridge/data",

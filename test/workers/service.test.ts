@@ -139,6 +139,11 @@ describe("the environment", () => {
       { SETUP_TOKEN: "sixteen characters", ENROLMENT_TOKEN: "sixteen characters" },
       "The setting ENROLMENT_TOKEN must differ from SETUP_TOKEN.",
     ],
+    [{ METRICS_TOKEN: "too short" }, "The setting METRICS_TOKEN must have at least 16 characters."],
+    [
+      { ENROLMENT_TOKEN: "sixteen characters", METRICS_TOKEN: "sixteen characters" },
+      "The setting METRICS_TOKEN must differ from SETUP_TOKEN and ENROLMENT_TOKEN.",
+    ],
     [
       { LIBSQL_URL: undefined, CLICKHOUSE_URL: undefined },
       "The setting LIBSQL_URL is missing. The setting CLICKHOUSE_URL is missing.",

@@ -33,7 +33,7 @@ function sessions(changes: AccountChanges = createAccountChanges(database, { kep
     },
     apps: createAppStore(database),
     changes,
-    doors: { setup: undefined, enrolment: undefined },
+    doors: { setup: undefined, enrolment: undefined, scraper: undefined },
     now: () => clock.ms,
   });
   return { authenticate, clock, counted };

@@ -133,10 +133,17 @@ export async function newApp(permissions: object = {}): Promise<{ appName: strin
   return { appName, token: await tokenOf(appName, PASSWORD, "third_party_app") };
 }
 
-const { ASSETS, AGENT_SHARD, JOB_STREAM, PUBLISHER } = env;
+const { ASSETS, AGENT_SHARD, JOB_STREAM, PUBLISHER, LEDGER } = env;
 
 /** Another Worker's app, with some settings changed and, where given, other bindings. */
 export const appWith = (changes: Record<string, string>, bindings: Partial<Bindings> = {}) =>
   createApp(
-    createServices(parseEnv({ ...env, ...changes }), { ASSETS, AGENT_SHARD, JOB_STREAM, PUBLISHER, ...bindings }),
+    createServices(parseEnv({ ...env, ...changes }), {
+      ASSETS,
+      AGENT_SHARD,
+      JOB_STREAM,
+      PUBLISHER,
+      LEDGER,
+      ...bindings,
+    }),
   );

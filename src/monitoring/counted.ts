@@ -1,0 +1,74 @@
+import type { Login } from "../accounts/login.ts";
+import { NotAuthenticated, TooMany } from "../errors.ts";
+import type { Reports } from "../telemetry/reports.ts";
+import { type Histogram, histogram, series } from "./figures.ts";
+import type { Tally } from "./tally.ts";
+
+/** Parts of the service with what they do counted, which they need not know of. */
+
+const STATUS_CLASSES = ["", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/** Counts a request that was answered, under its operation: never under its path, of which there may be any number. */
+export type CountRequest = (operation: string | undefined, status: number, startedMs: number, endedMs: number) => void;
+
+export function createCountRequest(tally: Tally): CountRequest {
+  // Every request comes by here: its series are put into words once.
+  const known = new Map<string, { byClass: string[]; duration: Histogram }>();
+  const seriesOf = (operation: string) => {
+    const made = {
+      byClass: STATUS_CLASSES.map((status) => series("controller_requests_total", operation, status)),
+      duration: histogram("controller_request_seconds", operation),
+    };
+    known.set(operation, made);
+    return made;
+  };
+  const [bug, unavailable] = ["bug", "unavailable"].map((kind) => series("controller_errors_total", kind));
+
+  return (operation = "none", status, startedMs, endedMs) => {
+    const { byClass, duration } = known.get(operation) ?? seriesOf(operation);
+    tally.add(byClass[Math.trunc(status / 100)] ?? "");
+    tally.observe(duration, endedMs - startedMs);
+    if (status >= 500) tally.add((status === 503 ? unavailable : bug) ?? "");
+    tally.handOverIfDue(endedMs);
+  };
+}
+
+export function countedLogin(login: Login, tally: Tally): Login {
+  const count = (loginType: string, outcome: "accepted" | "failed" | "limited") =>
+    tally.add(series("controller_logins_total", loginType, outcome));
+  return async (loginType, form) => {
+    try {
+      const accepted = await login(loginType, form);
+      count(loginType, "accepted");
+      return accepted;
+    } catch (error) {
+      if (error instanceof NotAuthenticated) count(loginType, "failed");
+      if (error instanceof TooMany) count(loginType, "limited");
+      throw error;
+    }
+  };
+}
+
+export function countedReports(reports: Reports, tally: Tally, now: () => number = Date.now): Reports {
+  const overHttp = histogram("controller_ingest_lag_seconds", "http");
+  const overMqtt = histogram("controller_ingest_lag_seconds", "mqtt");
+  return {
+    async report(actor, report) {
+      const arrivedMs = now();
+      const answer = await reports.report(actor, report);
+      tally.observe(overHttp, now() - arrivedMs);
+      return answer;
+    },
+
+    async deliver(actor, delivery) {
+      const answer = await reports.deliver(actor, delivery);
+      const committedMs = now();
+      for (const [i, { received_at, report }] of delivery.messages.entries()) {
+        const result = answer.results[i];
+        const isCommitted = report !== undefined && result !== undefined && !("error" in result);
+        if (isCommitted) tally.observe(overMqtt, committedMs - received_at);
+      }
+      return answer;
+    },
+  };
+}

@@ -1,0 +1,56 @@
+import { waitUntil } from "cloudflare:workers";
+import { describeError, log } from "../log.ts";
+import { BUCKETS_MS, type Histogram } from "./figures.ts";
+import type { Ledger } from "./ledger.ts";
+
+/**
+ * What has been counted here since it was last handed over. On Cloudflare a service runs in many isolates, none of which knows of the
+ * others: each hands its increments to the one ledger, with the first event after a few seconds and behind the back of whoever
+ * caused it. So an isolate with little to do loses nothing, and one with much to do at most the seconds before its end.
+ */
+export interface TallyOptions {
+  ledger: Pick<Ledger, "add">;
+  now: () => number;
+}
+
+const HAND_OVER_EVERY_MS = 5_000;
+
+export class Tally {
+  readonly #options: TallyOptions;
+  #increments = new Map<string, number>();
+  #handedOverMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: TallyOptions) {
+    this.#options = options;
+  }
+
+  add(series: string, by = 1): void {
+    this.#increments.set(series, (this.#increments.get(series) ?? 0) + by);
+  }
+
+  observe({ buckets, sum }: Histogram, ms: number): void {
+    let bucket = 0;
+    while (ms > (BUCKETS_MS[bucket] ?? Number.POSITIVE_INFINITY)) bucket++;
+    this.add(buckets[bucket] ?? "");
+    // Clocks differ: what seems to have arrived in the future took no time.
+    this.add(sum, Math.max(0, ms));
+  }
+
+  handOverIfDue(nowMs = this.#options.now()): void {
+    if (nowMs - this.#handedOverMs >= HAND_OVER_EVERY_MS) waitUntil(this.handOver());
+  }
+
+  /** Never fails: what could not be handed over is kept for the next time. */
+  async handOver(): Promise<void> {
+    this.#handedOverMs = this.#options.now();
+    const increments = this.#increments;
+    if (increments.size === 0) return;
+    this.#increments = new Map();
+    try {
+      await this.#options.ledger.add(increments);
+    } catch (error) {
+      for (const [series, by] of increments) this.add(series, by);
+      log.warn("figures not handed over", { error: describeError(error) });
+    }
+  }
+}
