@@ -34,13 +34,14 @@ export interface JobDescription {
 /** While sockets are open, somebody was there to read: noted now and then, for the case that all of it ends at once. So is the index. */
 const TOUCH_EVERY_MS = 60 * 60 * 1000;
 
+/** One for all objects of an isolate, which may be thousands, as the Worker has one for all requests. Made when first needed. */
+let stores: JobStores | undefined;
+
 /** One job's stream: its sockets, and the messages that nobody has acknowledged yet. */
 export class JobStream extends DurableObject<Env> {
   readonly #buffer: PendingBuffer;
   readonly #sockets: JobSockets;
   readonly #production: Production;
-  /** Made when first needed: most objects wake to take a message and need none. */
-  #stores: JobStores | undefined;
   #indexToldMs = 0;
   /** As the service's figures were last told, if this is known. */
   #toldSockets: number | undefined;
@@ -225,8 +226,8 @@ export class JobStream extends DurableObject<Env> {
   }
 
   get #its(): JobStores {
-    this.#stores ??= createJobStores(parseEnv(this.env), this.env);
-    return this.#stores;
+    stores ??= createJobStores(parseEnv(this.env), this.env);
+    return stores;
   }
 
   /** After whatever happened: lets go of what nobody needs any more, and sets the alarm for what comes next. */
