@@ -124,6 +124,21 @@ describe("the sockets of a job", () => {
       expect(buffer.messages).toBe(0);
     }));
 
+  it("that are idle are checked after five minutes, then once a minute for as long as that cannot be done", () =>
+    withSockets(async ({ clock, sockets, asked, connect }) => {
+      await connect();
+      const dueMs = clock.ms + 300_000;
+      clock.ms += 299_000;
+      expect(sockets.nextDueMs).toBe(dueMs);
+      clock.ms += 2_000;
+      const check = sockets.recheck();
+      asked[0]?.reject(new Error("away"));
+      await check;
+      expect(sockets.nextDueMs).toBe(dueMs + 60_000);
+      clock.ms += 58_000;
+      expect(sockets.nextDueMs).toBe(dueMs + 60_000);
+    }));
+
   it("wait while access cannot be checked, and lose nothing", () =>
     withSockets(async ({ clock, sockets, asked, connect, post }) => {
       const client = await connect();
