@@ -60,7 +60,7 @@ Without a suite, all of the first six in one table, each on a product of its own
   --seconds <n>   how long each figure is measured (5)
   --quick         less data: tells whether it works, not how well
   --rows <n>      points of the history (1,000,000)
-  --jobs <n>      jobs of the crowd (1,000)
+  --jobs <n>      jobs of the crowd (1,000), idle sockets of jobs (5,000)
   --sockets <n>   sockets of each of them, 16 at the most (10)
   --json <file>   the figures as JSON besides (bench-<suite>.json, without a suite bench.json)`;
 

@@ -13,7 +13,7 @@ export interface BenchContext {
   isQuick: boolean;
   /** Of the history, where told. */
   rows: number | undefined;
-  /** Of the crowd, where told. */
+  /** Of the crowd, and those with an idle socket, where told. */
   jobs: number | undefined;
   socketsPerJob: number;
   report: Report;
