@@ -1,5 +1,6 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
+import { version } from "../../package.json";
 import { toText } from "../../src/monitoring/exposition.ts";
 import { histogram, series } from "../../src/monitoring/figures.ts";
 import type { Ledger } from "../../src/monitoring/ledger.ts";
@@ -55,7 +56,7 @@ describe("GET /metrics", () => {
       controller_jobs: "gauge",
       controller_job_sockets: "gauge",
     });
-    expect(values.get('controller_build_info{version="0.1.0"}')).toBe(1);
+    expect(values.get(`controller_build_info{version="${version}"}`)).toBe(1);
     for (const part of ["libsql", "clickhouse", "broker", "ledger"])
       expect(values.get(`controller_up{part="${part}"}`), part).toBe(1);
     expect(values.get('controller_ingest_waiting_samples{shard="0"}')).toBe(0);
