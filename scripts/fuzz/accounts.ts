@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Api } from "./api.ts";
+import type { Api } from "../trial/api.ts";
 import { SECRET_MARK } from "./vocabulary.ts";
 
 /** Accounts of the fuzzer's own, and their end. */

@@ -1,5 +1,5 @@
+import type { Api } from "../trial/api.ts";
 import { type Accounts, newSecret } from "./accounts.ts";
-import type { Api } from "./api.ts";
 import type { Names } from "./vocabulary.ts";
 
 /** Everybody who might call, and whom they know of. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Api } from "../trial/api.ts";
 import { type Account, type Accounts, newSecret } from "./accounts.ts";
-import type { Api } from "./api.ts";
 import type { Names } from "./vocabulary.ts";
 
 interface Kept {

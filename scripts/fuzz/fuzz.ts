@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as fc from "fast-check";
 import type { OpenApiDocument } from "../../src/http/openapi.ts";
+import { Api } from "../trial/api.ts";
 import { Accounts } from "./accounts.ts";
-import { Api } from "./api.ts";
 import { makeCallers, type OtherTokens } from "./callers.ts";
 import { Canaries } from "./canaries.ts";
 import { type Case, casesOf } from "./cases.ts";

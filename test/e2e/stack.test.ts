@@ -469,6 +469,31 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     expect(await removed.json()).toMatchObject({ detail: "6 agents removed" });
   });
 
+  it.runIf(form === "start")(
+    "passes the smoke run, which leaves no account behind, also when it is cut short",
+    async () => {
+      const args = ["run", "--silent", "smoke", "--", "--url", product.url];
+      const env = { SMOKE_USERNAME: ADMIN.username, SMOKE_PASSWORD: ADMIN.password };
+      const more = ["--mqtt", `mqtt://127.0.0.1:${product.mqttPort}`, "--emulator"];
+      const { code, output } = await run("npm", [...args, ...more], env);
+      expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/All is well: \d+ steps/) });
+      expect(output).not.toContain(ADMIN.password);
+
+      const cutShort = spawn("npm", args, { env: { ...process.env, ...env }, detached: true });
+      const ended = new Promise((resolve) => cutShort.once("exit", resolve));
+      cutShort.stdout.on("data", (chunk: Buffer) => {
+        if (chunk.includes("log in") && cutShort.pid !== undefined) process.kill(-cutShort.pid, "SIGINT");
+      });
+      expect(await ended).toBe(130);
+
+      const { access_token } = (await (await logIn(ADMIN)).json()) as { access_token: string };
+      const headers = { Authorization: `Bearer ${access_token}` };
+      for (const kind of ["users", "agents"]) {
+        expect(await (await call(`/api/v1/${kind}/`, { headers })).text()).not.toContain("smoke-");
+      }
+    },
+  );
+
   // The other form has the same parts but for the Worker, which is wrangler's to keep alive there.
   it.each(form === "start" ? PARTS : [])(
     "loses and doubles no sample that was acknowledged although the %s is killed meanwhile",

@@ -1,0 +1,76 @@
+import { parseArgs } from "node:util";
+import { smoke } from "./smoke/smoke.ts";
+import { Refused, runCommand, say } from "./stack/console.ts";
+
+const HELP = `npm run smoke -- --url <url>
+
+Uses a running service, deployed or local, as everybody does who is to use it: the dashboard's files, logging in, telemetry and charts,
+history streams, callbacks. The accounts for that it makes itself, and removes them in the end, also when something fails or at
+Ctrl-C. What stays is what they did: entries of the audit trail, and telemetry until its time is over.
+
+  --url <url>    the service
+  --mqtt <url>   the broker as agents reach it: also sends a command over it and has a report come through the bridge
+  --emulator     also spins up three emulated access points, which takes a running emulator
+
+  SMOKE_USERNAME, SMOKE_PASSWORD   an administrator's, from the environment
+
+Ends with 0 when all is well, 1 when something is not, 130 after Ctrl-C.`;
+
+function readArguments() {
+  try {
+    return parseArgs({
+      options: {
+        help: { type: "boolean", short: "h" },
+        url: { type: "string" },
+        mqtt: { type: "string" },
+        emulator: { type: "boolean" },
+      },
+    }).values;
+  } catch (error) {
+    throw new Refused(`${(error as Error).message} Try --help.`);
+  }
+}
+
+const isUrl = (text: string, ...protocols: string[]): boolean =>
+  URL.canParse(text) && protocols.includes(new URL(text).protocol);
+
+async function main(): Promise<void> {
+  const { help, url, mqtt: mqttUrl, emulator: withEmulator } = readArguments();
+  if (help) return say(HELP);
+  const { SMOKE_USERNAME: username, SMOKE_PASSWORD: password } = process.env;
+  if (url === undefined || !isUrl(url, "http:", "https:")) throw new Refused("Name the service: --url https://…");
+  if (mqttUrl !== undefined && !isUrl(mqttUrl, "mqtt:", "mqtts:", "ws:", "wss:"))
+    throw new Refused("--mqtt takes a URL that begins with mqtt://, mqtts://, ws:// or wss://.");
+  if (!username || !password)
+    throw new Refused("SMOKE_USERNAME and SMOKE_PASSWORD must be an administrator's. Try --help.");
+
+  const stop = new AbortController();
+  let interruptedMs = Number.POSITIVE_INFINITY;
+  const interrupt = () => {
+    // The terminal and npm both send it, so the first one comes twice. A later one is meant.
+    if (Date.now() - interruptedMs > 500) process.exit(130);
+    if (stop.signal.aborted) return;
+    interruptedMs = Date.now();
+    say("Stopping; once more to leave everything as it is.");
+    stop.abort();
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
+
+  const startedMs = Date.now();
+  try {
+    const admin = { username, password };
+    const count = await smoke({ url: url.replace(/\/+$/, ""), admin, mqttUrl, withEmulator, signal: stop.signal });
+    say(`All is well: ${count} steps in ${((Date.now() - startedMs) / 1_000).toFixed(1)} s.`);
+  } catch (error) {
+    if (stop.signal.aborted) process.exitCode = 130;
+    else throw error instanceof Refused ? error : new Refused(reasonOf(error));
+  }
+}
+
+/** Of a connection that was refused, `fetch` keeps the reason behind "fetch failed". */
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return cause instanceof Error ? `${message}: ${cause.message}` : message;
+}
+
+await runCommand(main);
