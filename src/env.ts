@@ -140,9 +140,22 @@ export class BadConfiguration extends Error {
 export const parseEnv = (env: unknown): Config => parse(Environment, env);
 export const parseStoresEnv = (env: unknown): StoresConfig => parse(Stores, env);
 
+/** Names of all settings. */
+export const SETTINGS: string[] = Object.keys(EnvironmentFields.shape);
+
+/** By name, what is wrong with the settings. */
+export function faultsOfEnv(env: unknown): Map<string, string> {
+  const parsed = z.safeParse(Environment, env);
+  return parsed.success ? new Map() : faultsOf(parsed.error);
+}
+
+const faultsOf = ({ issues }: z.ZodError): Map<string, string> =>
+  new Map(issues.map((issue) => [String(issue.path[0]), issue.message]));
+
 function parse<S extends z.ZodType>(schema: S, env: unknown): z.output<S> {
   const parsed = z.safeParse(schema, env);
   if (parsed.success) return parsed.data;
-  const faults = new Map(parsed.error.issues.map((issue) => [String(issue.path[0]), issue.message]));
-  throw new BadConfiguration([...faults].map(([name, fault]) => `The setting ${name} ${fault}.`).join(" "));
+  throw new BadConfiguration(
+    [...faultsOf(parsed.error)].map(([name, fault]) => `The setting ${name} ${fault}.`).join(" "),
+  );
 }

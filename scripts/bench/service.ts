@@ -1,6 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { gzipSync } from "node:zlib";
+import { bundleBytes } from "../stack/bundle-size.ts";
 import { say } from "../stack/console.ts";
 import { makeUser } from "../trial/accounts.ts";
 import { bareBuildDir } from "../trial/bare.ts";
@@ -136,10 +134,4 @@ async function coldStarts({ product, folder, report }: BenchContext): Promise<vo
     unit: "ms",
     ratio: { of: "bare workerd", value: oursMs / bareMs, wanted: "at most 2" },
   });
-}
-
-/** What is uploaded, compressed. */
-export function bundleBytes(buildDir: string): number {
-  const shipped = readdirSync(buildDir).filter((file) => /\.(js|wasm)$/.test(file));
-  return shipped.reduce((sum, file) => sum + gzipSync(readFileSync(join(buildDir, file))).length, 0);
 }

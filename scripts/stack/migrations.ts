@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { createClient as createClickHouse } from "@clickhouse/client-web";
+import { type ClickHouseClient, createClient as createClickHouse } from "@clickhouse/client-web";
 import { createClient as createLibsql } from "@libsql/client/http";
 import { drizzle } from "drizzle-orm/libsql";
 import { migrate } from "drizzle-orm/libsql/migrator";
@@ -11,10 +11,12 @@ import { Refused } from "./console.ts";
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 
+export const ACCOUNTS_FOLDER = path("../../drizzle");
+
 export async function migrateAccounts({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig): Promise<void> {
   const client = createLibsql({ url, ...(authToken !== undefined && { authToken }) });
   try {
-    await migrate(drizzle(client), { migrationsFolder: path("../../drizzle") });
+    await migrate(drizzle(client), { migrationsFolder: ACCOUNTS_FOLDER });
   } finally {
     client.close();
   }
@@ -32,11 +34,39 @@ export async function fillGazetteer({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authTo
 
 const DDL_FOLDER = path("../../src/telemetry/ddl/");
 
+export interface DdlFile {
+  name: string;
+  sql: string;
+  hash: string;
+}
+
+/** In order. A cluster has files of its own. */
+export function ddlFiles(cluster: string | undefined): DdlFile[] {
+  const folder = cluster === undefined ? DDL_FOLDER : `${DDL_FOLDER}cluster/`;
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".sql"))
+    .sort()
+    .map((file) => {
+      const sql = readFileSync(`${folder}${file}`, "utf8");
+      const hash = createHash("sha256").update(sql).digest("hex");
+      return { name: cluster === undefined ? file : `cluster/${file}`, sql, hash };
+    });
+}
+
+/** Which files a database has had, each with its hash. */
+export async function appliedDdl(client: ClickHouseClient): Promise<Map<string, string>> {
+  const answer = await client.query({ query: "SELECT name, hash FROM schema_migrations", format: "JSONEachRow" });
+  return new Map((await answer.json<{ name: string; hash: string }>()).map(({ name, hash }) => [name, hash]));
+}
+
 /**
- * Applies the numbered DDL files that are not recorded yet. ClickHouse has no transactions over DDL, so every statement must
- * bear being run twice: after a crash between a file and its record the file runs again. A cluster has files of its own.
+ * Applies the numbered DDL files that are not recorded yet, or those of them that are due. ClickHouse has no transactions over DDL,
+ * so every statement must bear being run twice: after a crash between a file and its record the file runs again.
  */
-export async function migrateTelemetry(config: StoresConfig): Promise<void> {
+export async function migrateTelemetry(
+  config: StoresConfig,
+  isDue: (file: DdlFile) => boolean = () => true,
+): Promise<void> {
   const connection = {
     url: config.CLICKHOUSE_URL,
     username: config.CLICKHOUSE_USER,
@@ -62,17 +92,8 @@ export async function migrateTelemetry(config: StoresConfig): Promise<void> {
         `CREATE TABLE IF NOT EXISTS schema_migrations ${onCluster} (name String, hash String, applied_at DateTime DEFAULT now()) ` +
         `ENGINE = ${engine} ORDER BY name`,
     });
-    const answer = await client.query({ query: "SELECT name, hash FROM schema_migrations", format: "JSONEachRow" });
-    const applied = new Map(
-      (await answer.json<{ name: string; hash: string }>()).map(({ name, hash }) => [name, hash]),
-    );
-    const folder = cluster === undefined ? DDL_FOLDER : `${DDL_FOLDER}cluster/`;
-    for (const file of readdirSync(folder)
-      .filter((file) => file.endsWith(".sql"))
-      .sort()) {
-      const sql = readFileSync(`${folder}${file}`, "utf8");
-      const name = cluster === undefined ? file : `cluster/${file}`;
-      const hash = createHash("sha256").update(sql).digest("hex");
+    const applied = await appliedDdl(client);
+    for (const { name, sql, hash } of ddlFiles(cluster).filter(isDue)) {
       const known = applied.get(name);
       if (known === hash) continue;
       if (known !== undefined)

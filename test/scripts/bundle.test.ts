@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build, type Rolldown } from "vite";
 import { expect, it } from "vitest";
-import { bundleBytes } from "../../scripts/bench/service.ts";
+import { bundleBytes } from "../../scripts/stack/bundle-size.ts";
 import { ROOT } from "../../scripts/stack/project.ts";
 import { buildWorker } from "../../scripts/stack/worker-production.ts";
 

@@ -1,0 +1,213 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createClient } from "@clickhouse/client-web";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { deployWorker, listSecrets, putSecrets } from "../../scripts/deploy/cloudflare.ts";
+import { faultsOfKeys, keysIn } from "../../scripts/deploy/secrets.ts";
+import { faultsOfSettings, readDeploySettings, unreachableFrom } from "../../scripts/deploy/settings.ts";
+import { faultsOfStores } from "../../scripts/deploy/stores.ts";
+import { brokerPart } from "../../scripts/stack/broker.ts";
+import { clickhousePart } from "../../scripts/stack/clickhouse.ts";
+import { migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
+import { pendingAccounts, pendingTelemetry } from "../../scripts/stack/pending-migrations.ts";
+import { anyFreePort } from "../../scripts/stack/ports.ts";
+import { sqldPart } from "../../scripts/stack/sqld.ts";
+import { Supervisor } from "../../scripts/stack/supervisor.ts";
+import { run } from "../../scripts/trial/product.ts";
+import { parseStoresEnv } from "../../src/env.ts";
+import { startCloudflareApi } from "../support/cloudflare-api.ts";
+import { SECRET_MARK } from "../support/secret-mark.ts";
+
+const SECRET = `${SECRET_MARK} of a store`;
+const SETTINGS = {
+  LIBSQL_URL: "libsql://accounts.example.com",
+  CLICKHOUSE_URL: "https://telemetry.example.com:8443",
+  MQTT_URL: "mqtts://broker.example.com",
+  PUBLIC_URL: "https://controller.example.com",
+};
+/** Wrangler takes its time to begin, and begins several times. */
+const TIMEOUT_MS = 300_000;
+const KEYS = ["JWT_KEYS", "ENCRYPTION_KEY", "CREDENTIAL_PEPPER"];
+
+const folder = mkdtempSync(join(tmpdir(), "deploy-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("settings of a deployment", () => {
+  it("come from the environment, else from a file; those that are secret are kept apart", () => {
+    const file = join(folder, "settings.env");
+    writeFileSync(file, `LIBSQL_URL=libsql://other.example.com\nCLICKHOUSE_PASSWORD='${SECRET}'\nOTHER=1\n`);
+    expect(readDeploySettings({ ...SETTINGS, CORS_ORIGINS: "" }, file)).toEqual({
+      vars: SETTINGS,
+      secrets: { CLICKHOUSE_PASSWORD: SECRET },
+    });
+  });
+
+  it("are complete when the Worker has what is secret", () => {
+    const settings = readDeploySettings(SETTINGS, undefined);
+    expect(faultsOfSettings(settings, KEYS)).toEqual([]);
+    expect(faultsOfSettings(settings, ["JWT_KEYS"])).toEqual([
+      "ENCRYPTION_KEY is missing.",
+      "CREDENTIAL_PEPPER is missing.",
+    ]);
+  });
+
+  it("are told of all at once what is wrong with them, and none of their values", () => {
+    const env = { MQTT_URL: "mqtts://me:secret@broker.example.com", AGENT_SHARDS: "many", CLICKHOUSE_PASSWORD: SECRET };
+    expect(faultsOfSettings(readDeploySettings(env, undefined), KEYS)).toEqual([
+      "LIBSQL_URL is missing.",
+      "CLICKHOUSE_URL is missing.",
+      "AGENT_SHARDS must be a number.",
+      "MQTT_URL must not hold a password.",
+      "PUBLIC_URL is missing: links in messages begin with it.",
+      "CLICKHOUSE_PASSWORD is known here, and not among the Worker's secrets.",
+    ]);
+  });
+
+  it.each(["http://127.0.0.1:8080", "https://localhost", "http://[::1]:8080", "http://db.internal"])(
+    "name hosts that Cloudflare can reach, unlike %s",
+    (url) => {
+      const names = (env: object) => unreachableFrom(readDeploySettings({ ...SETTINGS, ...env }, undefined));
+      expect(names({ LIBSQL_URL: url })).toEqual([expect.stringMatching(/^LIBSQL_URL is no public name/)]);
+      expect(names({})).toEqual([]);
+    },
+  );
+});
+
+describe("keys of a deployment", () => {
+  it("are made once, and taken for a service's own when that shows one of them", async () => {
+    const [own, other] = [join(folder, "own"), join(folder, "other")];
+    const keys = await keysIn(own);
+    expect(await keysIn(own)).toEqual(keys);
+    const { kid } = (JSON.parse(keys.JWT_KEYS) as { kid: string }[])[0] ?? {};
+    const server = createServer((_, response) => response.end(JSON.stringify({ keys: [{ kid }] })));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    expect(await faultsOfKeys(own, url)).toEqual([]);
+    expect(await faultsOfKeys(other, url)).toEqual([expect.stringContaining("has keys already")]);
+    await keysIn(other);
+    expect(await faultsOfKeys(other, url)).toEqual([expect.stringContaining("keys of another service")]);
+    server.close();
+    server.closeAllConnections();
+    expect(await faultsOfKeys(own, url)).toEqual([expect.stringContaining("cannot be told")]);
+  });
+});
+
+describe("wrangler, with one who answers in Cloudflare's place", () => {
+  it("tells a new Worker's secrets, puts some, and deploys with settings that are not secret", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const cloudflare = await startCloudflareApi();
+    for (const [name, value] of Object.entries(cloudflare.env)) vi.stubEnv(name, value);
+    try {
+      const target = { name: "staging", domain: "controller.example.com" };
+      expect(await listSecrets(target)).toEqual([]);
+      await deployWorker(target, SETTINGS);
+      expect(cloudflare.uploaded).toMatch(
+        /"name":"CLICKHOUSE_URL","type":"plain_text","text":"https:\/\/telemetry\.example\.com:8443"/,
+      );
+      await putSecrets(target, { CLICKHOUSE_PASSWORD: SECRET });
+      expect(cloudflare.secrets).toEqual({ CLICKHOUSE_PASSWORD: SECRET });
+      expect(await listSecrets(target)).toEqual(["CLICKHOUSE_PASSWORD"]);
+    } finally {
+      vi.unstubAllEnvs();
+      cloudflare.close();
+    }
+  });
+});
+
+describe("stores of a deployment", () => {
+  const supervisor = new Supervisor();
+  const env = { ...SETTINGS, LIBSQL_URL: "", CLICKHOUSE_URL: "", MQTT_URL: "" };
+
+  beforeAll(async () => {
+    const [sqld, clickhouse, tcpPort, wsPort] = await Promise.all([
+      anyFreePort(),
+      anyFreePort(),
+      anyFreePort(),
+      anyFreePort(),
+    ]);
+    const jwksUrl = "http://127.0.0.1:9";
+    await Promise.all([
+      supervisor.start(sqldPart(folder, sqld)),
+      supervisor.start(clickhousePart(folder, clickhouse, process.env.CLICKHOUSE_BIN)),
+      supervisor.start(brokerPart({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: "me" })),
+    ]);
+    env.LIBSQL_URL = `http://127.0.0.1:${sqld}`;
+    env.CLICKHOUSE_URL = `http://127.0.0.1:${clickhouse}`;
+    env.MQTT_URL = `ws://127.0.0.1:${wsPort}`;
+  });
+  afterAll(async () => await supervisor.stop());
+
+  it("answer, or it is said which does not and why", async () => {
+    expect(await faultsOfStores(parseStoresEnv(env), env.MQTT_URL)).toEqual({ stores: [], broker: [] });
+    const wrong = parseStoresEnv({ ...env, LIBSQL_URL: "http://127.0.0.1:9", CLICKHOUSE_PASSWORD: SECRET });
+    const faults = await faultsOfStores(wrong, "mqtt://127.0.0.1:9");
+    expect(faults.stores).toEqual([
+      expect.stringMatching(/^The accounts database \(LIBSQL_URL\) .*: .+/),
+      expect.stringMatching(/^ClickHouse \(CLICKHOUSE_URL\) .*Authentication failed/),
+    ]);
+    expect(faults.broker).toEqual([expect.stringMatching(/^The broker \(MQTT_URL\) .*ECONNREFUSED/)]);
+    expect(JSON.stringify(faults)).not.toContain(SECRET);
+  });
+
+  it("have what is missing named: all of it before a first deployment, what takes something away after a later one", async () => {
+    const config = parseStoresEnv(env);
+    const [accounts, telemetry] = [await pendingAccounts(config), await pendingTelemetry(config)];
+    expect([...accounts, ...telemetry].every(({ takesAway }) => !takesAway)).toBe(true);
+    expect(accounts[0]?.name).toBe("drizzle/0000_accounts.sql");
+    expect(telemetry.map(({ name }) => name)).toContain("0003_no_catalogue.sql");
+
+    await migrateAccounts(config);
+    expect(await pendingAccounts(config)).toEqual([]);
+    // As a Worker of an earlier version has left it.
+    await migrateTelemetry(config, ({ name }) => name < "0003");
+    const pending = await pendingTelemetry(config);
+    expect(pending).toContainEqual({ name: "0003_no_catalogue.sql", takesAway: true });
+
+    const client = createClient({ url: env.CLICKHOUSE_URL, database: config.CLICKHOUSE_DATABASE });
+    const exists = async () => (await client.query({ query: "EXISTS metrics_v1", format: "TabSeparated" })).text();
+    await migrateTelemetry(config, ({ name }) => !pending.some((one) => one.takesAway && one.name === name));
+    expect(await exists()).toBe("1\n");
+    await migrateTelemetry(config);
+    expect(await exists()).toBe("0\n");
+    expect(await pendingTelemetry(config)).toEqual([]);
+    await client.close();
+  });
+
+  const deploy = async (settings: Record<string, string>, ...args: string[]) => {
+    const cloudflare = await startCloudflareApi();
+    const outcome = await run("npm", ["run", "--silent", "deploy", "--", ...args], { ...cloudflare.env, ...settings });
+    cloudflare.close();
+    expect(outcome.output).not.toContain(SECRET);
+    expect(cloudflare.secrets).toEqual({});
+    return outcome;
+  };
+
+  it("are looked at by the command, which says all that is wrong at once", { timeout: TIMEOUT_MS }, async () => {
+    const { code, output } = await deploy({ ...env, CLICKHOUSE_PASSWORD: SECRET, LIVE_WINDOW_MINUTES: "x" });
+    expect(code).toBe(1);
+    for (const said of [
+      /✗ JWT_KEYS is missing\./,
+      /✗ LIVE_WINDOW_MINUTES must be a number\./,
+      /✗ CLICKHOUSE_PASSWORD is known here/,
+      /✗ LIBSQL_URL is no public name/,
+      /✗ ClickHouse .*Authentication failed/,
+      /Nothing was changed\.\n$/,
+    ]) {
+      expect(output).toMatch(said);
+    }
+  });
+
+  it("let a dry run come to its end, without a change", { timeout: TIMEOUT_MS }, async () => {
+    const args = ["--dry-run", "--secrets", join(folder, "none yet")];
+    const { code, output } = await deploy({ ...env, SETUP_TOKEN: SECRET }, ...args);
+    expect({ code, output }).toEqual({
+      code: 0,
+      output: expect.stringMatching(/✓ All is well.*\nNothing was changed/),
+    });
+    expect(existsSync(join(folder, "none yet"))).toBe(false);
+  });
+});
