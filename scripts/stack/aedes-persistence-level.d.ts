@@ -6,6 +6,7 @@ declare module "aedes-persistence-level/asyncPersistence.js" {
   export default class AsyncLevelPersistence {
     constructor(level: ClassicLevel);
     subscriptionsByTopic(topic: string): Promise<Subscription[]>;
+    addSubscriptions(client: Client, subscriptions: Subscription[]): Promise<void>;
     storeRetained(packet: AedesPublishPacket): Promise<void>;
     outgoingEnqueueCombi(subscriptions: Subscription[], packet: AedesPublishPacket): Promise<void>;
     outgoingClearMessageId(client: Client, packet: { messageId: number }): Promise<AedesPublishPacket | undefined>;

@@ -7,7 +7,7 @@ import { createRemoteJWKSet, jwtVerify } from "jose";
 import { createWebSocketStream, WebSocketServer } from "ws";
 import * as z from "zod";
 import { type BrokerClient, mayPublish, maySubscribe } from "../../src/broker/topics.ts";
-import { BrokerStore } from "./broker-store.ts";
+import { BrokerStore, type MayHear } from "./broker-store.ts";
 import { limitPackets } from "./packet-limit.ts";
 
 const [folder = "", host = "127.0.0.1", tcpPort, wsPort, jwksUrl = "", issuer = ""] = process.argv.slice(2);
@@ -35,7 +35,11 @@ const willTopics = new WeakMap<Client, string>();
 const level = new ClassicLevel(folder);
 await level.open();
 const id = `${new Date().toISOString()}-${process.pid}`;
-const store = new BrokerStore(level, id);
+const mayHear: MayHear = (client, topic) => {
+  const identity = known.get(client);
+  return identity !== undefined && maySubscribe(identity, topic);
+};
+const store = new BrokerStore(level, id, mayHear);
 
 const broker = await Aedes.createBroker({
   id,
@@ -71,14 +75,17 @@ const broker = await Aedes.createBroker({
     }
   },
   authorizeSubscribe(client, subscription, done) {
-    const identity = client === null ? undefined : known.get(client);
-    done(null, identity !== undefined && maySubscribe(identity, subscription.topic) ? subscription : null);
+    done(null, client !== null && mayHear(client, subscription.topic) ? subscription : null);
   },
+  authorizeForward: (client, packet) => (mayHear(client, packet.topic) ? packet : null),
 });
 
 /** Who it is, once everything is ready for its messages. */
 async function admit(client: Client, username: string, password: string): ReturnType<typeof identify> {
   const identified = await identify(username, password);
+  const { kind, name } = identified.identity;
+  // A client id names a session and what is kept for it. No agent gets at another's by giving its id.
+  if (kind === "agent") client.id = `agent/${name}/${client.id}`;
   await store.prepare(client);
   return identified;
 }

@@ -5,6 +5,9 @@ import type { ClassicLevel } from "classic-level";
 /** Messages on their way to a client are told apart by sixteen bits, none of them zero. */
 const MAX_NUMBER = 65_535;
 
+/** Whether a client may hear what this topic, or filter, stands for. */
+export type MayHear = (client: Client, topic: string) => boolean;
+
 /**
  * What the broker owes its clients, on disk.
  *
@@ -18,15 +21,23 @@ export class BrokerStore extends AsyncLevelPersistence {
   readonly #mark: string;
   /** Of clients that are owed what they have not acknowledged. */
   readonly #numbers = new Map<string, { next: number; inUse: Set<number> }>();
+  readonly #mayHear: MayHear;
   #count = 0;
   #former: Promise<void> = Promise.resolve();
 
   /** Whoever starts later has a greater id: what is owed is delivered in the order of ids. */
-  constructor(level: ClassicLevel, brokerId: string) {
+  constructor(level: ClassicLevel, brokerId: string, mayHear: MayHear) {
     super(level);
     this.#level = level;
     this.#brokerId = brokerId;
     this.#mark = `${brokerId}-stored`;
+    this.#mayHear = mayHear;
+  }
+
+  /** To aedes a client that may have one of the subscriptions that it asks for at once may have the others kept, too. */
+  override async addSubscriptions(client: Client, subscriptions: Subscription[]): Promise<void> {
+    const allowed = subscriptions.filter(({ topic }) => this.#mayHear(client, topic));
+    await super.addSubscriptions(client, allowed);
   }
 
   /** Comes true when the message is on disk for everyone who is owed it, and so are all that came before it: order is kept. */

@@ -23,7 +23,7 @@ beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "broker-store-"));
   const level = new ClassicLevel(folder);
   await level.open();
-  const store = new BrokerStore(level, "broker");
+  const store = new BrokerStore(level, "broker", () => true);
   broker = await Aedes.createBroker({
     id: "broker",
     persistence: store,

@@ -6,7 +6,7 @@ import { connect as connectSocket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { connectAsync, connect as connectNow, type MqttClient } from "mqtt";
+import { connectAsync, connect as connectNow, type IClientOptions, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { listen } from "../../scripts/bridge/broker-listener.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
@@ -66,6 +66,16 @@ describe("the broker", () => {
   const service = async () => await connect("bridge", await sign({ sub: "bridge", login_type: "third_party_app" }));
   const closed = (client: MqttClient) => new Promise((resolve) => client.once("close", () => resolve("closed")));
 
+  /** What the broker has kept for a client, up to the message that was sent last. */
+  const kept = async (options: IClientOptions, last: string): Promise<string[]> => {
+    const heard: string[] = [];
+    const client = connectNow(`mqtt://127.0.0.1:${port}`, options);
+    clients.push(client.on("error", () => {}));
+    client.on("message", (_topic, payload) => heard.push(payload.toString()));
+    await until(() => heard.includes(last), 3_000).catch(() => {});
+    return heard;
+  };
+
   it("lets nobody in without a good token of one's own", async () => {
     await expect(connectAsync(`mqtt://127.0.0.1:${port}`, { reconnectPeriod: 0 })).rejects.toThrow(/Not authorized/);
     await expect(connect("a", "no token")).rejects.toThrow(/Not authorized/);
@@ -101,6 +111,36 @@ describe("the broker", () => {
     for (const filter of ["#", "agent/+/command", "agent/b/command", "agent/a/data", "$SYS/#"]) {
       await expect(listener.subscribeAsync(filter, { qos: 1 }), filter).rejects.toThrow();
     }
+  });
+
+  it("keeps nothing for an agent of what it may not hear, also where it asks for both at once", async () => {
+    const options = { username: "a", clientId: "curious", clean: false, reconnectPeriod: 0 };
+    const url = `mqtt://127.0.0.1:${port}`;
+    const asking = await connectAsync(url, { ...options, password: await sign({ sub: "a" }) });
+    clients.push(asking.on("error", () => {}));
+    await asking.subscribeAsync(["agent/a/command", "#"], { qos: 1 }).catch(() => {});
+    await asking.endAsync();
+    const speaker = await service();
+    await speaker.publishAsync("emulator_spinup", "with passwords", { qos: 1 });
+    await (await agent("b")).publishAsync("agent/b/data", "of another", { qos: 1 });
+    await speaker.publishAsync("agent/a/command", "its own", { qos: 1 });
+    expect(await kept({ ...options, password: await sign({ sub: "a" }) }, "its own")).toEqual(["its own"]);
+  });
+
+  it("does not give one client's session to another that comes under its client id", async () => {
+    const options = { username: "bridge", clientId: "bridge-1", clean: false, reconnectPeriod: 0 };
+    const password = await sign({ sub: "bridge", login_type: "third_party_app" });
+    const listener = await connectAsync(`mqtt://127.0.0.1:${port}`, { ...options, password });
+    await listener.subscribeAsync("agent/+/data", { qos: 1 });
+    const thief = { ...options, username: "a", password: await sign({ sub: "a" }) };
+    await connectAsync(`mqtt://127.0.0.1:${port}`, thief).then((client) => client.endAsync());
+    expect(listener.connected).toBe(true);
+    await listener.endAsync();
+    await (await agent("b")).publishAsync("agent/b/data", "for the bridge", { qos: 1 });
+    for (const clean of [false, true]) {
+      await connectAsync(`mqtt://127.0.0.1:${port}`, { ...thief, clean }).then((client) => client.endAsync());
+    }
+    expect(await kept({ ...options, password }, "for the bridge")).toEqual(["for the bridge"]);
   });
 
   it("publishes an agent's will to its own topic, and takes none for another", async () => {
