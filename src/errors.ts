@@ -88,8 +88,8 @@ export class Duplicate extends DomainError {
 }
 
 export class TooLarge extends DomainError {
-  constructor() {
-    super("too_large", "Request body too large");
+  constructor(what = "Request body") {
+    super("too_large", `${what} too large`);
   }
 }
 

@@ -1,6 +1,6 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import * as z from "zod";
-import { Conflict, Duplicate, NotFound } from "../errors.ts";
+import { Conflict, Duplicate, NotFound, TooLarge } from "../errors.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
 import { ALL_ROWS, type Database, isUniqueViolation, reach } from "./database.ts";
@@ -55,6 +55,8 @@ export type AgentOutline = z.output<typeof AgentOutlines>[number];
 const MAX_TYPE_LENGTH = 64;
 
 const MAX_MERGES = 5;
+/** As much as one call can bring. An agent that brings other keys with every call gets no further. */
+const MAX_CONFIGURATION_LENGTH = 1024 * 1024;
 
 const objectOf = (apId: string): string => `agent:${apId}`;
 
@@ -111,7 +113,9 @@ export function createAgentStore(database: Database): AgentStore {
         if (row === undefined) throw new NotFound("Agent");
         const before = JSON.stringify(row.configuration);
         const after = { ...row.configuration, ...patch };
-        if (JSON.stringify(after) === before) return;
+        const text = JSON.stringify(after);
+        if (text === before) return;
+        if (text.length > MAX_CONFIGURATION_LENGTH) throw new TooLarge("Configuration");
         // Only if it is still what was read: of two that merge at once, one sees the other's keys and tries again.
         const unchanged = sql`${agents.configuration} = ${before}`;
         const [rows] = await reach(

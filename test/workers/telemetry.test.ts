@@ -112,6 +112,19 @@ describe("what an agent reports", () => {
     expect(merged.configuration).toMatchObject({ k0: 0, k1: 1, k2: 2, k3: 3, k4: 4 });
   });
 
+  it("does not let a configuration grow without end, key by key", async () => {
+    const { apId, token } = await newAgent();
+    const statuses: number[] = [];
+    for (const key of ["a", "b"]) {
+      statuses.push((await post({ configuration: { [key]: "x".repeat(600_000) } }, token)).status);
+    }
+    expect(statuses).toEqual([200, 413]);
+    const agent = (await (await send("GET", `/api/v1/agents/${apId}`, undefined, token)).json()) as {
+      configuration: object;
+    };
+    expect(Object.keys(agent.configuration)).toEqual(["a"]);
+  });
+
   it("is refused whole where a sample lies in the future, or is another's", async () => {
     const { apId, token } = await newAgent();
     const ahead = secondsAgo(-301);
