@@ -184,7 +184,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
 
 /** By a header that whoever stands in front sets; with `peer`, by the connection itself, where nobody does. */
 function clientAddressBy(header: string): (request: Request) => string {
-  if (header !== "peer") return ({ headers }) => headers.get(header) ?? "unknown";
+  // Of several addresses the last is the one that the proxy in front has seen; those before it, a client may have made up.
+  if (header !== "peer") return ({ headers }) => headers.get(header)?.split(",").at(-1)?.trim() || "unknown";
   // workerd says where a connection comes from, port included; the next one of that client has another port.
   return ({ cf }) => String(cf?.clientIp ?? "unknown").replace(/:\d+$/, "");
 }

@@ -141,6 +141,17 @@ describe("a forgotten password", () => {
     expect(await guess(crypto.randomUUID())).toBe(400);
   });
 
+  it("is not guessed at more often by whoever gives addresses of its own to a proxy that puts the true one behind them", async () => {
+    const { post } = appWithMail({ CLIENT_ADDRESS_HEADER: "X-Forwarded-For" });
+    const address = crypto.randomUUID();
+    const statuses: number[] = [];
+    for (let i = 0; i < 11; i++) {
+      const headers = { "X-Forwarded-For": `10.0.0.${i}, ${address}` };
+      statuses.push((await post("reset-password", { token: "x".repeat(43), new_password: PASSWORD }, headers)).status);
+    }
+    expect(statuses.at(-1)).toBe(429);
+  });
+
   it.each([
     [{ MAIL_FROM: "" }, "The setting MAIL_FROM is missing."],
     [{ PUBLIC_URL: "" }, "The setting PUBLIC_URL is missing."],
