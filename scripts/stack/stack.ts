@@ -72,6 +72,8 @@ function readArguments() {
 async function run(form: StackForm, reset: boolean): Promise<void> {
   const startedMs = Date.now();
   const settings = readSettings(process.env);
+  // Whatever the parts write is for this user's eyes only: also where the folder itself was made by somebody else.
+  process.umask(0o077);
   const folder = openDataFolder(settings.dataDir, { reset, keepSecrets: settings.libsqlUrl !== undefined });
   let urls: Record<string, string> = {};
   const supervisor = new Supervisor(() => folder.record(supervisor.pids, urls));

@@ -101,7 +101,7 @@ export class Supervisor {
       detached: true,
       cwd: ROOT,
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, ...part.env },
+      env: { ...withoutSecrets(process.env), ...part.env },
     });
     const lastLines: string[] = [];
     for (const stream of [child.stdout, child.stderr]) {
@@ -172,3 +172,9 @@ export class Supervisor {
     return false;
   }
 }
+
+/** Of the settings that the whole is started with, those that hold secrets; a part is told its own, and no others. */
+const SECRET_SETTINGS = /_(?:PASSWORD|TOKEN|KEYS?|PEPPER)$/;
+
+const withoutSecrets = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !SECRET_SETTINGS.test(name)));

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -578,6 +578,16 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     const { requests, findings } = await fuzz(options);
     expect([...findings, ...logFindings(product.output.slice(said))]).toEqual([]);
     expect(requests).toBeGreaterThan(50);
+  });
+
+  it("writes nothing that others on this machine could read", () => {
+    const folders = ["broker", "clickhouse", "mail", "sqld", "worker"].map((name) => join(dataDir, name));
+    const files = folders.flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }));
+    const open = files.filter(({ parentPath, name }) => {
+      const stat = lstatSync(join(parentPath, name), { throwIfNoEntry: false });
+      return stat !== undefined && !stat.isSymbolicLink() && (stat.mode & 0o077) !== 0;
+    });
+    expect(open.map(({ parentPath, name }) => join(parentPath, name))).toEqual([]);
   });
 
   it("keeps passwords, tokens and keys out of what it prints", async () => {
