@@ -1,4 +1,7 @@
-/** An MQTT broker (aedes) over TCP and WebSocket: broker-server.ts <folder> <host> <tcp port> <websocket port> <jwks url> <issuer> */
+/**
+ * An MQTT broker (aedes) over TCP and WebSocket: broker-server.ts <folder> <host> <tcp port> <websocket port> <jwks url> <issuer>
+ * With LIBSQL_URL and LIBSQL_AUTH_TOKEN in the environment it ends the connections of accounts that change or go.
+ */
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { Aedes, type Client } from "aedes";
@@ -6,7 +9,11 @@ import { ClassicLevel } from "classic-level";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { createWebSocketStream, WebSocketServer } from "ws";
 import * as z from "zod";
+import { createAccountChanges } from "../../src/accounts/changes.ts";
+import { createDatabase, type DatabaseOptions } from "../../src/accounts/database.ts";
 import { type BrokerClient, mayPublish, maySubscribe } from "../../src/broker/topics.ts";
+import { createStillAllowed } from "../../src/jobs/access.ts";
+import { AccountWatch } from "./account-watch.ts";
 import { BrokerStore, type MayHear } from "./broker-store.ts";
 import { limitPackets } from "./packet-limit.ts";
 
@@ -21,7 +28,12 @@ const Claims = z.object({
   login_type: z.enum(["agent", "third_party_app"]),
   scope: z.string().refine((scope) => scope.split(" ").includes("broker:use")),
   exp: z.number(),
+  ver: z.int(),
 });
+
+/** Of tokens that are no account's but the service's own. */
+const NO_ACCOUNT = 0;
+const LOOK_EVERY_MS = 2_000;
 
 /** Refused without a word: that is how one asks whether the broker is alive. */
 const ANONYMOUS = Object.assign(new Error("No token"), { returnCode: 5 as const });
@@ -51,13 +63,14 @@ const broker = await Aedes.createBroker({
   authenticate(client, username, password, done) {
     if (username === undefined) return done(ANONYMOUS, null);
     admit(client, username, String(password)).then(
-      ({ identity, expiresMs }) => {
+      ({ identity, version, expiresMs }) => {
         const willTopic = willTopics.get(client);
         if (willTopic !== undefined && !mayPublish(identity, willTopic)) {
           return done(Object.assign(new Error(`The will may not go to ${willTopic}`), { returnCode: 5 }), null);
         }
         known.set(client, identity);
         closeAt(client, expiresMs);
+        if (version !== NO_ACCOUNT) closeWithAccount(client, identity, version, expiresMs);
         done(null, true);
       },
       () => done(Object.assign(new Error("The token is not good"), { returnCode: 5 }), null),
@@ -91,11 +104,15 @@ async function admit(client: Client, username: string, password: string): Return
 }
 
 /** The client that a token speaks for, if it is the one that the user name says. */
-async function identify(username: string, token: string): Promise<{ identity: BrokerClient; expiresMs: number }> {
+async function identify(
+  username: string,
+  token: string,
+): Promise<{ identity: BrokerClient; version: number; expiresMs: number }> {
   const { payload } = await jwtVerify(token, keys, { algorithms: ["ES256"], issuer, audience: issuer });
-  const { sub, login_type, exp } = Claims.parse(payload);
+  const { sub, login_type, exp, ver } = Claims.parse(payload);
   if (sub !== username) throw new Error("The token is another's");
-  return { identity: { kind: login_type === "agent" ? "agent" : "service", name: sub }, expiresMs: exp * 1000 };
+  const kind = login_type === "agent" ? "agent" : "service";
+  return { identity: { kind, name: sub }, version: ver, expiresMs: exp * 1000 };
 }
 
 /** A connection ends with the token that opened it. */
@@ -108,6 +125,28 @@ function closeAt(client: Client, expiresMs: number): void {
   const timer = setTimeout(() => closeAt(client, expiresMs), Math.min(leftMs, MAX_TIMER_MS));
   timer.unref();
   client.conn.once("close", () => clearTimeout(timer));
+}
+
+const { LIBSQL_URL, LIBSQL_AUTH_TOKEN } = process.env;
+const watch = LIBSQL_URL === undefined ? undefined : watchAccounts({ url: LIBSQL_URL, authToken: LIBSQL_AUTH_TOKEN });
+
+/** A connection ends with the account, too, and with whatever else ends the account's tokens. */
+function closeWithAccount(client: Client, { kind, name }: BrokerClient, version: number, expiresAtMs: number): void {
+  const account = { kind: kind === "agent" ? ("agent" as const) : ("app" as const), name, version, expiresAtMs };
+  const forget = watch?.add({ ...account, end: () => client.close() });
+  if (forget !== undefined) client.conn.once("close", forget);
+}
+
+function watchAccounts(options: DatabaseOptions): AccountWatch {
+  const database = createDatabase(options);
+  const accounts = new AccountWatch(createAccountChanges(database), createStillAllowed(database));
+  const lookAgain = (): void => {
+    // While the database is away nobody is sent away: who has a good token stays until it is back.
+    const looked = accounts.look().catch(() => {});
+    void looked.then(() => setTimeout(lookAgain, LOOK_EVERY_MS).unref());
+  };
+  lookAgain();
+  return accounts;
 }
 
 const tcp = createServer((socket) => broker.handle(limitPackets(socket, MAX_PACKET_BYTES)));

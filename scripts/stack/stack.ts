@@ -197,10 +197,10 @@ async function start(
   };
 
   say("Starting …");
+  const database = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
   const accounts = async () => {
     if (sqldPort !== undefined) await supervisor.start(sqldPart(dataDir, sqldPort));
     await persistently("The accounts database cannot be prepared", () => migrateAccounts(config));
-    const database = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
     await ensureServiceApp(config, BRIDGE_APP, secrets.BRIDGE_KEY, { broker: true });
     await ensureServiceApp(config, EMULATOR_APP, secrets.EMULATOR_KEY, { broker: true, callbacks: true });
     await persistently("The gazetteer cannot be filled", () => fillGazetteer(config));
@@ -214,7 +214,9 @@ async function start(
   const broker = async () => {
     if (mqtt === undefined) return;
     const jwksUrl = `${addresses.serviceUrl}/.well-known/jwks.json`;
-    await supervisor.start(brokerPart({ dataDir, host, ...mqtt, jwksUrl, issuer: config.JWT_ISSUER }));
+    await supervisor.start(
+      brokerPart({ dataDir, host, ...mqtt, jwksUrl, issuer: config.JWT_ISSUER, accounts: database }),
+    );
   };
   const mail = async () => {
     if (mailPort !== undefined) await supervisor.start(mailPart(dataDir, mailPort));

@@ -306,7 +306,19 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
       const response = await call(`/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=x`, { headers });
       return (await response.text()).includes('"value":7');
     });
-    await Promise.all([agent.endAsync(), service.endAsync()]);
+    // A connection ends with its account, or with what that may do.
+    const closed = Promise.all(
+      [agent, service].map((client) => new Promise<void>((resolve) => client.once("close", () => resolve()))),
+    );
+    const change = (method: string, path: string, body?: object) =>
+      call(`/api/v1/${path}`, {
+        method,
+        headers: { ...headers, "Content-Type": "application/json" },
+        body: body === undefined ? null : JSON.stringify(body),
+      });
+    expect((await change("DELETE", `agents/${apId}`)).status).toBe(200);
+    expect((await change("PUT", `third_party_apps/${appName}`, { permissions: {} })).status).toBe(200);
+    expect(await Promise.race([closed.then(() => "closed"), sleep(5_000, "open", { ref: false })])).toBe("closed");
   });
 
   it.each(["HTTP", "MQTT"])("shows what the reference agent reports over %s", async (channel) => {

@@ -33,7 +33,7 @@ describe("the broker", () => {
     keyServer = createServer((_request, response) => response.end(JSON.stringify(jwks)));
     await new Promise<void>((resolve) => keyServer.listen(0, "127.0.0.1", resolve));
     sign = (claims, seconds = 60) =>
-      new SignJWT({ login_type: "agent", scope: "broker:use", ...claims })
+      new SignJWT({ login_type: "agent", scope: "broker:use", ver: 0, ...claims })
         .setProtectedHeader({ alg: "ES256", kid: "a" })
         .setIssuer(ISSUER)
         .setAudience(ISSUER)
