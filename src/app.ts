@@ -42,7 +42,7 @@ export function createApp(services: Services) {
         styleSrc: ["'self'"],
         scriptSrc: ["'self'"],
         connectSrc: ["'self'"],
-        imgSrc: ["'self'", ...tilesOrigin(services.map.tiles)],
+        imgSrc: ["'self'", ...tilesOrigin(services.dashboard.map.tiles)],
         baseUri: ["'none'"],
         frameAncestors: ["'none'"],
         formAction: ["'none'"],

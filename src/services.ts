@@ -65,8 +65,8 @@ export interface Services {
   login: Login;
   /** Which requests get a line in the log. */
   loggedRequests: Config["LOG_REQUESTS"];
-  /** Of the dashboard. */
-  map: DashboardSettings["map"];
+  /** What the dashboard has to know before anybody signs in. */
+  dashboard: DashboardSettings;
   metrics: Metrics;
   overview: NetworkOverview;
   recovery: Recovery;
@@ -99,6 +99,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       ? createRemotePasswords({ url: PASSWORDS_URL, token: PASSWORDS_TOKEN })
       : undefined;
   const passwords = remotePasswords ?? edgePasswords;
+  const isSignupOpen = config.SIGNUP === "open";
   const sealing = createSealing(config.ENCRYPTION_KEY);
   const generatedSecrets = createGeneratedSecrets(config.CREDENTIAL_PEPPER);
   const tokens = createTokens({
@@ -171,14 +172,17 @@ export function createServices(config: Config, bindings: Bindings): Services {
       mailer: createMailer({ from: config.MAIL_FROM, url: config.MAIL_URL, binding: bindings.EMAIL }),
       publicUrl: config.PUBLIC_URL,
     }),
-    map: { tiles: config.MAP_TILES_URL ?? null, attribution: config.MAP_ATTRIBUTION ?? null },
+    dashboard: {
+      map: { tiles: config.MAP_TILES_URL ?? null, attribution: config.MAP_ATTRIBUTION ?? null },
+      sign_up: isSignupOpen,
+    },
     metrics: createMetrics(agents, telemetry, shards, config.LIVE_WINDOW_MINUTES * 60_000),
     overview: createOverview(agents, telemetry, shards),
     reports: countedReports(createReports(agents, shards, jobs.takeResult), tally),
     scrape: createScrape({ tally, ledger, shards, health, outbox, index }),
     outbox,
     tokens,
-    users: createUsers(users, passwords),
+    users: createUsers({ store: users, passwords, isSignupOpen }),
   };
 }
 

@@ -18,7 +18,14 @@ export interface Users {
   delete(actor: Actor, username: string): Promise<void>;
 }
 
-export function createUsers(store: UserStore, passwords: Passwords): Users {
+export interface UsersOptions {
+  store: UserStore;
+  passwords: Passwords;
+  /** Whether anybody may make an account; else administrators make them. */
+  isSignupOpen: boolean;
+}
+
+export function createUsers({ store, passwords, isSignupOpen }: UsersOptions): Users {
   const withHash = async ({ username, password, roles }: { username: string; password: string; roles: Role[] }) => ({
     username,
     roles: [...new Set(roles)],
@@ -27,6 +34,7 @@ export function createUsers(store: UserStore, passwords: Passwords): Users {
 
   return {
     async signup(registration, requestId) {
+      if (!isSignupOpen) throw new NotAllowed();
       const user = await withHash({ ...registration, roles: ["user"] });
       await store.insert(user, anyone(requestId));
       return toTokenData(user);

@@ -18,7 +18,7 @@ const TYPES: Record<string, string> = {
 const FOREVER = "public, max-age=31536000, immutable";
 
 /** The dashboard: static files, and what the page has to know before anybody signs in. */
-export function dashboardRoutes(operation: Operation, { assets, map }: Pick<Services, "assets" | "map">) {
+export function dashboardRoutes(operation: Operation, { assets, dashboard }: Pick<Services, "assets" | "dashboard">) {
   const file = (summary: string, hidden?: true) =>
     operation({
       action: "service.dashboard",
@@ -59,6 +59,6 @@ export function dashboardRoutes(operation: Operation, { assets, map }: Pick<Serv
         summary: "Settings of the dashboard",
         answer: DashboardSettings,
       }),
-      (c) => c.json({ map } satisfies DashboardSettings, 200, { "Cache-Control": "no-cache" }),
+      (c) => c.json(dashboard, 200, { "Cache-Control": "no-cache" }),
     );
 }

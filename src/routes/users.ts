@@ -48,7 +48,7 @@ export function usersRoutes(
         summary: "Sign up",
         description: "Public self-registration. The new user gets the standard role `user`.",
         answer: TokenData,
-        otherAnswers: TAKEN,
+        otherAnswers: { ...TAKEN, 403: "Only administrators make accounts here" },
       }),
       body(UserRegister),
       async (c) => c.json(await users.signup(c.req.valid("json"), c.get("requestId"))),

@@ -7,6 +7,7 @@ export const DashboardSettings = z
       tiles: z.string().nullable().describe("Where pictures of the map come from: a URL with `{z}`, `{x}` and `{y}`."),
       attribution: z.string().nullable().describe("Whom they are from."),
     }),
+    sign_up: z.boolean().describe("Whether anybody may make an account."),
   })
   .meta({ id: "DashboardSettings" });
 export type DashboardSettings = z.output<typeof DashboardSettings>;

@@ -42,7 +42,10 @@ describe("tiles for the map", () => {
   const TILES = "https://tiles.example.com/{z}/{x}/{y}.png";
 
   it("are none unless the operator names them", async () => {
-    expect(await (await request("/dashboard.json")).json()).toEqual({ map: { tiles: null, attribution: null } });
+    expect(await (await request("/dashboard.json")).json()).toEqual({
+      map: { tiles: null, attribution: null },
+      sign_up: true,
+    });
   });
 
   it("may come from where the operator says, and from nowhere else", async () => {

@@ -1,8 +1,9 @@
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Refused } from "../api/call.ts";
-import { signUp } from "../api/operations.ts";
+import { settings, signUp } from "../api/operations.ts";
 import { useAction } from "../live/action.ts";
+import { useLoaded } from "../live/load.ts";
 import { useObserved } from "../observable.ts";
 import { own } from "../own.ts";
 import { Form, faultOf, SubmitButton, TextField } from "../parts/form.tsx";
@@ -52,6 +53,7 @@ export function SignedOut() {
 }
 
 function SignIn({ username, onUsername }: WayProps) {
+  const { data } = useLoaded(settings);
   const [password, setPassword] = useState("");
   const { run, isBusy, error } = useAction(async () => {
     await signIn(username, password);
@@ -80,7 +82,7 @@ function SignIn({ username, onUsername }: WayProps) {
         <SubmitButton isBusy={isBusy}>Sign in</SubmitButton>
       </Form>
       <p class="ways">
-        <a href={href(["sign-up"])}>Make an account</a>
+        {data?.sign_up && <a href={href(["sign-up"])}>Make an account</a>}
         <a href={href(["recover"])}>Forgotten password</a>
       </p>
     </>
