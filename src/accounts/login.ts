@@ -4,6 +4,8 @@ import type { Sealing } from "../auth/sealing.ts";
 import { type GeneratedSecrets, isSame } from "../auth/secrets.ts";
 import type { Claims, LoginType, Tokens } from "../auth/tokens.ts";
 import { NotAuthenticated } from "../errors.ts";
+import { log } from "../log.ts";
+import { Email, Identifier } from "../schemas/primitives.ts";
 import type { LoginForm, Token } from "../schemas/token.ts";
 import type { AgentRow, AgentStore } from "./agent-store.ts";
 import type { AppRow, AppStore } from "./app-store.ts";
@@ -14,6 +16,7 @@ import type { UserStore } from "./user-store.ts";
 export type Login = (
   loginType: LoginType,
   form: LoginForm,
+  requestId: string,
 ) => Promise<{ token: Token; afterwards: () => Promise<void> }>;
 
 export interface LoginOptions {
@@ -28,6 +31,9 @@ export interface LoginOptions {
 }
 
 const MAX_FAILURES_PER_MINUTE = 10;
+
+/** What can be a name. Anything else is not written down: people type passwords there by mistake. */
+const NAMES = { user: Email, agent: Identifier, third_party_app: Identifier } as const;
 
 /** What the token of an account says, all scopes that it grants included; nothing where the credentials do not match. */
 type Grant = Omit<Claims, "scope"> & { scopes: readonly string[]; afterwards?: () => Promise<void> };
@@ -82,11 +88,18 @@ export function createLogin(options: LoginOptions): Login {
 
   const ways = { user: asUser, agent: asAgent, third_party_app: asApp } as const;
 
-  return async (loginType, { username, password, scope }) => {
+  return async (loginType, { username, password, scope }, requestId) => {
     const name = loginType === "user" ? username.trim().toLowerCase() : username;
     const key = `login:${loginType}:${name}`;
     const grant = await attempts.limitFailures(key, MAX_FAILURES_PER_MINUTE, () => ways[loginType](name, password));
-    if (grant === undefined) throw new NotAuthenticated("Incorrect username or password");
+    if (grant === undefined) {
+      log.warn("login failed", {
+        request_id: requestId,
+        login_type: loginType,
+        name: NAMES[loginType].safeParse(name).data,
+      });
+      throw new NotAuthenticated("Incorrect username or password");
+    }
     const { scopes, afterwards = async () => {}, ...claims } = grant;
     const access_token = await tokens.issue({ ...claims, scope: narrow(scopes, scope) });
     return { token: { access_token, token_type: "bearer", expires_in: tokens.lifetimeSeconds }, afterwards };

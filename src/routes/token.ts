@@ -23,7 +23,11 @@ export function tokenRoutes(operation: Operation, { login }: Pick<Services, "log
     query(TokenQuery),
     form(LoginForm),
     async (c) => {
-      const { token, afterwards } = await login(c.req.valid("query").login_type, c.req.valid("form"));
+      const { token, afterwards } = await login(
+        c.req.valid("query").login_type,
+        c.req.valid("form"),
+        c.get("requestId"),
+      );
       inBackground(c, afterwards);
       return c.json(token);
     },

@@ -1,5 +1,5 @@
 import { createExecutionContext } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import {
   adminToken,
   appWith,
@@ -211,6 +211,26 @@ describe("too many failed logins", () => {
     expect(Number(response.headers.get("Retry-After"))).toSatisfy((seconds: number) => seconds > 0 && seconds <= 60);
     const { username: other } = await signedUp();
     expect((await logIn(other, PASSWORD)).status).toBe(200);
+  });
+
+  it("are in the log, with the name that was tried if it can be one, whatever else is logged", async () => {
+    const app = appWith({ LOG_REQUESTS: "failures" });
+    const username = uniqueEmail();
+    const lines = vi.spyOn(console, "log").mockImplementation(() => {});
+    try {
+      for (const name of [username, PASSWORD]) {
+        const body = new URLSearchParams({ username: name, password: OTHER_PASSWORD });
+        await app.request("/api/v1/token/?login_type=user", { method: "POST", body });
+      }
+      const logged = lines.mock.calls.map(([line]) => JSON.parse(String(line)) as Record<string, unknown>);
+      expect(logged).toMatchObject([
+        { level: "warn", message: "login failed", login_type: "user", name: username },
+        { level: "warn", message: "login failed", login_type: "user" },
+      ]);
+      expect(logged[1]).not.toHaveProperty("name");
+    } finally {
+      lines.mockRestore();
+    }
   });
 
   it("are no more when they come at once", async () => {
