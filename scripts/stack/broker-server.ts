@@ -164,7 +164,8 @@ sockets.on("connection", (socket, request) => {
   broker.handle(limitPackets(stream, MAX_PACKET_BYTES), request);
 });
 broker.on("clientError", (client, error) => {
-  if (error !== ANONYMOUS) console.log(`client ${client.id}: ${error.message}`);
+  // As JSON: a client chooses its id, and the topic that an error quotes, and must not write lines of its own.
+  if (error !== ANONYMOUS) console.log(JSON.stringify({ client: client.id, error: error.message }));
 });
 
 tcp.listen(Number(tcpPort), host);

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { connectAsync, connect as connectNow, type IClientOptions, type MqttClient } from "mqtt";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { listen } from "../../scripts/bridge/broker-listener.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
@@ -83,6 +83,19 @@ describe("the broker", () => {
     await expect(connect("a", await sign({ sub: "a" }, -60))).rejects.toThrow(/Not authorized/);
     await expect(connect("a", await sign({ sub: "a", scope: "agents:read" }))).rejects.toThrow(/Not authorized/);
     await expect(connect("a", await sign({ sub: "a", login_type: "user" }))).rejects.toThrow(/Not authorized/);
+  });
+
+  it("does not let a client write lines of its own into the log", async () => {
+    const said = vi.spyOn(console, "log").mockImplementation(() => {});
+    try {
+      const options = { username: "a", password: "no token", clientId: "x\nforged", reconnectPeriod: 0 };
+      await expect(connectAsync(`mqtt://127.0.0.1:${port}`, options)).rejects.toThrow(/Not authorized/);
+      const lines = () => said.mock.calls.map(([line]) => String(line)).filter((line) => line.includes("forged"));
+      await until(() => lines().length > 0);
+      expect(lines()).toEqual([expect.stringContaining('{"client":"x\\nforged","error":"The token is not good"}')]);
+    } finally {
+      said.mockRestore();
+    }
   });
 
   it.each(["data", "result", "status"])("passes on what an agent says to its topic %s", async (level) => {
