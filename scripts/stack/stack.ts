@@ -19,7 +19,7 @@ import { loadSecrets, type Secrets } from "./secrets.ts";
 import { ensureServiceApp } from "./service-apps.ts";
 import { notifyReady } from "./service-manager.ts";
 import { readSettings, type Settings } from "./settings.ts";
-import { sqldPart } from "./sqld.ts";
+import { newSqldAccess, type SqldAccess, sqldPart } from "./sqld.ts";
 import { type Part, Supervisor } from "./supervisor.ts";
 
 /** The whole product on one machine: the stores, the broker and, in one of two forms, the Worker. */
@@ -126,7 +126,7 @@ interface Addresses {
   mqttUrl: string;
   mailUrl: string;
   /** Where a store or the broker is ours to start: its port. */
-  sqldPort: number | undefined;
+  sqld: { port: number; access: SqldAccess } | undefined;
   clickhousePort: number | undefined;
   mqtt: { tcpPort: number; wsPort: number } | undefined;
   mailPort: number | undefined;
@@ -142,7 +142,8 @@ async function chooseAddresses(settings: Settings): Promise<Addresses> {
     const tcpPort = await claimPort(settings.mqttPort, host, new Set([port]));
     mqtt = { tcpPort, wsPort: await claimPort(settings.mqttWsPort, host, new Set([port, tcpPort])) };
   }
-  const sqldPort = settings.libsqlUrl === undefined ? await anyFreePort() : undefined;
+  const sqld =
+    settings.libsqlUrl === undefined ? { port: await anyFreePort(), access: await newSqldAccess() } : undefined;
   const clickhousePort = settings.clickhouseUrl === undefined ? await anyFreePort() : undefined;
   const mailPort = settings.mailUrl === undefined ? await anyFreePort() : undefined;
   const local: Record<string, string> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
@@ -150,11 +151,11 @@ async function chooseAddresses(settings: Settings): Promise<Addresses> {
   return {
     port,
     serviceUrl: `http://${reachable}:${port}`,
-    libsqlUrl: settings.libsqlUrl ?? `http://127.0.0.1:${sqldPort}`,
+    libsqlUrl: settings.libsqlUrl ?? `http://127.0.0.1:${sqld?.port}?authToken=${sqld?.access.token}`,
     clickhouseUrl: settings.clickhouseUrl ?? `http://127.0.0.1:${clickhousePort}`,
     mqttUrl: settings.mqttUrl ?? `ws://${reachable}:${mqtt?.wsPort}`,
     mailUrl: settings.mailUrl ?? `http://127.0.0.1:${mailPort}`,
-    sqldPort,
+    sqld,
     clickhousePort,
     mqtt,
     mailPort,
@@ -188,7 +189,7 @@ async function start(
   supervisor: Supervisor,
 ): Promise<FirstAdministrator> {
   const { dataDir, host } = settings;
-  const { sqldPort, clickhousePort, mqtt, mailPort, port } = addresses;
+  const { sqld, clickhousePort, mqtt, mailPort, port } = addresses;
   const step = async <T>(name: string, work: Promise<T>): Promise<T> => {
     const startedMs = Date.now();
     const result = await work;
@@ -199,7 +200,7 @@ async function start(
   say("Starting …");
   const database = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
   const accounts = async () => {
-    if (sqldPort !== undefined) await supervisor.start(sqldPart(dataDir, sqldPort));
+    if (sqld !== undefined) await supervisor.start(sqldPart(dataDir, sqld.port, sqld.access.publicKey));
     await persistently("The accounts database cannot be prepared", () => migrateAccounts(config));
     await ensureServiceApp(config, BRIDGE_APP, secrets.BRIDGE_KEY, { broker: true });
     await ensureServiceApp(config, EMULATOR_APP, secrets.EMULATOR_KEY, { broker: true, callbacks: true });

@@ -592,6 +592,13 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     expect(requests).toBeGreaterThan(50);
   });
 
+  it("lets nobody ask its accounts database without a token", async () => {
+    const { urls } = JSON.parse(readFileSync(join(dataDir, "stack.json"), "utf8")) as { urls: { libsql: string } };
+    const ask = (url: string) => createUserStore(createDatabase({ url })).administrators();
+    expect(await ask(urls.libsql)).toContain(ADMIN.username);
+    await expect(ask(new URL(urls.libsql).origin)).rejects.toThrow();
+  });
+
   it("writes nothing that others on this machine could read", () => {
     const folders = ["broker", "clickhouse", "mail", "sqld", "worker"].map((name) => join(dataDir, name));
     const files = folders.flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }));
