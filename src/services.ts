@@ -1,9 +1,11 @@
+import { waitUntil } from "cloudflare:workers";
 import { createAgentStore } from "./accounts/agent-store.ts";
 import { type Agents, createAgents } from "./accounts/agents.ts";
 import { createAppStore } from "./accounts/app-store.ts";
 import { type Apps, createApps } from "./accounts/apps.ts";
 import { createAttempts } from "./accounts/attempts.ts";
 import { type AuditTrail, createAuditTrail } from "./accounts/audit.ts";
+import { forgetOldEntries } from "./accounts/audit-retention.ts";
 import { createAccountChanges } from "./accounts/changes.ts";
 import { createDatabase } from "./accounts/database.ts";
 import { createLogin, type Login } from "./accounts/login.ts";
@@ -44,6 +46,8 @@ import { createOverview, type NetworkOverview } from "./telemetry/overview.ts";
 import { createReports, type Reports } from "./telemetry/reports.ts";
 import { createShards } from "./telemetry/shards.ts";
 import { createTelemetryStore } from "./telemetry/store.ts";
+
+const DAY_MS = 86_400_000;
 
 /** Everything the routes need, wired in one place. */
 export interface Services {
@@ -140,7 +144,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       users,
       agents,
       apps,
-      changes: createAccountChanges(database, { keptMs: config.AUDIT_DAYS * 86_400_000 }),
+      changes: createAccountChanges(database, () => waitUntil(forgetOldEntries(database, config.AUDIT_DAYS * DAY_MS))),
       doors: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
     }),
     clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),

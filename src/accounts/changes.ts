@@ -1,6 +1,4 @@
-import { waitUntil } from "cloudflare:workers";
-import { and, asc, gt, inArray, lt, max } from "drizzle-orm";
-import { describeError, log } from "../log.ts";
+import { asc, gt, max } from "drizzle-orm";
 import { type Database, reach } from "./database.ts";
 import { audit } from "./tables.ts";
 
@@ -16,31 +14,14 @@ export interface AccountChanges {
 /** Names of objects of the audit trail; `everything` where they are too many to tell. */
 export type Changed = ReadonlySet<string> | "everything";
 
-export interface AccountChangesOptions {
-  /** How long the trail is kept. */
-  keptMs: number;
-}
-
-/** Of the oldest entries, so many are looked at at once. */
-const FORGOTTEN_AT_ONCE = 500;
 const MAX_TOLD = 5_000;
 const NOTHING: Changed = new Set<string>();
 
-export function createAccountChanges(database: Database, { keptMs }: AccountChangesOptions): AccountChanges {
+/** `onNews` is called whenever there are new entries. */
+export function createAccountChanges(database: Database, onNews: () => void = () => {}): AccountChanges {
   const newest = async (): Promise<number> => {
     const [row] = await reach(database.select({ id: max(audit.id) }).from(audit));
     return row?.id ?? 0;
-  };
-
-  /** Entries are numbered in the order of time: a look at the first ones finds those that are too old. */
-  const forgetOld = async (): Promise<void> => {
-    const oldest = database.select({ id: audit.id }).from(audit).orderBy(asc(audit.id)).limit(FORGOTTEN_AT_ONCE);
-    try {
-      await database.delete(audit).where(and(inArray(audit.id, oldest), lt(audit.at, new Date(Date.now() - keptMs))));
-    } catch (error) {
-      // The next ones that come make up for it.
-      log.warn("old entries of the audit trail not removed", { error: describeError(error) });
-    }
   };
 
   return {
@@ -54,8 +35,7 @@ export function createAccountChanges(database: Database, { keptMs }: AccountChan
           .orderBy(asc(audit.id))
           .limit(MAX_TOLD),
       );
-      // Where entries come in, old ones go: the trail needs no clock of its own.
-      if (rows.length > 0) waitUntil(forgetOld());
+      if (rows.length > 0) onNews();
       if (rows.length === MAX_TOLD) return { mark: await newest(), changed: "everything" };
       return { mark: rows.at(-1)?.id ?? mark, changed: new Set(rows.map(({ object }) => object)) };
     },

@@ -1,5 +1,7 @@
+import { waitUntil } from "cloudflare:workers";
 import { gt } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
+import { forgetOldEntries } from "../../src/accounts/audit-retention.ts";
 import { createAccountChanges } from "../../src/accounts/changes.ts";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { audit } from "../../src/accounts/tables.ts";
@@ -74,7 +76,7 @@ describe("the audit trail", () => {
 
   it("lets go of old entries as new ones come in", async () => {
     const database = createDatabase({ url: settings.EMPTY_LIBSQL_URL ?? "" });
-    const changes = createAccountChanges(database, { keptMs: 10_000 });
+    const changes = createAccountChanges(database, () => waitUntil(forgetOldEntries(database, 10_000)));
     const { mark } = await changes.since(undefined);
     const entry = (object: string, ageMs: number) => ({
       ...{ object, at: new Date(Date.now() - ageMs) },

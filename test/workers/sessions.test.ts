@@ -15,7 +15,7 @@ const config = parseEnv(env);
 const database = createDatabase({ url: config.LIBSQL_URL });
 
 /** Sessions with a clock of their own, that count how often an account is looked up. */
-function sessions(changes: AccountChanges = createAccountChanges(database, { keptMs: 86_400_000 })) {
+function sessions(changes: AccountChanges = createAccountChanges(database)) {
   const clock = { ms: Date.now() };
   const counted = { lookups: 0, during: async () => {} };
   const agents = createAgentStore(database);
@@ -80,7 +80,7 @@ describe("a session", () => {
 
   it("goes on for five seconds while changes cannot be seen, and not longer", async () => {
     let isAway = false;
-    const changes = createAccountChanges(database, { keptMs: 86_400_000 });
+    const changes = createAccountChanges(database);
     const { authenticate, clock } = sessions({
       since: async (mark) => {
         if (isAway) throw new Unavailable("accounts database", new Error("away"));
