@@ -6,7 +6,7 @@ import { say } from "../stack/console.ts";
 import { anyFreePort } from "../stack/ports.ts";
 import { buildWorker } from "../stack/worker-production.ts";
 import { makeAgents, makeUser, type TrialAgent } from "../trial/accounts.ts";
-import { callbackPath } from "../trial/job-socket.ts";
+import { acknowledge, callbackPath, openSocket, seqOf, streamPath } from "../trial/job-socket.ts";
 import { type LoadOptions, load } from "../trial/load.ts";
 import { buildDirOf, runTwin } from "../trial/twin.ts";
 import type { BenchContext } from "./context.ts";
@@ -17,6 +17,7 @@ import { fields } from "./samples.ts";
 const REPORTING = 500;
 const WATCHED = 100;
 const LIVE_S = 300;
+const ACKNOWLEDGE_EVERY = 50;
 const SHOWN = 12;
 
 export async function benchProfile(context: BenchContext): Promise<void> {
@@ -68,6 +69,15 @@ async function dearestPaths({ product }: BenchContext, url: string): Promise<Pat
     await fetch(`${url}${chart(apId)}`, { headers: { Authorization: `Bearer ${token}` } });
   }
   const jobNumber = crypto.randomUUID();
+  await openSocket({
+    url,
+    path: streamPath(jobNumber),
+    token,
+    onText: (text, socket) => {
+      const seq = seqOf(text);
+      if (seq % ACKNOWLEDGE_EVERY === 0) acknowledge(socket, seq);
+    },
+  });
   return [
     {
       name: "live-query",
