@@ -4,7 +4,7 @@ import { type Product, until } from "../trial/product.ts";
 const LOAD_BEFORE_KILL_MS = 500;
 /** A part that dies five times within a minute ends the product, and rightly so. */
 const BETWEEN_KILLS_MS = 15_500;
-export const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 export interface KillOptions {
   part: string;

@@ -2,7 +2,7 @@ import { ClickHouseLogLevel, createClient } from "@clickhouse/client-web";
 import type { Product } from "./product.ts";
 
 /** The store of a product that runs here, with patience for questions over all of it. */
-export const clickhouseOf = ({ urls }: Product) =>
+export const clickhouseOf = ({ urls }: Pick<Product, "urls">) =>
   createClient({
     url: urls.clickhouse ?? "",
     database: "controller",

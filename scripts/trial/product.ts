@@ -5,6 +5,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { anyFreePort } from "../stack/ports.ts";
 
+/** On a busy machine a start takes its time. */
+const START_TIMEOUT_MS = 300_000;
+
 /** The product as its users run it: `npm run dev` or `npm start`, in a process group of its own. */
 export class Product {
   readonly url: string;
@@ -47,7 +50,7 @@ export class Product {
       },
     });
     const product = new Product(child, marker, dataDir, ports);
-    await product.says(/Ctrl-C stops everything/);
+    await product.says(/Ctrl-C stops everything/, START_TIMEOUT_MS);
     return product;
   }
 

@@ -1,0 +1,69 @@
+import type { Product } from "../trial/product.ts";
+
+/** The service as the loads see it: where it is, and how it has answered them so far. */
+
+export type Place = Pick<Product, "url" | "dataDir" | "urls">;
+
+export interface Answer {
+  status: number;
+  body: unknown;
+}
+
+export interface Question {
+  method?: "GET" | "POST" | "PUT" | "DELETE";
+  token?: string;
+  /** Sent as JSON, or as a form. */
+  body?: object;
+  headers?: Record<string, string>;
+}
+
+const PATIENCE_MS = 60_000;
+
+export class Target {
+  readonly #place: Place;
+  readonly #patienceMs: number;
+  /** Of all answers that came. */
+  slowestMs = 0;
+  readonly statuses = new Map<number, number>();
+
+  constructor(place: Place, patienceMs = PATIENCE_MS) {
+    this.#place = place;
+    this.#patienceMs = patienceMs;
+  }
+
+  get url(): string {
+    return this.#place.url;
+  }
+
+  get dataDir(): string {
+    return this.#place.dataDir;
+  }
+
+  get urls(): Record<string, string> {
+    return this.#place.urls;
+  }
+
+  /** Asks once; nothing where no whole answer came. */
+  async ask(path: string, { method, token, body, headers }: Question = {}): Promise<Answer | undefined> {
+    const isForm = body instanceof URLSearchParams;
+    const startedMs = performance.now();
+    try {
+      const response = await fetch(`${this.url}${path}`, {
+        method: method ?? (body === undefined ? "GET" : "POST"),
+        headers: {
+          ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+          ...(body !== undefined && !isForm && { "Content-Type": "application/json" }),
+          ...headers,
+        },
+        ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
+        signal: AbortSignal.timeout(this.#patienceMs),
+      });
+      const answer = { status: response.status, body: await response.json() };
+      this.slowestMs = Math.max(this.slowestMs, performance.now() - startedMs);
+      this.statuses.set(answer.status, (this.statuses.get(answer.status) ?? 0) + 1);
+      return answer;
+    } catch {
+      return undefined;
+    }
+  }
+}
