@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { killUnderCommands } from "./faults/commands.ts";
 import { killUnderJobs } from "./faults/jobs.ts";
+import { namesOfRows, runMatrix } from "./faults/matrix.ts";
 import { killUnderTelemetry, PARTS, type Part } from "./faults/telemetry.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
 import { Product } from "./trial/product.ts";
@@ -21,16 +22,28 @@ interface Suite {
   run(product: Product, options: FaultsOptions): Promise<boolean>;
 }
 
+const SOCKETS = 10_000;
+
 const SUITES: Record<string, Suite> = {
   telemetry: { kills: 10, run: telemetry },
   jobs: { kills: 20, run: jobs },
   commands: { kills: 10, run: commands },
 };
 
-const HELP = `npm run faults -- <suite>
+const HELP = `npm run faults
 
-Kills parts of the product, again and again, under load, and compares what was acknowledged with what is there in the end.
-Everything runs on this machine, on free ports and in a temporary folder, and goes when it is done.
+Lets everything go wrong that can, under load, and compares what was acknowledged with what is there in the end: parts are killed and
+stopped, lines to them are slow, cut, dead or garbled, disks are full, callbacks come doubled and shuffled, clocks are off, readers
+pause, and ten thousand sockets lose their service at once. Prints a table; takes about half an hour.
+Everything runs on this machine, on free ports and in a temporary folder, and goes when it is done. Full disks need root.
+
+  --only <pattern>  only the rows whose names match (a regular expression); --list shows them
+  --sockets <n>     how many sockets the crowd opens (${SOCKETS})
+  --json <file>     writes the results there, too
+
+npm run faults -- <suite>
+
+Kills parts of the product again and again, under one load:
 
   telemetry   agents send over HTTP and MQTT while one part after the other is killed
   jobs        callbacks are posted and read through sockets while workerd is killed
@@ -85,31 +98,69 @@ async function main(): Promise<void> {
     allowPositionals: true,
     options: {
       help: { type: "boolean", short: "h", default: false },
+      list: { type: "boolean", default: false },
+      only: { type: "string", default: "" },
+      sockets: { type: "string", default: String(SOCKETS) },
+      json: { type: "string" },
       kills: { type: "string" },
       parts: { type: "string", default: PARTS.join() },
     },
   });
   if (values.help) return say(HELP);
-  const [name = ""] = positionals;
+  const [name] = positionals;
+  const stop = new AbortController();
+  const { signal } = stop;
+  if (name === undefined) {
+    const options = {
+      only: patternOf(values.only),
+      sockets: wholeNumber("--sockets", values.sockets, 100_000),
+      jsonFile: values.json,
+      signal,
+    };
+    if (values.list) return say(namesOfRows(options).join("\n"));
+    endsBySignal(stop);
+    if (!(await runMatrix(options))) process.exitCode = 1;
+    // After a part that did not recover, its load is still trying.
+    process.exit();
+  }
   const suite = Object.hasOwn(SUITES, name) ? SUITES[name] : undefined;
   if (suite === undefined) throw new Refused(`There is no suite "${name}". Try --help.`);
-  const kills = Number(values.kills ?? suite.kills);
+  const kills = values.kills === undefined ? suite.kills : wholeNumber("--kills", values.kills, 1_000);
   const parts = values.parts.split(",");
-  if (!(Number.isInteger(kills) && kills > 0 && kills <= 1_000))
-    throw new Refused("--kills must be a number from 1 to 1000.");
   const isPart = (name: string): name is Part => (PARTS as readonly string[]).includes(name);
   if (!parts.every(isPart)) throw new Refused(`--parts must be of ${PARTS.join(", ")}.`);
+  endsBySignal(stop);
+  await runSuite(suite, { kills, parts, signal });
+}
 
+async function runSuite(suite: Suite, options: FaultsOptions): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "controller-faults-"));
-  const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   say("Starting the product.");
   const product = await Product.run("start", join(folder, "data"));
   try {
-    if (!(await suite.run(product, { kills, parts, signal: stop.signal }))) process.exitCode = 1;
+    if (!(await suite.run(product, options))) process.exitCode = 1;
   } finally {
     await product.interrupt();
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function endsBySignal(stop: AbortController): void {
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+}
+
+function wholeNumber(option: string, text: string, max: number): number {
+  const number = Number(text);
+  if (!(Number.isInteger(number) && number > 0 && number <= max))
+    throw new Refused(`${option} must be a number from 1 to ${max}.`);
+  return number;
+}
+
+function patternOf(text: string): RegExp {
+  try {
+    return new RegExp(text, "i");
+  } catch {
+    throw new Refused("--only must be a regular expression.");
   }
 }
 

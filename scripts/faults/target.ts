@@ -22,8 +22,8 @@ const PATIENCE_MS = 60_000;
 export class Target {
   readonly #place: Place;
   readonly #patienceMs: number;
-  /** Of all answers that came. */
-  slowestMs = 0;
+  /** Of all answers that came since the last look. */
+  slowest = { ms: 0, path: "" };
   readonly statuses = new Map<number, number>();
 
   constructor(place: Place, patienceMs = PATIENCE_MS) {
@@ -43,6 +43,12 @@ export class Target {
     return this.#place.urls;
   }
 
+  /** Begins to count anew. */
+  forget(): void {
+    this.slowest = { ms: 0, path: "" };
+    this.statuses.clear();
+  }
+
   /** Asks once; nothing where no whole answer came. */
   async ask(path: string, { method, token, body, headers }: Question = {}): Promise<Answer | undefined> {
     const isForm = body instanceof URLSearchParams;
@@ -59,7 +65,8 @@ export class Target {
         signal: AbortSignal.timeout(this.#patienceMs),
       });
       const answer = { status: response.status, body: await response.json() };
-      this.slowestMs = Math.max(this.slowestMs, performance.now() - startedMs);
+      const ms = performance.now() - startedMs;
+      if (ms > this.slowest.ms) this.slowest = { ms, path: path.replace(/\?.*/, "") };
       this.statuses.set(answer.status, (this.statuses.get(answer.status) ?? 0) + 1);
       return answer;
     } catch {

@@ -47,7 +47,7 @@ export function openDataFolder(path: string, { reset, keepSecrets = false }: Res
   if (entries.length > 0 && !entries.includes(MARK_FILE)) {
     throw new Refused(`${path} holds other things. Set DATA_DIR to a folder that is empty or does not exist.`);
   }
-  writeWhole(join(path, MARK_FILE), "Data of a Multi-Access Network Controller.\n");
+  markFolder(path);
   const stateFile = join(path, STATE_FILE);
   const earlier = readState(stateFile);
   if (earlier !== undefined && isAlive(earlier.owner)) {
@@ -83,6 +83,10 @@ export function openDataFolder(path: string, { reset, keepSecrets = false }: Res
   folder.record({}, {});
   return folder;
 }
+
+/** Says that the stack may use a folder, whatever is in it. */
+export const markFolder = (path: string): void =>
+  writeWhole(join(path, MARK_FILE), "Data of a Multi-Access Network Controller.\n");
 
 /** Where the parts of a stack that runs on this folder are. */
 export function readUrls(path: string): Record<string, string> | undefined {

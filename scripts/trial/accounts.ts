@@ -16,6 +16,7 @@ export interface TrialAgent {
 
 export interface TrialUser {
   username: string;
+  version: number;
   token: string;
 }
 
@@ -53,28 +54,41 @@ export async function makeAgents(
 }
 
 /** One who cannot log in, unless there is the hash of a password: the token is all there is. */
-export async function makeUser(dataDir: string, username: string, passwordHash = "none"): Promise<TrialUser> {
+export async function makeUser(
+  dataDir: string,
+  username: string,
+  passwordHash = "none",
+  roles: Role[] = ["user"],
+): Promise<TrialUser> {
   const { database, tokens } = productIn(dataDir);
   const createdAt = new Date();
   const version = createdAt.getTime();
-  const roles: Role[] = ["user"];
   await database.insert(users).values({ id: crypto.randomUUID(), username, passwordHash, roles, version, createdAt });
   const scope = scopesOfRoles(roles).join(" ");
-  return { username, token: await tokens.issue({ sub: username, login_type: "user", roles, scope, ver: version }) };
+  const token = await tokens.issue({ sub: username, login_type: "user", roles, scope, ver: version });
+  return { username, version, token };
 }
 
-/** A token of the account's that has ended an hour ago. */
-export async function endedToken(dataDir: string, username: string): Promise<string> {
+/** A token of an administrator's account that has ended an hour ago. */
+export const endedToken = (dataDir: string, username: string): Promise<string> =>
+  tokenEnding(dataDir, { username, version: 0 }, -3_600, ["admin"]);
+
+/** A token of the account's that ends so long from now; a negative number: ago. */
+export async function tokenEnding(
+  dataDir: string,
+  { username, version }: Pick<TrialUser, "username" | "version">,
+  inSeconds: number,
+  roles: Role[] = ["user"],
+): Promise<string> {
   const { config } = productIn(dataDir);
   const tokens = createTokens({
     keys: config.JWT_KEYS,
     issuer: config.JWT_ISSUER,
-    lifetimeSeconds: 1,
-    now: () => new Date(Date.now() - 3_600_000),
+    lifetimeSeconds: TOKEN_LIFETIME_S,
+    now: () => new Date(Date.now() + (inSeconds - TOKEN_LIFETIME_S) * 1000),
   });
-  const roles: Role[] = ["admin"];
   const scope = scopesOfRoles(roles).join(" ");
-  return await tokens.issue({ sub: username, login_type: "user", roles, scope, ver: 0 });
+  return await tokens.issue({ sub: username, login_type: "user", roles, scope, ver: version });
 }
 
 function productIn(dataDir: string) {

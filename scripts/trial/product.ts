@@ -33,7 +33,8 @@ export class Product {
   }
 
   static async run(script: "dev" | "start", dataDir: string, env: Record<string, string> = {}): Promise<Product> {
-    const ports = await Promise.all([anyFreePort(), anyFreePort(), anyFreePort()]);
+    const port = env.PORT === undefined ? anyFreePort() : Number(env.PORT);
+    const ports = await Promise.all([port, anyFreePort(), anyFreePort()]);
     const marker = `CONTROLLER_RUN=${randomUUID()}`;
     const [name = "", value = ""] = marker.split("=");
     const child = spawn("npm", ["run", script], {

@@ -89,8 +89,11 @@ async function sendOverHttp({ target, agent, acknowledged, pauseMs, signal }: Se
 /** The client itself sends again what the broker has not acknowledged, and connects again where that is gone. */
 async function sendOverMqtt({ target, agent, acknowledged, pauseMs, signal }: Sending): Promise<void> {
   const { apId, token } = agent;
-  const options = { username: apId, password: token, reconnectPeriod: RECONNECT_MS, keepalive: KEEP_ALIVE_S };
-  const client = connect(target.urls.mqtt ?? "", options);
+  const client = connect(target.urls.mqtt ?? "", {
+    ...{ username: apId, password: token, reconnectPeriod: RECONNECT_MS, keepalive: KEEP_ALIVE_S },
+    // A broker that has just been started refuses everyone until it has the service's keys.
+    reconnectOnConnackError: true,
+  });
   // The broker may be dead at this very moment; the client tries again.
   client.on("error", () => {});
   const sending: Promise<void>[] = [];

@@ -1,0 +1,179 @@
+import { writeFileSync } from "node:fs";
+import { say } from "../stack/console.ts";
+import type { Damage } from "./bad-line.ts";
+import { shuffledCallbacks } from "./callbacks.ts";
+import { clocks } from "./clocks.ts";
+import { crowd } from "./crowd.ts";
+import { pausedReaders } from "./paused-readers.ts";
+import type { Outcome, Row } from "./row.ts";
+import { canMount } from "./small-disk.ts";
+import { type Fault, NotRecovered, underLoad } from "./under-load.ts";
+import { type Disk, type Line, type Part, World } from "./world.ts";
+
+/** Everything that can go wrong, one after the other. */
+
+const STOPPED_MS = 8_000;
+const DAMAGED_MS = 8_000;
+const FULL_MS = 8_000;
+
+const MAX_ERRORS = 8;
+const MAX_ERROR_LENGTH = 700;
+
+/** Those that /readyz knows, and under which name. */
+const READYZ_NAMES: Partial<Record<Part, string>> = {
+  sqld: "libsql",
+  clickhouse: "clickhouse",
+  broker: "broker",
+  passwords: "passwords",
+};
+
+const PARTS: readonly Part[] = ["worker", "sqld", "clickhouse", "broker", "bridge", "emulator", "passwords"];
+const LINES: readonly Line[] = ["worker", "sqld", "clickhouse", "broker"];
+const DISKS: readonly Disk[] = ["worker", "sqld", "clickhouse", "broker", "emulator"];
+const DAMAGES: readonly Damage[] = ["slow", "cut", "half-open", "garbled answers", "garbled questions"];
+
+const kill = (part: Part): Fault => {
+  let pid: number;
+  return {
+    holdMs: 0,
+    begin: (world) => {
+      pid = world.pidOf(part);
+      process.kill(pid, "SIGKILL");
+    },
+    end: () => {},
+    isOver: (world) => world.pidOf(part) !== pid,
+    promises: { exact: true, prompt: part !== "worker" },
+  };
+};
+
+const stop = (part: Part): Fault => ({
+  readyzName: READYZ_NAMES[part],
+  holdMs: STOPPED_MS,
+  begin: (world) => void process.kill(world.pidOf(part), "SIGSTOP"),
+  end: (world) => void process.kill(world.pidOf(part), "SIGCONT"),
+  promises: { exact: true, prompt: part !== "worker" },
+});
+
+const damage = (line: Line, kind: Damage): Fault => ({
+  readyzName: kind === "half-open" ? READYZ_NAMES[line] : undefined,
+  holdMs: DAMAGED_MS,
+  begin: ({ lines }) => lines[line].begin(kind),
+  end: ({ lines }) => lines[line].end(),
+  promises: {
+    // Nobody can tell a garbled digit in a question from the one that was meant, nor a garbled sample on its way to the bridge: that
+    // takes TLS.
+    exact: kind !== "garbled questions" && !(kind === "garbled answers" && line === "broker"),
+    prompt: line !== "worker" && kind !== "slow",
+  },
+});
+
+const fill = (disk: Disk): Fault => ({
+  readyzName: READYZ_NAMES[disk],
+  holdMs: FULL_MS,
+  begin: ({ disks }) => disks.get(disk)?.fill(),
+  end: ({ disks }) => disks.get(disk)?.free(),
+  promises: { exact: true, prompt: true },
+});
+
+const row = (name: string, fault: Fault, skipped?: string): Row => ({
+  name,
+  ...(skipped !== undefined && { skipped }),
+  run: (world, signal) => underLoad(world, fault, signal),
+});
+
+export interface MatrixOptions {
+  only: RegExp;
+  /** Of the crowd. */
+  sockets: number;
+  jsonFile: string | undefined;
+  signal: AbortSignal;
+}
+
+const rowsOf = ({ sockets }: MatrixOptions): Row[] => [
+  ...PARTS.map((part) => row(`kill ${part}`, kill(part))),
+  ...PARTS.map((part) => row(`stop ${part}`, stop(part))),
+  ...DAMAGES.flatMap((kind) => LINES.map((line) => row(`${kind}: ${line}`, damage(line, kind)))),
+  ...DISKS.map((disk) => row(`full disk: ${disk}`, fill(disk), canMount() ? undefined : "needs root")),
+  { name: "callbacks doubled and shuffled", run: shuffledCallbacks },
+  { name: "clocks that are off", run: clocks },
+  { name: "readers that pause", run: pausedReaders },
+  { name: `${sockets} sockets, kill worker`, run: (world, signal) => crowd(world, sockets, signal) },
+];
+
+export const namesOfRows = (options: MatrixOptions): string[] => rowsOf(options).map(({ name }) => name);
+
+interface Result extends Partial<Outcome> {
+  name: string;
+  state: "kept" | "broken" | "skipped";
+  broken: string[];
+}
+
+/** Runs the rows that are wanted; whether every promise was kept. */
+export async function runMatrix(options: MatrixOptions): Promise<boolean> {
+  const { only, jsonFile, signal } = options;
+  const rows = rowsOf(options).filter(({ name }) => only.test(name));
+  const results: Result[] = [];
+  say(`${rows.length} rows. Starting the product, with its stores beside it.`);
+  const hasSmallDisks = rows.some(({ name, skipped }) => name.startsWith("full") && skipped === undefined);
+  const world = await World.start({ hasSmallDisks });
+  const startedMs = performance.now();
+  try {
+    for (const [i, { name, skipped, run }] of rows.entries()) {
+      if (signal.aborted) break;
+      if (skipped !== undefined) {
+        results.push({ name, state: "skipped", broken: [`skipped: ${skipped}`] });
+        continue;
+      }
+      say(`${i + 1}/${rows.length} ${name} …`);
+      const said = world.product.output.length;
+      const outcome = await run(world, signal).catch((error: unknown) => {
+        if (!(error instanceof NotRecovered)) throw error;
+        return error;
+      });
+      if (signal.aborted) break;
+      if (outcome instanceof NotRecovered) {
+        results.push({ name, state: "broken", broken: [outcome.message] });
+        say(`  ${outcome.message}\n${world.product.output.slice(-4_000)}`);
+        // What comes after it would be about this one.
+        break;
+      }
+      const result: Result = { name, state: outcome.broken.length === 0 ? "kept" : "broken", ...outcome };
+      results.push(result);
+      say(`  ${[...outcome.broken.map((what) => `BROKEN: ${what}`), describe(result), ...outcome.remarks].join("; ")}`);
+      for (const line of result.state === "broken" ? errorsIn(world.product.output.slice(said)) : [])
+        say(`    ${line}`);
+    }
+  } finally {
+    await world.end();
+  }
+  say(`\n${table(results)}\n\n${((performance.now() - startedMs) / 60_000).toFixed(1)} minutes.`);
+  if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(results, undefined, 2)}\n`);
+  return results.length > 0 && results.every(({ state }) => state !== "broken");
+}
+
+/** What the service itself took for bugs, each kind once. */
+function errorsIn(output: string): string[] {
+  const errors = output.split("\n").filter((line) => line.includes('"level":"error"'));
+  const kinds = errors.map((line) => line.replace(/"(?:time|request_id)":"[^"]*",?/g, "").slice(0, MAX_ERROR_LENGTH));
+  return [...new Set(kinds)].slice(0, MAX_ERRORS);
+}
+
+const seconds = (ms: number | undefined): string => (ms === undefined ? "–" : (ms / 1000).toFixed(1));
+
+const describe = ({ acknowledged, lost, doubled, recoveredMs, settledMs }: Result): string =>
+  `acknowledged ${acknowledged}, lost ${lost}, doubled ${doubled}, back after ${seconds(recoveredMs)} s, all there after ${seconds(settledMs)} s`;
+
+/** In Markdown, as the documentation shows it. */
+function table(results: readonly Result[]): string {
+  const lines = results.map(({ name, acknowledged, lost, doubled, recoveredMs, settledMs, broken }) => [
+    name,
+    acknowledged ?? "–",
+    lost ?? "–",
+    doubled ?? "–",
+    seconds(recoveredMs),
+    seconds(settledMs),
+    broken.join("; "),
+  ]);
+  const head = ["fault", "acknowledged", "lost", "doubled", "back after s", "all there after s", "broken"];
+  return [head, head.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}

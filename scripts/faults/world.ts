@@ -1,0 +1,130 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { brokerPart } from "../stack/broker.ts";
+import { clickhousePart } from "../stack/clickhouse.ts";
+import { markFolder } from "../stack/data-folder.ts";
+import { anyFreePort } from "../stack/ports.ts";
+import { sqldPart } from "../stack/sqld.ts";
+import { Supervisor } from "../stack/supervisor.ts";
+import { Product } from "../trial/product.ts";
+import { BadLine } from "./bad-line.ts";
+import { SmallDisk } from "./small-disk.ts";
+import { Target } from "./target.ts";
+
+/** The product with everything around it that the faults need: stores beside it, a bad line to each part, a small disk under each. */
+
+export type Line = "worker" | "sqld" | "clickhouse" | "broker";
+export type Disk = Line | "emulator";
+export type Part = Disk | "bridge" | "passwords";
+
+const STORES: readonly Part[] = ["sqld", "clickhouse", "broker"];
+/** The default of the setting JWT_ISSUER. */
+const ISSUER = "multi-access-network-controller";
+/** A client that is not answered for so long asks again. */
+const PATIENCE_MS = 5_000;
+
+export interface WorldOptions {
+  hasSmallDisks: boolean;
+}
+
+export class World {
+  readonly product: Product;
+  readonly lines: Readonly<Record<Line, BadLine>>;
+  readonly disks: ReadonlyMap<Disk, SmallDisk>;
+  readonly #supervisor: Supervisor;
+  readonly #folder: string;
+  readonly #urls: Record<string, string>;
+
+  private constructor(world: Pick<World, "product" | "lines" | "disks">, beside: Beside) {
+    this.product = world.product;
+    this.lines = world.lines;
+    this.disks = world.disks;
+    this.#supervisor = beside.supervisor;
+    this.#folder = beside.folder;
+    this.#urls = beside.urls;
+  }
+
+  static async start({ hasSmallDisks }: WorldOptions): Promise<World> {
+    const folder = mkdtempSync(join(tmpdir(), "controller-faults-"));
+    const storesDir = join(folder, "stores");
+    const dataDir = join(folder, "data");
+    const supervisor = new Supervisor();
+    const disks = new Map<Disk, SmallDisk>();
+    const [worker, sqld, clickhouse, broker] = await Promise.all([1, 2, 3, 4].map(() => BadLine.listen()));
+    const lines = { worker, sqld, clickhouse, broker } as Record<Line, BadLine>;
+    const free = () => anyFreePort();
+    const [port, sqldPort, clickhousePort, tcpPort, wsPort] = await Promise.all([
+      free(),
+      free(),
+      free(),
+      free(),
+      free(),
+    ]);
+    const serviceUrl = `http://127.0.0.1:${port}`;
+    const urls = {
+      libsql: `http://127.0.0.1:${sqldPort}`,
+      clickhouse: `http://127.0.0.1:${clickhousePort}`,
+      mqtt: `ws://127.0.0.1:${wsPort}`,
+    };
+    try {
+      mkdirSync(dataDir);
+      markFolder(dataDir);
+      for (const disk of hasSmallDisks ? (["worker", "sqld", "clickhouse", "broker", "emulator"] as const) : [])
+        disks.set(disk, SmallDisk.mount(join(STORES.includes(disk) ? storesDir : dataDir, disk)));
+      lines.worker.leadTo(serviceUrl);
+      lines.sqld.leadTo(urls.libsql);
+      lines.clickhouse.leadTo(urls.clickhouse);
+      lines.broker.leadTo(urls.mqtt);
+      const jwksUrl = `${serviceUrl}/.well-known/jwks.json`;
+      const host = "127.0.0.1";
+      await Promise.all([
+        supervisor.start(sqldPart(storesDir, sqldPort)),
+        supervisor.start(clickhousePart(storesDir, clickhousePort, process.env.CLICKHOUSE_BIN)),
+        supervisor.start(brokerPart({ dataDir: storesDir, host, tcpPort, wsPort, jwksUrl, issuer: ISSUER })),
+      ]);
+      const product = await Product.run("start", dataDir, {
+        PORT: String(port),
+        LIBSQL_URL: lines.sqld.urlFor("http"),
+        CLICKHOUSE_URL: lines.clickhouse.urlFor("http"),
+        MQTT_URL: lines.broker.urlFor("ws"),
+        LOG_REQUESTS: "failures",
+      });
+      return new World({ product, lines, disks }, { supervisor, folder, urls });
+    } catch (error) {
+      await tearDown({ supervisor, folder, lines, disks });
+      throw error;
+    }
+  }
+
+  /** For one load or several, which reach the service over its line, and the stores past theirs. */
+  target(): Target {
+    const { product, lines } = this;
+    const urls = this.#urls;
+    return new Target({ url: lines.worker.urlFor("http"), dataDir: product.dataDir, urls }, PATIENCE_MS);
+  }
+
+  pidOf(part: Part): number {
+    const pid = STORES.includes(part) ? this.#supervisor.pids[part] : this.product.pidOf(part);
+    if (pid === undefined) throw new Error(`The ${part} does not run`);
+    return pid;
+  }
+
+  async end(): Promise<void> {
+    if (this.product.isRunning) await this.product.interrupt();
+    await tearDown({ supervisor: this.#supervisor, folder: this.#folder, lines: this.lines, disks: this.disks });
+  }
+}
+
+interface Beside {
+  supervisor: Supervisor;
+  folder: string;
+  urls: Record<string, string>;
+}
+
+async function tearDown(world: Omit<Beside, "urls"> & Pick<World, "lines" | "disks">): Promise<void> {
+  await world.supervisor.stop();
+  for (const line of Object.values(world.lines)) await line.close();
+  for (const disk of world.disks.values()) disk.unmount();
+  rmSync(world.folder, { recursive: true, force: true });
+}
