@@ -5,7 +5,6 @@
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { Aedes, type Client } from "aedes";
-import { ClassicLevel } from "classic-level";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { createWebSocketStream, WebSocketServer } from "ws";
 import * as z from "zod";
@@ -15,6 +14,7 @@ import { type BrokerClient, mayPublish, maySubscribe } from "../../src/broker/to
 import { createStillAllowed } from "../../src/jobs/access.ts";
 import { AccountWatch } from "./account-watch.ts";
 import { BrokerStore, type MayHear } from "./broker-store.ts";
+import { openMendingLevel } from "./mending-level.ts";
 import { limitPackets } from "./packet-limit.ts";
 
 const [folder = "", host = "127.0.0.1", tcpPort, wsPort, jwksUrl = "", issuer = ""] = process.argv.slice(2);
@@ -44,8 +44,16 @@ const willTopics = new WeakMap<Client, string>();
 
 // What is acknowledged with QoS 1 or 2 is on disk and outlives the broker's own end, also a kill. (The operating system may still
 // hold it in memory: a power cut is another matter.)
-const level = new ClassicLevel(folder);
-await level.open();
+const level = await openMendingLevel(folder, {
+  onBroken: (error) => {
+    console.log(`The doors are shut until the store can be written to: ${error.message}`);
+    shutDoors();
+  },
+  onMended: () => {
+    console.log("The store can be written to again.");
+    openDoors();
+  },
+});
 const id = `${new Date().toISOString()}-${process.pid}`;
 const mayHear: MayHear = (client, topic) => {
   const identity = known.get(client);
@@ -168,8 +176,19 @@ broker.on("clientError", (client, error) => {
   if (error !== ANONYMOUS) console.log(JSON.stringify({ client: client.id, error: error.message }));
 });
 
-tcp.listen(Number(tcpPort), host);
-http.listen(Number(wsPort), host);
+function openDoors(): void {
+  tcp.listen(Number(tcpPort), host);
+  http.listen(Number(wsPort), host);
+}
+
+/** Whoever cannot be served is sent away: a client knows to come again, and a probe finds nobody. */
+function shutDoors(): void {
+  tcp.close();
+  http.close();
+  for (const client of Object.values((broker as Aedes & { clients: Record<string, Client> }).clients)) client.close();
+}
+
+openDoors();
 
 process.once("SIGTERM", () => {
   broker.close(() => process.exit(0));

@@ -9,6 +9,7 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { connectAsync, connect as connectNow, type IClientOptions, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { listen } from "../../scripts/bridge/broker-listener.ts";
+import { canMount, SmallDisk } from "../../scripts/faults/small-disk.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
@@ -316,4 +317,61 @@ describe("the broker", () => {
     expect(await closed(client)).toBe("closed");
     expect(Date.now() - startedMs).toBeLessThan(3_000);
   });
+
+  it.runIf(canMount())(
+    "shuts its doors while its disk is full, and loses nothing that it took before or afterwards",
+    async () => {
+      const disk = SmallDisk.mount(join(folder, "small", "broker"));
+      const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
+      const url = `mqtt://127.0.0.1:${tcpPort}`;
+      const part = brokerPart({
+        dataDir: join(folder, "small"),
+        host: "127.0.0.1",
+        tcpPort,
+        wsPort,
+        jwksUrl,
+        issuer: ISSUER,
+      });
+      try {
+        await supervisor.start({ ...part, name: "small broker" });
+        const listening = {
+          clientId: "listener",
+          clean: false,
+          username: "bridge",
+          password: await sign({ sub: "bridge", login_type: "third_party_app" }),
+        };
+        const subscriber = await connectAsync(url, listening);
+        await subscriber.subscribeAsync("agent/+/data", { qos: 1 });
+        await subscriber.endAsync();
+
+        const speaker = connectNow(url, { username: "a", password: await sign({ sub: "a" }), reconnectPeriod: 50 });
+        clients.push(speaker);
+        speaker.on("error", () => {});
+        await new Promise((resolve) => speaker.once("connect", resolve));
+        disk.fill();
+        let taken = 0;
+        const messages = Array.from({ length: 50 }, (_, n) => `${n} ${"x".repeat(1_000)}`);
+        const publishing = messages.map(async (message) => {
+          await speaker.publishAsync("agent/a/data", message, { qos: 1 });
+          taken++;
+        });
+        await closed(speaker);
+        await until(async () => !(await part.ready([])));
+        // A few fit into what was left.
+        expect(taken).toBeLessThan(messages.length);
+        disk.free();
+        await Promise.all(publishing);
+
+        process.kill(supervisor.pids["small broker"] ?? 0, "SIGKILL");
+        const heard = new Set<string>();
+        const listener = connectNow(url, { ...listening, reconnectPeriod: 50 });
+        clients.push(listener);
+        listener.on("error", () => {});
+        listener.on("message", (_topic, payload) => heard.add(payload.toString()));
+        await until(() => heard.size === messages.length);
+      } finally {
+        disk.unmount();
+      }
+    },
+  );
 });
