@@ -36,6 +36,8 @@ export class BrokerLink {
     const password = await this.#renew();
     const client = connect(url, {
       ...{ clientId, username: service.appName, password, reconnectPeriod: RECONNECT_MS, keepalive: 30 },
+      // A broker that has just been started refuses everyone until it has the service's keys.
+      reconnectOnConnackError: true,
       // Set up first, then connect: what the broker has to say comes right behind its greeting.
       manualConnect: true,
     });

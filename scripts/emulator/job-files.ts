@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
+import { say } from "../stack/console.ts";
 import type { Site } from "./models/site.ts";
 import { PartMessage } from "./part.ts";
 
@@ -35,11 +36,16 @@ export class JobFiles {
     return this.#read(this.#fileOf(part))?.progress as Progress | undefined;
   }
 
+  /** Where there is no room for it, as on a full disk, the part goes on all the same, and what was saved before stays. */
   save(part: PartMessage, progress: Progress): void {
     const file = this.#fileOf(part);
-    // Whole or not at all: what is half written does not take the place of what is there.
-    writeFileSync(`${file}.new`, JSON.stringify({ part, progress }), { mode: 0o600 });
-    renameSync(`${file}.new`, file);
+    try {
+      // Whole or not at all: what is half written does not take the place of what is there.
+      writeFileSync(`${file}.new`, JSON.stringify({ part, progress }), { mode: 0o600 });
+      renameSync(`${file}.new`, file);
+    } catch (error) {
+      say(`Job ${part.job_number}, part ${part.part} could not be saved: ${(error as Error).message}`);
+    }
   }
 
   remove(part: PartMessage): void {
