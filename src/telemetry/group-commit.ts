@@ -71,7 +71,11 @@ export class GroupCommit<T> {
     this.#isRunning = true;
     await pause(this.#options.gatherMs);
     for (let batch = this.#waiting.shift(); batch !== undefined; batch = this.#waiting.shift()) {
-      await this.#take(batch).then(batch.done.resolve, batch.done.reject);
+      await this.#take(batch).then(batch.done.resolve, (error: unknown) => {
+        batch.done.reject(error);
+        // Where the store is away, those behind it would only wait for as long once more before they hear the same.
+        if (error instanceof Unavailable) for (const next of this.#waiting.splice(0)) next.done.reject(error);
+      });
     }
     this.#isRunning = false;
   }

@@ -47,6 +47,25 @@ describe("a group commit", () => {
     expect(new Set(tries.map(([, token]) => token)).size).toBe(3);
   });
 
+  it("tells those who wait behind a batch that the store did not take at once, not after as long again", async () => {
+    const underWay = Promise.withResolvers<void>();
+    const committed: number[] = [];
+    const commits = new GroupCommit<number>({
+      ...options,
+      commit: async (items) => {
+        if (items.includes(1)) await underWay.promise;
+        committed.push(...items);
+      },
+    });
+    const first = commits.add([1]);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const behind = commits.add([2]);
+    underWay.reject(away());
+    await expect(first).rejects.toThrow(Unavailable);
+    await expect(behind).rejects.toThrow(Unavailable);
+    expect(committed).toEqual([]);
+  });
+
   it.each([
     { what: "the store does not take", isRefused: true, untilMs: 60_000 },
     { what: "stays in doubt, the store being away", isRefused: false, untilMs: 900_000 },
