@@ -9,6 +9,7 @@ import { forgetOldEntries } from "./accounts/audit-retention.ts";
 import { createAccountChanges } from "./accounts/changes.ts";
 import { createDatabase } from "./accounts/database.ts";
 import { createLogin, type Login } from "./accounts/login.ts";
+import { createDatabaseProbe } from "./accounts/probe.ts";
 import { createRecovery, type Recovery } from "./accounts/recovery.ts";
 import { type Authenticate, createAuthenticate } from "./accounts/sessions.ts";
 import { createUserStore } from "./accounts/user-store.ts";
@@ -117,15 +118,17 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const outbox = createOutbox(database);
   const index = createJobIndex(database);
   const streams = createStreams(bindings.JOB_STREAM);
+  const publisher = () => bindings.PUBLISHER.getByName("publisher");
   const ledger = ledgerOf(bindings.LEDGER);
   const tally = new Tally({ ledger, now: Date.now });
   const health = createHealth({
-    libsql: () => users.ping(),
-    clickhouse: () => clickhouse.ping(),
+    libsql: createDatabaseProbe(database),
+    clickhouse: () => clickhouse.check(),
     broker: (signal) => probeBroker(config.MQTT_URL, signal),
+    objects: () => publisher().check(),
     ...(remotePasswords && { passwords: remotePasswords.ping }),
   });
-  const nudge = () => bindings.PUBLISHER.getByName("publisher").nudge();
+  const nudge = () => publisher().nudge();
   const jobs = createJobs({
     index,
     streams,

@@ -33,13 +33,16 @@ export function createDatabase({ url, authToken }: DatabaseOptions) {
   return drizzle(client);
 }
 
+/** What the database says when it has too much to do, or no disk to do it on: that may pass. */
+const PASSING_CODES = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|NOMEM)/;
+
 /** Awaits a query and tells a database that is away (`Unavailable`) from one that said no. */
 export async function reach<T>(query: PromiseLike<T>): Promise<T> {
   try {
     return await query;
   } catch (error) {
     const code = sqliteCode(error);
-    if (code === undefined || code === "SQLITE_BUSY") throw new Unavailable("accounts database", error);
+    if (code === undefined || PASSING_CODES.test(code)) throw new Unavailable("accounts database", error);
     throw error;
   }
 }

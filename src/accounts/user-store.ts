@@ -34,7 +34,6 @@ export interface UserStore {
   hasResetToken(tokenHash: string): Promise<boolean>;
   /** Trades a reset token for a new password, once; says whether it was any good. */
   redeemResetToken(tokenHash: string, passwordHash: string, by: Author): Promise<boolean>;
-  ping(): Promise<void>;
 }
 
 const COLUMNS = {
@@ -187,10 +186,6 @@ export function createUserStore(database: Database): UserStore {
         ]),
       );
       return changed.length > 0;
-    },
-
-    async ping() {
-      await reach(database.run(sql`select 1`));
     },
   };
 }

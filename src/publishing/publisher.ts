@@ -22,6 +22,9 @@ const AT_ONCE = 100;
 const LOOK_EVERY_MS = 30_000;
 const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 15_000;
+const WRITE_EVERY_MS = 5_000;
+const PROBE_KEY = "probe";
+const PROBE_BYTES = 32 * 1024;
 
 /** Holds the one connection to the broker over which the service speaks, and empties the outbox into it. */
 export class Publisher extends DurableObject<Env> {
@@ -34,6 +37,7 @@ export class Publisher extends DurableObject<Env> {
   /** Somebody came while it was being emptied, perhaps with something that was not seen any more. */
   #isWanted = false;
   #failures = 0;
+  #writtenMs = Number.NEGATIVE_INFINITY;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -56,6 +60,15 @@ export class Publisher extends DurableObject<Env> {
     // Should this object end before it is done.
     await this.ctx.storage.setAlarm(Date.now() + LOOK_EVERY_MS);
     this.ctx.waitUntil(this.#drain());
+  }
+
+  /** Whether objects can keep things: on one machine, whether the disk has room. Fails where they cannot. */
+  async check(): Promise<void> {
+    if (Date.now() - this.#writtenMs < WRITE_EVERY_MS) return;
+    // More than fits into what the file had left.
+    await this.ctx.storage.put(PROBE_KEY, `${Date.now()} ${" ".repeat(PROBE_BYTES)}`);
+    await this.ctx.storage.sync();
+    this.#writtenMs = Date.now();
   }
 
   override async alarm(): Promise<void> {

@@ -12,7 +12,7 @@ describe("health", () => {
   });
 
   it("is ready while all parts answer, the broker over WebSocket or TCP", async () => {
-    const parts = { libsql: "up", clickhouse: "up", broker: "up" };
+    const parts = { libsql: "up", clickhouse: "up", broker: "up", objects: "up" };
     for (const app of [appWith({}), appWith({ MQTT_URL: settings.MQTT_TCP_URL ?? "" })]) {
       const response = await app.request("/readyz");
       expect(await response.json()).toMatchObject({ status: "ready", parts });

@@ -261,6 +261,14 @@ describe("what a bridge brings", () => {
   });
 });
 
+describe("the question whether the telemetry store is there", () => {
+  it("is answered with no where its disk is as good as full", async () => {
+    await createClickHouse(parseEnv(env)).check();
+    const full = createClickHouse(parseEnv(env), Number.MAX_SAFE_INTEGER);
+    await expect(full.check()).rejects.toThrow(Unavailable);
+  });
+});
+
 describe("a read that nobody waits for any more", () => {
   it("is cut off on the server", async () => {
     const clickhouse = createClickHouse(parseEnv(env));

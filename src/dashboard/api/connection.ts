@@ -15,6 +15,7 @@ const PARTS: Record<string, string> = {
   libsql: "the accounts database",
   clickhouse: "the telemetry store",
   broker: "the message broker",
+  objects: "the service's own storage",
   passwords: "the password service",
 };
 
