@@ -32,6 +32,9 @@ export interface ListenOptions {
 /** Said when the broker knows what to keep for us. */
 export const LISTENING = "Listening.";
 
+/** A connection that has gone without a word is noticed within twice that. */
+export const KEEP_ALIVE_S = 10;
+
 /** To the client an error means that a message is not to be acknowledged; it goes on with the next one. */
 const NOT_YET = new Error("Not acknowledged yet");
 
@@ -39,7 +42,7 @@ const NOT_YET = new Error("Not acknowledged yet");
 export async function listen({
   url,
   topics,
-  keepaliveS = 30,
+  keepaliveS = KEEP_ALIVE_S,
   signal,
   drained,
   onMessage,

@@ -1,4 +1,5 @@
 import { connect, type MqttClient } from "mqtt";
+import { KEEP_ALIVE_S } from "../bridge/broker-listener.ts";
 import { say } from "../stack/console.ts";
 import type { EmulatorService } from "./service.ts";
 
@@ -35,7 +36,7 @@ export class BrokerLink {
     const { url, clientId, service } = this.#options;
     const password = await this.#renew();
     const client = connect(url, {
-      ...{ clientId, username: service.appName, password, reconnectPeriod: RECONNECT_MS, keepalive: 30 },
+      ...{ clientId, username: service.appName, password, reconnectPeriod: RECONNECT_MS, keepalive: KEEP_ALIVE_S },
       // A broker that has just been started refuses everyone until it has the service's keys.
       reconnectOnConnackError: true,
       // Set up first, then connect: what the broker has to say comes right behind its greeting.
