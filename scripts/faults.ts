@@ -146,7 +146,8 @@ async function runSuite(suite: Suite, options: FaultsOptions): Promise<void> {
 }
 
 function endsBySignal(stop: AbortController): void {
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  // Not `once`: npm passes the terminal's Ctrl-C on a second time, and that must not end us before everything is cleared away.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => stop.abort());
 }
 
 function wholeNumber(option: string, text: string, max: number): number {

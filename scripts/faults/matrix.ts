@@ -4,6 +4,7 @@ import type { Damage } from "./bad-line.ts";
 import { shuffledCallbacks } from "./callbacks.ts";
 import { clocks } from "./clocks.ts";
 import { crowd } from "./crowd.ts";
+import { damage, fill, kill, stop } from "./kinds.ts";
 import { pausedReaders } from "./paused-readers.ts";
 import type { Outcome, Row } from "./row.ts";
 import { canMount } from "./small-disk.ts";
@@ -12,70 +13,16 @@ import { type Disk, type Line, type Part, World } from "./world.ts";
 
 /** Everything that can go wrong, one after the other. */
 
-const STOPPED_MS = 8_000;
-const DAMAGED_MS = 8_000;
-const FULL_MS = 8_000;
-
+const MAX_OUTPUT = 4_000;
 const MAX_ERRORS = 8;
 const MAX_ERROR_LENGTH = 700;
-
-/** Those that /readyz knows, and under which name. */
-const READYZ_NAMES: Partial<Record<Part, string>> = {
-  sqld: "libsql",
-  clickhouse: "clickhouse",
-  broker: "broker",
-  passwords: "passwords",
-};
 
 const PARTS: readonly Part[] = ["worker", "sqld", "clickhouse", "broker", "bridge", "emulator", "passwords"];
 const LINES: readonly Line[] = ["worker", "sqld", "clickhouse", "broker"];
 const DISKS: readonly Disk[] = ["worker", "sqld", "clickhouse", "broker", "emulator"];
 const DAMAGES: readonly Damage[] = ["slow", "cut", "half-open", "garbled answers", "garbled questions"];
 
-const kill = (part: Part): Fault => {
-  let pid: number;
-  return {
-    holdMs: 0,
-    begin: (world) => {
-      pid = world.pidOf(part);
-      process.kill(pid, "SIGKILL");
-    },
-    end: () => {},
-    isOver: (world) => world.pidOf(part) !== pid,
-    promises: { exact: true, prompt: part !== "worker" },
-  };
-};
-
-const stop = (part: Part): Fault => ({
-  readyzName: READYZ_NAMES[part],
-  holdMs: STOPPED_MS,
-  begin: (world) => void process.kill(world.pidOf(part), "SIGSTOP"),
-  end: (world) => void process.kill(world.pidOf(part), "SIGCONT"),
-  promises: { exact: true, prompt: part !== "worker" },
-});
-
-const damage = (line: Line, kind: Damage): Fault => ({
-  readyzName: kind === "half-open" ? READYZ_NAMES[line] : undefined,
-  holdMs: DAMAGED_MS,
-  begin: ({ lines }) => lines[line].begin(kind),
-  end: ({ lines }) => lines[line].end(),
-  promises: {
-    // Nobody can tell a garbled digit in a question from the one that was meant, nor a garbled sample on its way to the bridge: that
-    // takes TLS.
-    exact: kind !== "garbled questions" && !(kind === "garbled answers" && line === "broker"),
-    prompt: line !== "worker" && kind !== "slow",
-  },
-});
-
-const fill = (disk: Disk): Fault => ({
-  readyzName: READYZ_NAMES[disk],
-  holdMs: FULL_MS,
-  begin: ({ disks }) => disks.get(disk)?.fill(),
-  end: ({ disks }) => disks.get(disk)?.free(),
-  promises: { exact: true, prompt: true },
-});
-
-const row = (name: string, fault: Fault, skipped?: string): Row => ({
+const row = (name: string, fault: Fault<World>, skipped?: string): Row => ({
   name,
   ...(skipped !== undefined && { skipped }),
   run: (world, signal) => underLoad(world, fault, signal),
@@ -117,6 +64,8 @@ export async function runMatrix(options: MatrixOptions): Promise<boolean> {
   const hasSmallDisks = rows.some(({ name, skipped }) => name.startsWith("full") && skipped === undefined);
   const world = await World.start({ hasSmallDisks });
   const startedMs = performance.now();
+  const aborted = new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  aborted.catch(() => {});
   try {
     for (const [i, { name, skipped, run }] of rows.entries()) {
       if (signal.aborted) break;
@@ -126,16 +75,14 @@ export async function runMatrix(options: MatrixOptions): Promise<boolean> {
       }
       say(`${i + 1}/${rows.length} ${name} …`);
       const said = world.product.output.length;
-      const outcome = await run(world, signal).catch((error: unknown) => {
-        if (!(error instanceof NotRecovered)) throw error;
-        return error;
-      });
+      const outcome = await Promise.race([run(world, signal), aborted]).catch((error: Error) => error);
       if (signal.aborted) break;
-      if (outcome instanceof NotRecovered) {
+      if (outcome instanceof Error) {
         results.push({ name, state: "broken", broken: [outcome.message] });
-        say(`  ${outcome.message}\n${world.product.output.slice(-4_000)}`);
-        // What comes after it would be about this one.
-        break;
+        say(`  BROKEN: ${outcome.message}\n${world.product.output.slice(-MAX_OUTPUT)}`);
+        // What came after it would be about this one.
+        if (outcome instanceof NotRecovered) break;
+        continue;
       }
       const result: Result = { name, state: outcome.broken.length === 0 ? "kept" : "broken", ...outcome };
       results.push(result);

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { until } from "../trial/product.ts";
+import { type Product, until } from "../trial/product.ts";
 import { startAccounts } from "./loads/accounts.ts";
 import { startCommands } from "./loads/commands.ts";
 import { startJobs } from "./loads/jobs.ts";
@@ -7,19 +7,25 @@ import type { Load } from "./loads/load.ts";
 import { startTelemetry } from "./loads/telemetry.ts";
 import type { Outcome } from "./row.ts";
 import type { Target } from "./target.ts";
-import type { World } from "./world.ts";
 
 /** Lets something go wrong while everything that the service does is done at once, and holds it to its word. */
 
-export interface Fault {
+/** What it is all done on. */
+export interface Stage {
+  product: Product;
+  /** For one round of loads. */
+  target(): Target;
+}
+
+export interface Fault<S extends Stage> {
   /** What /readyz calls the part that is hit, where it knows it. */
   readyzName?: string | undefined;
-  begin(world: World): void;
+  begin(stage: S): void;
   /** How long it lasts. */
   holdMs: number;
-  end(world: World): void;
+  end(stage: S): void;
   /** What must be so besides, for it to be over. */
-  isOver?(world: World): boolean;
+  isOver?(stage: S): boolean;
   promises: {
     /** Nothing that was acknowledged is lost or doubled. */
     exact: boolean;
@@ -46,22 +52,22 @@ const startLoads = (target: Target): Promise<Load[]> => {
   ]);
 };
 
-export async function underLoad(world: World, fault: Fault, signal: AbortSignal): Promise<Outcome> {
-  const target = world.target();
+export async function underLoad<S extends Stage>(stage: S, fault: Fault<S>, signal?: AbortSignal): Promise<Outcome> {
+  const target = stage.target();
   const loads = await startLoads(target);
   await until(() => loads.every(({ acknowledged }) => acknowledged > 0), GETS_ON_WITHIN_MS);
   target.forget();
 
   const readiness = watchReadiness(target);
-  fault.begin(world);
-  await sleep(fault.holdMs, undefined, { signal }).catch(() => {});
-  fault.end(world);
+  fault.begin(stage);
+  await sleep(fault.holdMs, undefined, signal && { signal }).catch(() => {});
+  fault.end(stage);
   const endedMs = performance.now();
   const marks = loads.map(({ acknowledged }) => acknowledged);
   const { slowest } = target;
   const late = () => loads.filter(({ acknowledged }, i) => acknowledged <= (marks[i] ?? 0)).map(({ name }) => name);
   const isRecovered = await until(
-    () => (fault.isOver?.(world) ?? true) && readiness.isReadySince(endedMs) && late().length === 0,
+    () => (fault.isOver?.(stage) ?? true) && readiness.isReadySince(endedMs) && late().length === 0,
     RECOVERED_WITHIN_MS,
   ).then(
     () => true,
@@ -69,7 +75,7 @@ export async function underLoad(world: World, fault: Fault, signal: AbortSignal)
   );
   const recoveredMs = isRecovered ? performance.now() - endedMs : undefined;
   const seenDown = readiness.end();
-  if (recoveredMs === undefined) throw new NotRecovered(late(), world.product.isRunning);
+  if (recoveredMs === undefined) throw new NotRecovered(late(), stage.product.isRunning);
 
   await Promise.all(loads.map((load) => load.stop()));
   const stoppedMs = performance.now();

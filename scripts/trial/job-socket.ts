@@ -10,12 +10,16 @@ export interface SocketOptions {
   onText?: (text: string, socket: WebSocket) => void;
 }
 
+/** One who is not answered at all must not wait for ever. */
+const HANDSHAKE_MS = 30_000;
+
 /** Opens a socket; fails where that is refused. What comes with the opening is not missed. */
 export async function openSocket({ url, path, token, onText }: SocketOptions): Promise<WebSocket> {
   const socket = new WebSocket(`${url.replace(/^http/, "ws")}${path}`, {
     headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
     perMessageDeflate: false,
     maxPayload: 64 * 1024 * 1024,
+    handshakeTimeout: HANDSHAKE_MS,
   });
   const opened = Promise.withResolvers<void>();
   socket.on("open", () => opened.resolve());

@@ -10,7 +10,10 @@ import { connectAsync } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { killUnderJobs } from "../../scripts/faults/jobs.ts";
+import { stop } from "../../scripts/faults/kinds.ts";
+import { Target } from "../../scripts/faults/target.ts";
 import { killUnderTelemetry, PARTS } from "../../scripts/faults/telemetry.ts";
+import { underLoad } from "../../scripts/faults/under-load.ts";
 import { fuzz } from "../../scripts/fuzz/fuzz.ts";
 import { logFindings } from "../../scripts/fuzz/log.ts";
 import { nativePasswords } from "../../scripts/native-passwords.ts";
@@ -525,6 +528,16 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
       expect(outcome).toMatchObject({ lost: 0, doubled: 0, inversions: 0, holes: 0, incomplete: 0 });
       expect(outcome.acknowledged).toBeGreaterThan(0);
       expect(outcome.recoveredMs).toHaveLength(1);
+    },
+  );
+
+  it.runIf(form === "start")(
+    "keeps its word about samples, callbacks, commands and accounts although ClickHouse hangs for a while",
+    async () => {
+      const stage = { product, target: () => new Target(product), pidOf: (part: string) => product.pidOf(part) };
+      const { acknowledged, lost, doubled, broken } = await underLoad(stage, stop("clickhouse", 3_000));
+      expect({ lost, doubled, broken }).toEqual({ lost: 0, doubled: 0, broken: [] });
+      expect(acknowledged).toBeGreaterThan(0);
     },
   );
 
