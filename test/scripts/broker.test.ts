@@ -9,6 +9,8 @@ import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { connectAsync, connect as connectNow, type IClientOptions, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { listen } from "../../scripts/bridge/broker-listener.ts";
+import { BrokerLink } from "../../scripts/emulator/broker-link.ts";
+import { EmulatorService } from "../../scripts/emulator/service.ts";
 import { canMount, SmallDisk } from "../../scripts/faults/small-disk.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
@@ -374,4 +376,40 @@ describe("the broker", () => {
       }
     },
   );
+
+  it("refuses an emulator that comes before the service shows its keys, which comes again until it is let in", async () => {
+    const keys = await (await fetch(jwksUrl)).text();
+    let refusals = 0;
+    let hasKeys = false;
+    const token = await sign({ sub: "emulator", login_type: "third_party_app" });
+    const service = createServer(({ url }, response) => {
+      if (url?.startsWith("/api/v1/token/")) response.end(JSON.stringify({ access_token: token, expires_in: 60 }));
+      else if (hasKeys) response.end(keys);
+      else response.writeHead(503).end(String(++refusals));
+    });
+    await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(service.address() as { port: number }).port}`;
+    const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
+    const part = brokerPart({
+      ...{ dataDir: join(folder, "early"), host: "127.0.0.1", tcpPort, wsPort, issuer: ISSUER },
+      jwksUrl: `${url}/keys`,
+    });
+    await supervisor.start({ ...part, name: "early broker" });
+    const link = new BrokerLink({
+      url: `mqtt://127.0.0.1:${tcpPort}`,
+      clientId: "emulator",
+      service: new EmulatorService({ url, appName: "emulator", apiKey: "no secret" }),
+      signal: new AbortController().signal,
+    });
+    try {
+      const connected = link.connect();
+      await until(() => refusals > 0);
+      hasKeys = true;
+      await connected;
+    } finally {
+      await link.close();
+      service.close();
+      service.closeAllConnections();
+    }
+  });
 });
