@@ -49,7 +49,7 @@ export class AgentShard extends DurableObject<Env> {
       select: (samples) => this.#novelty.only(samples),
       commit: (samples, token) => this.#commit(samples, token),
       isRefused,
-      gatherMs: 3,
+      gatherMs: config.COMMIT_GATHER_MS,
       maxBatch: 5_000,
       maxWaiting: 50_000,
       now: Date.now,
