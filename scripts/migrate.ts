@@ -3,19 +3,27 @@ import { BadConfiguration, parseStoresEnv } from "../src/env.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "./stack/configuration.ts";
 import { Refused, red, say } from "./stack/console.ts";
 import { fillGazetteer, migrateAccounts, migrateTelemetry } from "./stack/migrations.ts";
+import { pendingTelemetry } from "./stack/pending-migrations.ts";
 
 const HELP = `npm run migrate [-- <options>]
 
 Brings the stores that the settings name up to date: LIBSQL_URL (LIBSQL_AUTH_TOKEN) and CLICKHOUSE_URL (CLICKHOUSE_USER,
 CLICKHOUSE_PASSWORD, CLICKHOUSE_DATABASE; CLICKHOUSE_CLUSTER for a cluster), and sets how long telemetry is kept there
-(TELEMETRY_DAYS, ROLLUP_DAYS). What is applied already is left alone. \`npm run dev\` and \`npm start\` do this by themselves.
+(TELEMETRY_DAYS, ROLLUP_DAYS). What is applied already is left alone. \`npm run dev\` and \`npm start\` do all of this by themselves.
 
+What would take away something that the version before may still use is left for later, unless the store is new:
+
+  --after-deploy    apply that as well; only when no instance of the version before is in service (docs/operations.md)
   ${CONFIG_HELP}`;
 
+const OPTIONS = {
+  ...CONFIG_OPTION,
+  help: { type: "boolean", short: "h", default: false },
+  "after-deploy": { type: "boolean", default: false },
+} as const;
+
 try {
-  const { values } = parseArgs({
-    options: { help: { type: "boolean", short: "h", default: false }, ...CONFIG_OPTION },
-  });
+  const { values } = parseArgs({ options: OPTIONS });
   if (values.help) say(HELP);
   else {
     loadConfiguration(values.config);
@@ -23,8 +31,14 @@ try {
     await migrateAccounts(config);
     await fillGazetteer(config);
     say("The accounts database is up to date.");
-    await migrateTelemetry(config);
-    say("ClickHouse is up to date.");
+    const pending = values["after-deploy"] ? [] : await pendingTelemetry(config);
+    const later = pending.flatMap(({ name, takesAway }) => (takesAway ? [name] : []));
+    await migrateTelemetry(config, ({ name }) => !later.includes(name));
+    if (later.length === 0) say("ClickHouse is up to date.");
+    else {
+      say("ClickHouse is ready for this version. When the one before is out of service,");
+      say(`npm run migrate -- --after-deploy applies ${later.join(", ")}.`);
+    }
   }
 } catch (error) {
   if (!(error instanceof Refused || error instanceof BadConfiguration)) throw error;

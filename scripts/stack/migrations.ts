@@ -6,6 +6,7 @@ import { createClient as createLibsql } from "@libsql/client/http";
 import { drizzle } from "drizzle-orm/libsql";
 import { migrate } from "drizzle-orm/libsql/migrator";
 import type { StoresConfig } from "../../src/env.ts";
+import { refuseUnfinishedRestore } from "../backup/unfinished.ts";
 import { loadGazetteer } from "../gazetteer/load.ts";
 import { Refused } from "./console.ts";
 
@@ -16,6 +17,7 @@ export const ACCOUNTS_FOLDER = path("../../drizzle");
 export async function migrateAccounts({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig): Promise<void> {
   const client = createLibsql({ url, ...(authToken !== undefined && { authToken }) });
   try {
+    await refuseUnfinishedRestore(client);
     await migrate(drizzle(client), { migrationsFolder: ACCOUNTS_FOLDER });
   } finally {
     client.close();
@@ -59,21 +61,28 @@ export async function appliedDdl(client: ClickHouseClient): Promise<Map<string, 
   return new Map((await answer.json<{ name: string; hash: string }>()).map(({ name, hash }) => [name, hash]));
 }
 
-/**
- * Applies the numbered DDL files that are not recorded yet, or those of them that are due. ClickHouse has no transactions over DDL,
- * so every statement must bear being run twice: after a crash between a file and its record the file runs again.
- */
+/** Brings ClickHouse up to date, as far as files are due, and sets how long things are kept. */
 export async function migrateTelemetry(
   config: StoresConfig,
   isDue: (file: DdlFile) => boolean = () => true,
 ): Promise<void> {
-  const connection = {
-    url: config.CLICKHOUSE_URL,
-    username: config.CLICKHOUSE_USER,
-    password: config.CLICKHOUSE_PASSWORD,
-  };
+  await applyDdl(config, isDue);
+  const client = createClickHouse({ ...connectionOf(config), database: config.CLICKHOUSE_DATABASE });
+  try {
+    for (const query of retention(config)) await client.command({ query });
+  } finally {
+    await client.close();
+  }
+}
+
+/**
+ * Applies the numbered DDL files that are due and not recorded yet. ClickHouse has no transactions over DDL, so every statement must
+ * bear being run twice: after a crash between a file and its record the file runs again.
+ */
+export async function applyDdl(config: StoresConfig, isDue: (file: DdlFile) => boolean): Promise<void> {
+  const connection = connectionOf(config);
   const { CLICKHOUSE_DATABASE: database, CLICKHOUSE_CLUSTER: cluster } = config;
-  const onCluster = cluster === undefined ? "" : `ON CLUSTER ${cluster}`;
+  const onCluster = onClusterOf(config);
   const admin = createClickHouse(connection);
   await admin.command({
     query: `CREATE DATABASE IF NOT EXISTS {database:Identifier} ${onCluster}`,
@@ -101,14 +110,24 @@ export async function migrateTelemetry(
       for (const query of statements(sql.replaceAll("<cluster>", cluster ?? ""))) await client.command({ query });
       await client.insert({ table: "schema_migrations", values: [{ name, hash }], format: "JSONEachRow" });
     }
-    for (const query of retention(config, onCluster)) await client.command({ query });
   } finally {
     await client.close();
   }
 }
 
+const connectionOf = (config: StoresConfig) => ({
+  url: config.CLICKHOUSE_URL,
+  username: config.CLICKHOUSE_USER,
+  password: config.CLICKHOUSE_PASSWORD,
+});
+
+/** For every statement that makes or changes a table. */
+export const onClusterOf = ({ CLICKHOUSE_CLUSTER: cluster }: StoresConfig): string =>
+  cluster === undefined ? "" : `ON CLUSTER ${cluster}`;
+
 /** How long things are kept. From now on: what is there already goes when its part would have gone, or is merged. */
-function retention({ TELEMETRY_DAYS, ROLLUP_DAYS, CLICKHOUSE_CLUSTER }: StoresConfig, onCluster: string): string[] {
+function retention(config: StoresConfig): string[] {
+  const { TELEMETRY_DAYS, ROLLUP_DAYS, CLICKHOUSE_CLUSTER } = config;
   const table = (name: string) => (CLICKHOUSE_CLUSTER === undefined ? `${name}_v1` : `${name}_local_v1`);
   return [
     ["points", "ts", TELEMETRY_DAYS],
@@ -116,7 +135,7 @@ function retention({ TELEMETRY_DAYS, ROLLUP_DAYS, CLICKHOUSE_CLUSTER }: StoresCo
     ["minutes", "minute", ROLLUP_DAYS],
   ].map(
     ([name, column, days]) =>
-      `ALTER TABLE ${table(String(name))} ${onCluster} MODIFY TTL toDateTime(${column}) + INTERVAL ${days} DAY ` +
+      `ALTER TABLE ${table(String(name))} ${onClusterOf(config)} MODIFY TTL toDateTime(${column}) + INTERVAL ${days} DAY ` +
       "SETTINGS materialize_ttl_after_modify = 0",
   );
 }
