@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
-import { createDatabase } from "../src/accounts/database.ts";
+import { createDatabase, type DatabaseOptions } from "../src/accounts/database.ts";
 import { createUserStore, type UserStore } from "../src/accounts/user-store.ts";
 import { DomainError } from "../src/errors.ts";
 import { Email, Password } from "../src/schemas/primitives.ts";
@@ -11,7 +11,8 @@ import { nativePasswords } from "./native-passwords.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "./stack/configuration.ts";
 import { bold, Refused, red, say } from "./stack/console.ts";
 import { readUrls } from "./stack/data-folder.ts";
-import { rotateKeys } from "./stack/secrets.ts";
+import { reseal } from "./stack/reseal.ts";
+import { dropFormerSecret, loadSecrets, renewSecret, rotateKeys, type Secrets } from "./stack/secrets.ts";
 
 const HELP = `npm run admin -- <command>
 
@@ -20,6 +21,9 @@ const HELP = `npm run admin -- <command>
   reset-password <e-mail>         set a new password and end all sign-ins
   promote <e-mail>                make a user an administrator
   rotate-keys                     the next step of a change of signing keys (README, "Keys")
+  rotate-encryption               a new ENCRYPTION_KEY, the former one beside it (docs/operations.md)
+  reseal                          everything under the new ENCRYPTION_KEY; the former one goes
+  rotate-pepper                   a new CREDENTIAL_PEPPER, the former one beside it; once more, and the former one goes
 
   ${CONFIG_HELP}
 
@@ -58,6 +62,12 @@ async function main(): Promise<void> {
     }
     case "rotate-keys":
       return await rotate();
+    case "rotate-encryption":
+      return await rotateEncryption();
+    case "reseal":
+      return await resealAll();
+    case "rotate-pepper":
+      return await rotatePepper();
     default:
       throw new Refused(`There is no command "${command}". Try --help.`);
   }
@@ -81,11 +91,13 @@ function emailFrom(text: string | undefined): string {
 
 const dataDir = (): string => resolve(process.env.DATA_DIR || ".data");
 
-function users(): UserStore {
+function accountsDatabase(): DatabaseOptions {
   const url = process.env.LIBSQL_URL || readUrls(dataDir())?.libsql;
   if (url === undefined) throw new Refused("No stack runs here. Start one (npm run dev), or set LIBSQL_URL.");
-  return createUserStore(createDatabase({ url, authToken: process.env.LIBSQL_AUTH_TOKEN || undefined }));
+  return { url, authToken: process.env.LIBSQL_AUTH_TOKEN || undefined };
 }
+
+const users = (): UserStore => createUserStore(createDatabase(accountsDatabase()));
 
 async function newPasswordHash(): Promise<string> {
   const password = Password.safeParse(await readPassword());
@@ -107,15 +119,56 @@ async function readPassword(): Promise<string> {
   }
 }
 
-async function rotate(): Promise<void> {
+async function presentSecrets(): Promise<Secrets> {
   const file = join(dataDir(), "secrets.json");
   if (!existsSync(file)) throw new Refused(`There is no ${file}. Start a stack there first, or set DATA_DIR.`);
+  return await loadSecrets(dataDir());
+}
+
+async function rotateEncryption(): Promise<void> {
+  const { ENCRYPTION_KEY } = await presentSecrets();
+  if (ENCRYPTION_KEY.includes(",")) throw new Refused("A change is under way already. Finish it with reseal.");
+  await renewSecret(dataDir(), "ENCRYPTION_KEY");
+  say("There is a new ENCRYPTION_KEY; what is sealed with the former one can still be read.");
+  say("Bring it into service, and then: npm run admin -- reseal");
+  sayHowToServe("ENCRYPTION_KEY");
+}
+
+async function resealAll(): Promise<void> {
+  const keys = (await presentSecrets()).ENCRYPTION_KEY.split(",");
+  if (keys.length === 1) throw new Refused("There is one ENCRYPTION_KEY only: nothing to seal again.");
+  const count = await reseal(accountsDatabase(), keys);
+  // What came in while the first look went on.
+  const late = await reseal(accountsDatabase(), keys);
+  await dropFormerSecret(dataDir(), "ENCRYPTION_KEY");
+  say(`${count + late} secrets are sealed anew; the former ENCRYPTION_KEY is gone from secrets.json.`);
+  sayHowToServe("ENCRYPTION_KEY");
+}
+
+async function rotatePepper(): Promise<void> {
+  const { CREDENTIAL_PEPPER } = await presentSecrets();
+  if (CREDENTIAL_PEPPER.includes(",")) {
+    await dropFormerSecret(dataDir(), "CREDENTIAL_PEPPER");
+    say("The former CREDENTIAL_PEPPER is gone: emulated access points from before the change cannot log in again.");
+  } else {
+    await renewSecret(dataDir(), "CREDENTIAL_PEPPER");
+    say("There is a new CREDENTIAL_PEPPER; emulated access points from before the change can still log in.");
+    say("When they are over, run this command once more.");
+  }
+  sayHowToServe("CREDENTIAL_PEPPER");
+}
+
+const sayHowToServe = (name: string): void =>
+  say(`In service: restart; or, for a deployed Worker, put ${name} of secrets.json in its secrets.`);
+
+async function rotate(): Promise<void> {
+  await presentSecrets();
   const { step, key } = await rotateKeys(dataDir());
   if (step === "published") {
     say(`Step 1 of 2: key ${bold(key)} is known, and signs nothing yet. The key before the present one is gone.`);
     say("Bring it into service, give it five minutes to get about, and run this command again.");
   } else say(`Step 2 of 2: key ${bold(key)} signs from now on; tokens of the former one stay good until they end.`);
-  say("In service: restart; or, for a deployed Worker, put JWT_KEYS of secrets.json in its secrets.");
+  sayHowToServe("JWT_KEYS");
 }
 
 try {

@@ -9,9 +9,13 @@ const url = (...protocols: string[]) =>
       error: `must be a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
     });
 
-const base64Key = z
+/** One key, or two with a comma between them while they are changed: the first is in use, the second knows what was before. */
+const base64Keys = z
   .string({ error: "is missing" })
-  .refine((value) => /^[A-Za-z0-9+/]{43}=$/.test(value), { error: "must be 32 bytes in base64" });
+  .refine((value) => /^[A-Za-z0-9+/]{43}=(,[A-Za-z0-9+/]{43}=)?$/.test(value), {
+    error: "must be 32 bytes in base64, or two such with a comma between them",
+  })
+  .transform((value) => value.split(","));
 
 const signingKey = z.object({
   kty: z.literal("EC"),
@@ -69,8 +73,8 @@ const EnvironmentFields = z.object({
   ),
   JWT_ISSUER: z.string().min(1).default("multi-access-network-controller"),
   TOKEN_LIFETIME_SECONDS: emptyIsUnset(wholeNumber(60, 86_400).default(3600)),
-  ENCRYPTION_KEY: base64Key,
-  CREDENTIAL_PEPPER: base64Key,
+  ENCRYPTION_KEY: base64Keys,
+  CREDENTIAL_PEPPER: base64Keys,
   SETUP_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   ENROLMENT_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   METRICS_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),

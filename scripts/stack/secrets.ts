@@ -16,20 +16,17 @@ const Secrets = z.object({
   EMULATOR_KEY: z.string(),
 });
 export type Secrets = z.output<typeof Secrets>;
+const SomeSecrets = Secrets.partial();
 
 const fileIn = (dataDir: string): string => join(dataDir, "secrets.json");
 
 export async function loadSecrets(dataDir: string): Promise<Secrets> {
-  const file = fileIn(dataDir);
-  try {
-    const known = Secrets.partial().parse(JSON.parse(readFileSync(file, "utf8")));
-    const complete = Secrets.safeParse(known);
-    // Those of an earlier version were fewer.
-    return complete.success ? complete.data : write(file, Secrets.parse({ ...(await generateSecrets()), ...known }));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-  }
-  return write(file, await generateSecrets());
+  const known = readSecrets(dataDir);
+  const complete = Secrets.safeParse(known);
+  // Those of an earlier version were fewer.
+  return complete.success
+    ? complete.data
+    : write(fileIn(dataDir), Secrets.parse({ ...(await generateSecrets()), ...known }));
 }
 
 function write(file: string, secrets: Secrets): Secrets {
@@ -41,6 +38,30 @@ async function newSigningKey() {
   const { privateKey } = await generateKeyPair("ES256", { extractable: true });
   const kid = randomBytes(8).toString("hex");
   return { ...(await exportJWK(privateKey)), kid, created: new Date().toISOString() };
+}
+
+/** The secrets of a data folder, where it has any. */
+export function readSecrets(dataDir: string): z.output<typeof SomeSecrets> | undefined {
+  try {
+    return SomeSecrets.parse(JSON.parse(readFileSync(fileIn(dataDir), "utf8")));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    return undefined;
+  }
+}
+
+/** Secrets of which there are two, with a comma between them, while one is changed: the first is in use. */
+export type RenewedSecret = "ENCRYPTION_KEY" | "CREDENTIAL_PEPPER";
+
+/** Puts a new one in front. There are never more than two: whoever has two drops the former one first. */
+export async function renewSecret(dataDir: string, name: RenewedSecret): Promise<void> {
+  const secrets = await loadSecrets(dataDir);
+  write(fileIn(dataDir), { ...secrets, [name]: `${randomBytes(32).toString("base64")},${secrets[name]}` });
+}
+
+export async function dropFormerSecret(dataDir: string, name: RenewedSecret): Promise<void> {
+  const secrets = await loadSecrets(dataDir);
+  write(fileIn(dataDir), { ...secrets, [name]: secrets[name].split(",")[0] ?? "" });
 }
 
 /**

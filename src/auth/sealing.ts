@@ -15,13 +15,15 @@ const IV_BYTES = 12;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-export function createSealing(secretBase64: string): Sealing {
-  let imported: WebCryptoKey | undefined;
-  const key = async (): Promise<WebCryptoKey> => {
-    imported ??= await crypto.subtle.importKey("raw", fromBase64(secretBase64), "AES-GCM", false, [
-      "encrypt",
-      "decrypt",
-    ]);
+/** With one or more keys, the first of which seals. The others open what was sealed before a change of keys. */
+export function createSealing(secretsBase64: readonly string[]): Sealing {
+  let imported: Promise<WebCryptoKey[]> | undefined;
+  const keys = (): Promise<WebCryptoKey[]> => {
+    imported ??= Promise.all(
+      secretsBase64.map((secret) =>
+        crypto.subtle.importKey("raw", fromBase64(secret), "AES-GCM", false, ["encrypt", "decrypt"]),
+      ),
+    );
     return imported;
   };
 
@@ -29,14 +31,25 @@ export function createSealing(secretBase64: string): Sealing {
     async seal(text, belongsTo) {
       const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
       const algorithm = { name: "AES-GCM", iv, additionalData: encoder.encode(belongsTo) };
-      const sealed = new Uint8Array(await crypto.subtle.encrypt(algorithm, await key(), encoder.encode(text)));
+      const [key] = await keys();
+      if (key === undefined) throw new Error("There is no key to seal with");
+      const sealed = new Uint8Array(await crypto.subtle.encrypt(algorithm, key, encoder.encode(text)));
       return `${toBase64(iv)}.${toBase64(sealed)}`;
     },
 
     async open(sealed, belongsTo) {
       const [iv = "", text = ""] = sealed.split(".");
       const algorithm = { name: "AES-GCM", iv: fromBase64(iv), additionalData: encoder.encode(belongsTo) };
-      return decoder.decode(await crypto.subtle.decrypt(algorithm, await key(), fromBase64(text)));
+      const bytes = fromBase64(text);
+      // A wrong key is told from the right one by the seal itself. Tried in turn: hardly ever is there a second one.
+      for (const [i, key] of (await keys()).entries()) {
+        try {
+          return decoder.decode(await crypto.subtle.decrypt(algorithm, key, bytes));
+        } catch (error) {
+          if (i === secretsBase64.length - 1) throw error;
+        }
+      }
+      throw new Error("There is no key to open it with");
     },
   };
 }

@@ -29,17 +29,27 @@ export interface GeneratedSecrets {
   verify(hash: string, secret: string): Promise<boolean>;
 }
 
-export function createGeneratedSecrets(pepperBase64: string): GeneratedSecrets {
-  let imported: WebCryptoKey | undefined;
-  const hash = async (secret: string): Promise<string> => {
-    imported ??= await crypto.subtle.importKey(
-      "raw",
-      fromBase64(pepperBase64),
-      { name: "HMAC", hash: "SHA-256" },
-      false,
-      ["sign"],
+/** With one or more peppers: the first is for new hashes, the others for those from before a change. */
+export function createGeneratedSecrets(peppersBase64: readonly string[]): GeneratedSecrets {
+  let imported: Promise<WebCryptoKey[]> | undefined;
+  const hashes = async (secret: string): Promise<string[]> => {
+    imported ??= Promise.all(
+      peppersBase64.map((pepper) =>
+        crypto.subtle.importKey("raw", fromBase64(pepper), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]),
+      ),
     );
-    return toBase64(new Uint8Array(await crypto.subtle.sign("HMAC", imported, encoder.encode(secret))));
+    const signed = (await imported).map((pepper) => crypto.subtle.sign("HMAC", pepper, encoder.encode(secret)));
+    return (await Promise.all(signed)).map((signature) => toBase64(new Uint8Array(signature)));
   };
-  return { hash, verify: async (expected, secret) => await isSame(expected, await hash(secret)) };
+  return {
+    async hash(secret) {
+      const [hash] = await hashes(secret);
+      if (hash === undefined) throw new Error("There is no pepper to hash with");
+      return hash;
+    },
+    async verify(expected, secret) {
+      const matches = (await hashes(secret)).map((hash) => isSame(expected, hash));
+      return (await Promise.all(matches)).includes(true);
+    },
+  };
 }

@@ -92,7 +92,7 @@ describe("agents", () => {
   });
 
   it("with a generated credential log in by it, and with a chosen one no longer", async () => {
-    const generated = createGeneratedSecrets(settings.CREDENTIAL_PEPPER ?? "");
+    const generated = createGeneratedSecrets([settings.CREDENTIAL_PEPPER ?? ""]);
     const secret = randomSecret();
     const apId = uniqueName();
     const credential = await generated.hash(secret);
@@ -115,7 +115,7 @@ describe("agents", () => {
   });
 
   it("log in a hundred at once without being held up", async () => {
-    const generated = createGeneratedSecrets(settings.CREDENTIAL_PEPPER ?? "");
+    const generated = createGeneratedSecrets([settings.CREDENTIAL_PEPPER ?? ""]);
     const store = createAgentStore(database());
     const by = { kind: "console", name: "test", requestId: "" } as const;
     const secret = randomSecret();
@@ -200,7 +200,7 @@ describe("third-party apps", () => {
   });
 
   it("have keys that are sealed to them", async () => {
-    const apiKeys = createSealing(settings.ENCRYPTION_KEY ?? "");
+    const apiKeys = createSealing([settings.ENCRYPTION_KEY ?? ""]);
     const sealed = await apiKeys.seal("key", "one app");
     expect(sealed).not.toContain("key");
     expect(await apiKeys.open(sealed, "one app")).toBe("key");

@@ -133,7 +133,10 @@ describe("the environment", () => {
       { PASSWORDS_URL: "http://127.0.0.1:9" },
       "The setting PASSWORDS_TOKEN must be set where PASSWORDS_URL is, and only there.",
     ],
-    [{ ENCRYPTION_KEY: "short" }, "The setting ENCRYPTION_KEY must be 32 bytes in base64."],
+    [
+      { ENCRYPTION_KEY: "short" },
+      "The setting ENCRYPTION_KEY must be 32 bytes in base64, or two such with a comma between them.",
+    ],
     [{ TOKEN_LIFETIME_SECONDS: "1" }, "The setting TOKEN_LIFETIME_SECONDS must be a whole number from 60 to 86400."],
     [
       { SETUP_TOKEN: "sixteen characters", ENROLMENT_TOKEN: "sixteen characters" },
