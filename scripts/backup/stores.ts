@@ -1,0 +1,50 @@
+import { join } from "node:path";
+import { parseStoresEnv, type StoresConfig } from "../../src/env.ts";
+import { clickhousePart } from "../stack/clickhouse.ts";
+import { Refused, say } from "../stack/console.ts";
+import { openDataFolder, readUrls } from "../stack/data-folder.ts";
+import { anyFreePort } from "../stack/ports.ts";
+import { readSettings } from "../stack/settings.ts";
+import { sqldPart } from "../stack/sqld.ts";
+import { Supervisor } from "../stack/supervisor.ts";
+
+export interface Stores {
+  config: StoresConfig;
+  /** Where this machine's product keeps, or would keep, its secrets. */
+  secretsFile: string;
+}
+
+/**
+ * Finds the stores: those that the settings name; else those of a product that runs on the data folder; else the data folder's own,
+ * started for as long as this takes. Whoever writes wants nobody else there.
+ */
+export async function withStores(use: "reading" | "writing", work: (stores: Stores) => Promise<void>): Promise<void> {
+  const { dataDir, libsqlUrl, clickhouseUrl, clickhouseBin } = readSettings(process.env);
+  const secretsFile = join(dataDir, "secrets.json");
+  const configOf = (libsql: string | undefined, clickhouse: string | undefined) =>
+    parseStoresEnv({ ...process.env, LIBSQL_URL: libsql, CLICKHOUSE_URL: clickhouse });
+  const running = readUrls(dataDir);
+  if (running !== undefined && use === "writing" && (libsqlUrl === undefined || clickhouseUrl === undefined))
+    throw new Refused(`A product runs on ${dataDir}. Stop it first.`);
+  if (running !== undefined || (libsqlUrl !== undefined && clickhouseUrl !== undefined)) {
+    const config = configOf(libsqlUrl ?? running?.libsql, clickhouseUrl ?? running?.clickhouse);
+    return await work({ config, secretsFile });
+  }
+
+  say(`Starting the stores of ${dataDir} for the while.`);
+  const folder = openDataFolder(dataDir, { reset: false });
+  const supervisor = new Supervisor(() => folder.record(supervisor.pids, {}));
+  try {
+    const ports = await Promise.all([anyFreePort(), anyFreePort()]);
+    if (libsqlUrl === undefined) await supervisor.start(sqldPart(dataDir, ports[0]));
+    if (clickhouseUrl === undefined) await supervisor.start(clickhousePart(dataDir, ports[1], clickhouseBin));
+    const config = configOf(
+      libsqlUrl ?? `http://127.0.0.1:${ports[0]}`,
+      clickhouseUrl ?? `http://127.0.0.1:${ports[1]}`,
+    );
+    await Promise.race([work({ config, secretsFile }), supervisor.fatal]);
+  } finally {
+    await supervisor.stop();
+    folder.release();
+  }
+}

@@ -1,0 +1,324 @@
+import { createHash } from "node:crypto";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createClient } from "@libsql/client/http";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
+import { backUp } from "../../scripts/backup/back-up.ts";
+import { askRows, command } from "../../scripts/backup/clickhouse.ts";
+import { restore } from "../../scripts/backup/restore.ts";
+import { nativePasswords } from "../../scripts/native-passwords.ts";
+import { clickhousePart } from "../../scripts/stack/clickhouse.ts";
+import { migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
+import { anyFreePort } from "../../scripts/stack/ports.ts";
+import { loadSecrets, type Secrets } from "../../scripts/stack/secrets.ts";
+import { sqldPart } from "../../scripts/stack/sqld.ts";
+import { Supervisor } from "../../scripts/stack/supervisor.ts";
+import { createAgentStore } from "../../src/accounts/agent-store.ts";
+import { createAppStore } from "../../src/accounts/app-store.ts";
+import { createAttempts } from "../../src/accounts/attempts.ts";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { createLogin } from "../../src/accounts/login.ts";
+import { createUserStore } from "../../src/accounts/user-store.ts";
+import { createSealing } from "../../src/auth/sealing.ts";
+import { createGeneratedSecrets } from "../../src/auth/secrets.ts";
+import { createTokens } from "../../src/auth/tokens.ts";
+import { parseEnv, parseStoresEnv, type StoresConfig } from "../../src/env.ts";
+import { SECRET_MARK } from "../support/secret-mark.ts";
+
+const PASSWORD = `${SECRET_MARK} long enough`;
+const API_KEY = `${SECRET_MARK}-api-key-of-an-app`;
+const GENERATED = `${SECRET_MARK}-generated`;
+const BY = { kind: "console", name: "test", requestId: "r-1" } as const;
+/** Agents that send while the backup is made; all others are still. */
+const BUSY = "busy";
+
+const folder = mkdtempSync(join(tmpdir(), "controller-backup-"));
+const dataDir = join(folder, "data");
+const backup = join(folder, "backup");
+const supervisor = new Supervisor();
+let secrets: Secrets;
+let source: StoresConfig;
+let target: StoresConfig;
+
+beforeAll(async () => {
+  const [one, other, clickhouse] = await Promise.all([anyFreePort(), anyFreePort(), anyFreePort()]);
+  await Promise.all([
+    supervisor.start({ ...sqldPart(join(folder, "one"), one), name: "sqld" }),
+    supervisor.start({ ...sqldPart(join(folder, "other"), other), name: "sqld of the restored" }),
+    supervisor.start(clickhousePart(folder, clickhouse, process.env.CLICKHOUSE_BIN)),
+  ]);
+  const CLICKHOUSE_URL = `http://127.0.0.1:${clickhouse}`;
+  source = parseStoresEnv({ CLICKHOUSE_URL, LIBSQL_URL: `http://127.0.0.1:${one}` });
+  target = parseStoresEnv({
+    ...{ CLICKHOUSE_URL, LIBSQL_URL: `http://127.0.0.1:${other}` },
+    CLICKHOUSE_DATABASE: "restored",
+    // Of what the backup holds, some has outlived this when it comes back.
+    TELEMETRY_DAYS: "1",
+  });
+  mkdirSync(dataDir);
+  secrets = await loadSecrets(dataDir);
+  await Promise.all([migrateAccounts(source), migrateTelemetry(source)]);
+  await Promise.all([fillAccounts(), fillTelemetry()]);
+});
+afterAll(async () => {
+  await supervisor.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const sealing = () => createSealing([secrets.ENCRYPTION_KEY]);
+
+async function fillAccounts(): Promise<void> {
+  const database = createDatabase({ url: source.LIBSQL_URL });
+  const passwordHash = await nativePasswords.hash(PASSWORD);
+  const users = createUserStore(database);
+  for (const roles of [["admin"], ["user"]] as ("admin" | "user")[][])
+    await users.insert({ username: `${roles[0]}@example.com`, passwordHash, roles }, BY);
+  const agents = createAgentStore(database);
+  const configuration = { note: "tab\t, line\n, quote ' and \" and ünïcödé 🔑", nested: { n: 1.5, none: null } };
+  await agents.insert({ apId: "chosen", credentialKind: "argon2id", credential: passwordHash, configuration }, BY);
+  const credential = await createGeneratedSecrets([secrets.CREDENTIAL_PEPPER]).hash(GENERATED);
+  const id = crypto.randomUUID();
+  const sealedApiKey = await sealing().seal(API_KEY, id);
+  const permissions = { agents: true, data: false, commands: false, emulator: false };
+  await createAppStore(database).insert({ id, appName: "an app", sealedApiKey, permissions }, BY);
+  const client = createClient({ url: source.LIBSQL_URL });
+  await client.batch([
+    // More than are read or written at once.
+    {
+      sql: `WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1100)
+        INSERT INTO agents SELECT 'id-' || n, 'made-' || n, 'hmac', ?, '{}', 0, n, n FROM numbers`,
+      args: [credential],
+    },
+    "INSERT INTO reset_tokens SELECT 'hash', id, 1 FROM users LIMIT 1",
+    "INSERT INTO attempts VALUES ('login:user:x', 3, 1)",
+    "INSERT INTO jobs VALUES ('j', 'command', 'queued', 'o', 'user:x', 'made-1', '{}', 0, 1, 1)",
+    "INSERT INTO emulator_parts VALUES ('j', 1, 'running', NULL)",
+    "INSERT INTO outbox (job_number, part, topic, payload, created_at, due_at, expires_at, published) VALUES ('j', 1, 't', 'p', 1, 1, 1, 0)",
+    "INSERT INTO outbox (job_number, part, topic, payload, created_at, due_at, expires_at, published) VALUES ('j', 2, 't', 'p', 1, 1, 1, 0)",
+    // Its number must not be given out again, though nothing shows it any more.
+    "DELETE FROM outbox WHERE part = 2",
+  ]);
+  client.close();
+}
+
+async function fillTelemetry(): Promise<void> {
+  // Twice the same, as when a batch is sent again: the points are the same, and unmerged.
+  for (let round = 0; round < 2; round++)
+    await command(
+      source,
+      `INSERT INTO samples_v1 SELECT concat('ap-', toString(number % 50)), toDateTime64('2026-01-01 00:00:00.123', 3, 'UTC') + number * 50,
+         map('load', number / 3, 'odd\tname', if(number = 7, inf, -number)), map('note', concat('line\\n', toString(number)))
+       FROM numbers(3000)`.replace(
+        "2026-01-01 00:00:00",
+        new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 19).replace("T", " "),
+      ),
+      { settings: { max_partitions_per_insert_block: 0 } },
+    );
+}
+
+const { signal } = new AbortController();
+const secretsFile = join(dataDir, "secrets.json");
+const backUpTo = (to: string, config = source) => backUp({ config, secretsFile }, to, { withSecrets: true, signal });
+const restoreFrom = (from: string, options = {}) =>
+  restore({ config: target, secretsFile }, from, { ...options, signal });
+
+/** Everything in the accounts database but for the towns and what is written meanwhile, by table. */
+async function accountsOf({ LIBSQL_URL: url }: StoresConfig): Promise<Record<string, string>> {
+  const client = createClient({ url });
+  const master = await client.execute(
+    "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'gazetteer%' ORDER BY name",
+  );
+  const hashes: Record<string, string> = { schema: hashOf(master.rows.map(({ name, sql }) => [name, sql])) };
+  const tables = await client.execute(
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'gazetteer%'",
+  );
+  for (const { name } of tables.rows) {
+    const { rows } = await client.execute(`SELECT * FROM "${name}"`);
+    const still = rows.map((row) => JSON.stringify(row)).filter((row) => !row.includes(BUSY));
+    hashes[String(name)] = `${still.length} ${hashOf(still.sort())}`;
+  }
+  client.close();
+  return hashes;
+}
+
+const hashOf = (value: unknown): string => createHash("sha256").update(JSON.stringify(value)).digest("hex");
+
+const Hashed = z.tuple([z.object({ n: z.coerce.number(), hash: z.string() })]);
+const Sums = z.tuple([z.object({ n: z.coerce.number() })]);
+
+async function telemetryOf(config: StoresConfig): Promise<Record<string, unknown>> {
+  const hashes: Record<string, unknown> = {};
+  for (const table of ["points_v1", "texts_v1", "minutes_v1", "agents_v1"]) {
+    const query = `SELECT count() AS n, toString(groupBitXor(cityHash64(*))) AS hash FROM ${table} FINAL WHERE NOT startsWith(ap_id, '${BUSY}')`;
+    hashes[table] = (await askRows(config, Hashed, query))[0];
+  }
+  return hashes;
+}
+
+const count = async (config: StoresConfig, query: string): Promise<number> => (await askRows(config, Sums, query))[0].n;
+
+/** Agents and accounts that come all the while; how many samples were committed so far. */
+function keepBusy() {
+  const busy = { isOver: false, committed: 0 };
+  const agents = createAgentStore(createDatabase({ url: source.LIBSQL_URL }));
+  const sending = (async () => {
+    for (let i = 0; !busy.isOver; i++) {
+      await command(
+        source,
+        `INSERT INTO samples_v1 SELECT '${BUSY}-${i % 5}', toDateTime64(${Date.now() + i}/1000, 3, 'UTC'), map('n', 1), map('t', 'x')`,
+      );
+      busy.committed++;
+    }
+  })();
+  const changing = (async () => {
+    for (let i = 0; !busy.isOver; i++, await sleep(5))
+      await agents.insert({ apId: `${BUSY}-${i}`, credentialKind: "hmac", credential: "none", configuration: {} }, BY);
+  })();
+  return { busy, ended: Promise.all([sending, changing]) };
+}
+
+describe("a backup", () => {
+  let restored: Record<string, string>;
+
+  it("is made while everybody writes, and what was is there when it is restored, row for row", async () => {
+    const { busy, ended } = keepBusy();
+    await sleep(500);
+    const before = busy.committed;
+    await backUpTo(backup);
+    busy.isOver = true;
+    await ended;
+    expect(existsSync(`${backup}.partial`)).toBe(false);
+    expect(statSync(join(backup, "secrets.json")).mode & 0o777).toBe(0o600);
+
+    await restoreFrom(backup);
+    const accounts = await accountsOf(source);
+    restored = await accountsOf(target);
+    // How far busy tables had counted was another moment's.
+    expect({ ...restored, sqlite_sequence: "" }).toEqual({ ...accounts, sqlite_sequence: "" });
+    expect(await telemetryOf(target)).toEqual(await telemetryOf(source));
+
+    const busyPoints = `FROM points_v1 FINAL WHERE startsWith(ap_id, '${BUSY}')`;
+    const [kept, all] = [
+      await count(target, `SELECT count() AS n ${busyPoints}`),
+      await count(source, `SELECT count() AS n ${busyPoints}`),
+    ];
+    expect(kept).toBeGreaterThanOrEqual(before);
+    expect(kept).toBeLessThanOrEqual(all);
+    expect(await count(target, `SELECT sum(n) AS n FROM minutes_v1 WHERE startsWith(ap_id, '${BUSY}')`)).toBe(kept);
+  });
+
+  it("gives out no number of the outbox twice after it was restored", async () => {
+    const client = createClient({ url: target.LIBSQL_URL });
+    const next =
+      "INSERT INTO outbox (job_number, part, topic, payload, created_at, due_at, expires_at, published) VALUES ('k', 1, 't', 'p', 1, 1, 1, 0) RETURNING id";
+    expect((await client.execute(next)).rows[0]?.id).toBe(3);
+    client.close();
+  });
+
+  it("lets everyone log in again, and apps have their keys", async () => {
+    const { JWT_KEYS, ...rest } = secrets;
+    const config = parseEnv({
+      ...rest,
+      ...envOf(target),
+      JWT_KEYS: JSON.stringify(JWT_KEYS),
+      MQTT_URL: "ws://127.0.0.1:1",
+    });
+    const database = createDatabase({ url: target.LIBSQL_URL });
+    const apps = createAppStore(database);
+    const login = createLogin({
+      users: createUserStore(database),
+      agents: createAgentStore(database),
+      apps,
+      attempts: createAttempts(database),
+      passwords: nativePasswords,
+      generatedSecrets: createGeneratedSecrets(config.CREDENTIAL_PEPPER),
+      apiKeys: createSealing(config.ENCRYPTION_KEY),
+      tokens: createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 60 }),
+    });
+    for (const [type, username, password] of [
+      ["user", "admin@example.com", PASSWORD],
+      ["user", "user@example.com", PASSWORD],
+      ["agent", "chosen", PASSWORD],
+      ["agent", "made-1099", GENERATED],
+      ["third_party_app", "an app", API_KEY],
+    ] as const)
+      expect((await login(type, { username, password, scope: "" })).token.token_type).toBe("bearer");
+    const app = await apps.find("an app");
+    expect(await sealing().open(app?.sealedApiKey ?? "", app?.id ?? "")).toBe(API_KEY);
+  });
+
+  it("is refused where it is damaged, before anything is touched", async () => {
+    const before = await telemetryOf(target);
+    const file = join("telemetry", readdirSync(join(backup, "telemetry"))[0] ?? "");
+    for (const [name, damage] of [
+      [file, (bytes: Buffer) => bytes.with(bytes.length >> 1, (bytes[bytes.length >> 1] ?? 0) ^ 1)],
+      [join("accounts", "users.ndjson.zst"), (bytes: Buffer) => bytes.subarray(0, -1)],
+      ["secrets.json", (bytes: Buffer) => Buffer.concat([bytes, Buffer.from(" ")])],
+    ] as const) {
+      const damaged = join(folder, "damaged");
+      cpSync(backup, damaged, { recursive: true });
+      writeFileSync(join(damaged, name), damage(readFileSync(join(damaged, name))));
+      await expect(restoreFrom(damaged, { replace: true })).rejects.toThrow(`damaged: ${name}`);
+      rmSync(damaged, { recursive: true });
+    }
+    expect(await telemetryOf(target)).toEqual(before);
+  });
+
+  it.each([
+    ["accounts", (manifest: { accounts: { migrations: unknown[] } }) => manifest.accounts.migrations.push("later")],
+    [
+      "telemetry",
+      (manifest: { telemetry: { migrations: unknown[] } }) =>
+        manifest.telemetry.migrations.push({ name: "9999_later.sql", hash: "later" }),
+    ],
+  ])("is refused where a later version made it (%s)", async (_, change) => {
+    const later = join(folder, "later");
+    cpSync(backup, later, { recursive: true });
+    const manifest = JSON.parse(readFileSync(join(later, "manifest.json"), "utf8"));
+    change(manifest);
+    writeFileSync(join(later, "manifest.json"), JSON.stringify(manifest));
+    await expect(restoreFrom(later, { replace: true })).rejects.toThrow("that this version does not know");
+    rmSync(later, { recursive: true });
+  });
+
+  it("goes into stores that hold something only where it may replace it, and cut off it leaves some that nobody takes for whole ones", async () => {
+    await expect(restoreFrom(backup)).rejects.toThrow("There is something in the stores already");
+    const broken = join(folder, "broken");
+    cpSync(backup, broken, { recursive: true });
+    // One row fewer than the manifest says, which shows only when the table has been loaded, the first of all.
+    const manifest = JSON.parse(readFileSync(join(broken, "manifest.json"), "utf8"));
+    manifest.telemetry.tables[0].rows++;
+    writeFileSync(join(broken, "manifest.json"), JSON.stringify(manifest));
+    await expect(restoreFrom(broken, { replace: true })).rejects.toThrow(
+      /agents_v1 has \d+ rows after the restore, and had/,
+    );
+    await expect(migrateAccounts(target)).rejects.toThrow("A restore into these stores was cut off");
+    await expect(restoreFrom(backup)).rejects.toThrow("There is something in the stores already");
+    await restoreFrom(backup, { replace: true, withSecrets: true });
+    await migrateAccounts(target);
+    expect(await accountsOf(target)).toEqual(restored);
+    expect(await telemetryOf(target)).toEqual(await telemetryOf(source));
+  });
+
+  it("is not made over another one, and not of nothing", async () => {
+    await expect(backUpTo(backup)).rejects.toThrow("is there already");
+    const nothing = { ...source, CLICKHOUSE_DATABASE: "nothing" };
+    await expect(backUpTo(join(folder, "none"), nothing)).rejects.toThrow("ClickHouse refused");
+    expect(readdirSync(folder).filter((name) => name.startsWith("none"))).toEqual([]);
+  });
+});
+
+const envOf = ({ LIBSQL_URL, CLICKHOUSE_URL }: StoresConfig) => ({ LIBSQL_URL, CLICKHOUSE_URL });
