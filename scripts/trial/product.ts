@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { anyFreePort } from "../stack/ports.ts";
+import { ROOT } from "../stack/project.ts";
 
 /** On a busy machine a start takes its time. */
 const START_TIMEOUT_MS = 300_000;
@@ -32,12 +33,18 @@ export class Product {
     }
   }
 
-  static async run(script: "dev" | "start", dataDir: string, env: Record<string, string> = {}): Promise<Product> {
+  static async run(
+    script: "dev" | "start",
+    dataDir: string,
+    env: Record<string, string> = {},
+    cwd = ROOT,
+  ): Promise<Product> {
     const port = env.PORT === undefined ? anyFreePort() : Number(env.PORT);
     const ports = await Promise.all([port, anyFreePort(), anyFreePort()]);
     const marker = `CONTROLLER_RUN=${randomUUID()}`;
     const [name = "", value = ""] = marker.split("=");
     const child = spawn("npm", ["run", script], {
+      cwd,
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],
       env: {

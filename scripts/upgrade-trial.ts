@@ -1,0 +1,215 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { parseStoresEnv } from "../src/env.ts";
+import { TrialJob } from "./faults/jobs.ts";
+import { brokerPart } from "./stack/broker.ts";
+import { clickhousePart } from "./stack/clickhouse.ts";
+import { Refused, runCommand, say } from "./stack/console.ts";
+import { anyFreePort } from "./stack/ports.ts";
+import { ROOT } from "./stack/project.ts";
+import { sqldPart } from "./stack/sqld.ts";
+import { Supervisor } from "./stack/supervisor.ts";
+import { Product, until } from "./trial/product.ts";
+import { logIn, makeAgents } from "./upgrade/accounts.ts";
+import { checkOut, removeCheckout, runIn } from "./upgrade/checkout.ts";
+import { Requests } from "./upgrade/requests.ts";
+import { Acknowledged, compare, sendOverHttp, sendOverMqtt } from "./upgrade/telemetry.ts";
+import { WaitingProxy } from "./upgrade/waiting-proxy.ts";
+
+const HELP = `npm run upgrade-trial -- --from <tag or revision>
+
+Upgrades a product of an earlier version to the one in this folder, in the order of docs/operations.md, under load: telemetry over
+HTTP and MQTT, logins, questions, a job with its readers. Says of each step how many requests failed and how long the longest took,
+and in the end what was acknowledged and is not there. The stores and the broker stay; everything is on this machine, on free ports and
+in a temporary folder, and goes when it is done.
+
+  --from <revision>   the earlier version (v0.1.0)
+  --seconds <n>       how long each step is watched at the least (5)`;
+
+const ADMIN = { username: "admin@example.com", password: crypto.randomUUID() };
+const AGENTS_PER_WAY = 4;
+const READERS = 2;
+const ASK_EVERY_MS = 100;
+const LOG_IN_EVERY_MS = 1_000;
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      help: { type: "boolean", short: "h", default: false },
+      from: { type: "string", default: "v0.1.0" },
+      seconds: { type: "string", default: "5" },
+    },
+  });
+  if (values.help) return say(HELP);
+  const seconds = Number(values.seconds);
+  if (!(seconds > 0 && seconds <= 600)) throw new Refused("--seconds must be a number from 1 to 600.");
+
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => stop.abort());
+  const folder = mkdtempSync(join(tmpdir(), "controller-upgrade-"));
+  const before = join(folder, "before");
+  const supervisor = new Supervisor();
+  const proxy = new WaitingProxy();
+  try {
+    say(`Installing ${values.from}.`);
+    await checkOut(values.from, before, stop.signal);
+    await proxy.listen();
+    const stores = await startStores(folder, supervisor, proxy.url);
+    if (!(await upgrade({ before, dataDir: join(folder, "data"), stores, proxy, seconds, signal: stop.signal })))
+      process.exitCode = 1;
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    say("Cut off.");
+    process.exitCode = 1;
+  } finally {
+    proxy.close();
+    await supervisor.stop();
+    await removeCheckout(before);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Stores and a broker that outlive both versions. */
+async function startStores(
+  folder: string,
+  supervisor: Supervisor,
+  serviceUrl: string,
+): Promise<Record<string, string>> {
+  const [sqld, clickhouse, tcpPort, wsPort] = await Promise.all([
+    anyFreePort(),
+    anyFreePort(),
+    anyFreePort(),
+    anyFreePort(),
+  ]);
+  await supervisor.start(sqldPart(folder, sqld));
+  await supervisor.start(clickhousePart(folder, clickhouse, process.env.CLICKHOUSE_BIN));
+  const jwksUrl = `${serviceUrl}/.well-known/jwks.json`;
+  const issuer = "multi-access-network-controller";
+  await supervisor.start(brokerPart({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer }));
+  return {
+    LIBSQL_URL: `http://127.0.0.1:${sqld}`,
+    CLICKHOUSE_URL: `http://127.0.0.1:${clickhouse}`,
+    MQTT_URL: `ws://127.0.0.1:${wsPort}`,
+  };
+}
+
+interface Trial {
+  before: string;
+  dataDir: string;
+  stores: Record<string, string>;
+  proxy: WaitingProxy;
+  seconds: number;
+  signal: AbortSignal;
+}
+
+async function upgrade({ before, dataDir, stores, proxy, seconds, signal }: Trial): Promise<boolean> {
+  const env = { ...stores, ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, LOG_REQUESTS: "failures" };
+  const run = async (cwd: string): Promise<Product> => {
+    const product = await Product.run("start", dataDir, env, cwd);
+    proxy.port = Number(new URL(product.url).port);
+    return product;
+  };
+  const migrate = (...args: string[]) =>
+    runIn(ROOT, "npm", ["run", "migrate", ...(args.length > 0 ? ["--", ...args] : [])], signal, stores);
+
+  say("Starting it.");
+  let product = await run(before);
+  try {
+    const load = await startLoad(proxy.url, stores.MQTT_URL ?? "");
+    let failed = 0;
+    const step = async (name: string, work: () => Promise<void>): Promise<void> => {
+      const startedMs = performance.now();
+      await work();
+      const tookS = ((performance.now() - startedMs) / 1000).toFixed(1);
+      await sleep(seconds * 1000, undefined, { signal });
+      failed += sayStep(`${name} (${tookS} s)`, load.requests);
+    };
+    try {
+      await step("before anything", async () => {});
+      await step("npm run migrate", () => migrate());
+      await step("the new version in the place of the former one", async () => {
+        await product.interrupt();
+        product = await run(ROOT);
+      });
+      await step("npm run migrate -- --after-deploy", () => migrate("--after-deploy"));
+    } finally {
+      await load.end();
+    }
+    const { lost, doubled } = await compare(parseStoresEnv(stores), load.acknowledged);
+    const jobs = load.job.faults();
+    const { http, mqtt } = load.acknowledged;
+    say(
+      `\nAcknowledged: ${http.size} samples over HTTP, ${mqtt.size} over MQTT, ${load.job.acknowledged.size} callbacks.`,
+    );
+    say(
+      `Samples lost ${lost}, doubled ${doubled}; callbacks lost ${jobs.lost}, doubled ${jobs.doubled}, holes ${jobs.holes}.`,
+    );
+    return failed + lost + doubled + jobs.lost + jobs.doubled + jobs.holes + jobs.inversions + jobs.incomplete === 0;
+  } finally {
+    await product.interrupt();
+  }
+}
+
+async function startLoad(url: string, mqttUrl: string) {
+  const agents = await makeAgents(url, ADMIN, 2 * AGENTS_PER_WAY);
+  const token = await logIn(url, "user", ADMIN);
+  const requests = new Requests(url);
+  const acknowledged = new Acknowledged();
+  const job = new TrialJob({ url }, token, READERS);
+  const [sending, reading] = [new AbortController(), new AbortController()];
+  const { signal } = sending;
+  const every = async (ms: number, work: () => Promise<unknown>) => {
+    for (; !signal.aborted; await sleep(ms)) await work();
+  };
+  const headers = { Authorization: `Bearer ${token}` };
+  const working = [
+    ...agents.slice(0, AGENTS_PER_WAY).map((agent) => sendOverHttp(requests, agent, acknowledged, signal)),
+    ...agents.slice(AGENTS_PER_WAY).map((agent) => sendOverMqtt(mqttUrl, agent, acknowledged, signal)),
+    every(ASK_EVERY_MS, () => requests.send("accounts", "/api/v1/users/me", { headers })),
+    every(ASK_EVERY_MS, () =>
+      requests.send("charts", `/api/v1/metrics/agent_multi_metric_data?agent=${agents[0]?.apId}&metrics=n`, {
+        headers,
+      }),
+    ),
+    every(LOG_IN_EVERY_MS, () =>
+      requests.send("logins", "/api/v1/token/?login_type=user", {
+        method: "POST",
+        body: new URLSearchParams({ ...ADMIN }),
+      }),
+    ),
+    ...job.send(signal),
+  ];
+  const readers = job.read(reading.signal);
+  return {
+    requests,
+    acknowledged,
+    job,
+    async end() {
+      sending.abort();
+      await Promise.all(working);
+      await until(() => job.isRead, 60_000).catch(() => {});
+      reading.abort();
+      await Promise.all(readers);
+    },
+  };
+}
+
+/** Prints what came of the requests during a step; how many failed. */
+function sayStep(name: string, requests: Requests): number {
+  say(`\n${name}`);
+  let failed = 0;
+  for (const [kind, { count, failures, longestMs }] of requests.take()) {
+    failed += failures.length;
+    const why = [...new Set(failures)].join(", ");
+    say(
+      `  ${kind.padEnd(10)} ${String(count).padStart(6)} requests, ${failures.length} failed${why && ` (${why})`}, ` +
+        `the longest took ${(longestMs / 1000).toFixed(1)} s`,
+    );
+  }
+  return failed;
+}
+
+await runCommand(main);
