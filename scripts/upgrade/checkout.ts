@@ -6,6 +6,8 @@ import { ROOT } from "../stack/project.ts";
 export async function checkOut(revision: string, folder: string, signal: AbortSignal): Promise<void> {
   await runIn(ROOT, "git", ["worktree", "add", "--detach", "--force", folder, revision], signal);
   await runIn(folder, "npm", ["ci", "--no-audit", "--no-fund"], signal);
+  // v0.1.0 starts only where the dashboard was built once.
+  await runIn(folder, "npm", ["run", "build", "--if-present"], signal);
 }
 
 export async function removeCheckout(folder: string): Promise<void> {

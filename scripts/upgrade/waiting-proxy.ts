@@ -10,8 +10,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 export class WaitingProxy {
   readonly #server = createServer((incoming, outgoing) => void this.#pass(incoming, outgoing));
   readonly #sockets = new Set<Duplex>();
-  /** Of the service that is there, or comes next. */
-  port = 0;
+  /** Where the service is, or will be. */
+  readonly #port: number;
+
+  constructor(port: number) {
+    this.#port = port;
+  }
 
   async listen(): Promise<void> {
     this.#server.on("upgrade", (incoming, socket, head) => this.#tunnel(incoming, socket, head));
@@ -31,7 +35,7 @@ export class WaitingProxy {
   async #pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const socket = await this.#reach();
     const { method, url: path, headers } = incoming;
-    const onward = request({ method, path, headers, createConnection: () => socket, agent: false });
+    const onward = request({ method, path, headers, createConnection: () => socket });
     onward.on("response", (response) => {
       outgoing.writeHead(response.statusCode ?? 502, response.headers);
       response.pipe(outgoing);
@@ -56,7 +60,7 @@ export class WaitingProxy {
   /** A connection to whoever is there, as soon as somebody is. */
   async #reach(): Promise<Socket> {
     for (;;) {
-      const socket = connect(this.port, "127.0.0.1");
+      const socket = connect(this.#port, "127.0.0.1");
       const isOpen = await new Promise<boolean>((resolve) => {
         socket.once("connect", () => resolve(true));
         socket.once("error", () => resolve(false));
