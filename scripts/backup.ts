@@ -20,7 +20,11 @@ docs/operations.md.`;
 async function main(signal: AbortSignal): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { ...CONFIG_OPTION, help: { type: "boolean", short: "h" }, "with-secrets": { type: "boolean", default: false } },
+    options: {
+      ...CONFIG_OPTION,
+      help: { type: "boolean", short: "h" },
+      "with-secrets": { type: "boolean", default: false },
+    },
   });
   const [name] = positionals;
   if (values.help) return say(HELP);

@@ -77,7 +77,8 @@ async function main(): Promise<void> {
   }
   await deployWorker(target, settings.vars);
   if (migrate) await migrateTelemetry(stores);
-  else if (later.length > 0) say(`When the new Worker is in service, npm run migrate -- --after-deploy applies ${later.join(", ")}.`);
+  else if (later.length > 0)
+    say(`When the new Worker is in service, npm run migrate -- --after-deploy applies ${later.join(", ")}.`);
   if (smoke) await runSmoke(settings.vars);
 }
 

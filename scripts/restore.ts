@@ -22,7 +22,8 @@ async function main(signal: AbortSignal): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
-      ...CONFIG_OPTION, help: { type: "boolean", short: "h" },
+      ...CONFIG_OPTION,
+      help: { type: "boolean", short: "h" },
       replace: { type: "boolean", default: false },
       "with-secrets": { type: "boolean", default: false },
     },

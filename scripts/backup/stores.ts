@@ -5,7 +5,7 @@ import { Refused, say } from "../stack/console.ts";
 import { openDataFolder, readUrls } from "../stack/data-folder.ts";
 import { anyFreePort } from "../stack/ports.ts";
 import { readSettings } from "../stack/settings.ts";
-import { sqldPart } from "../stack/sqld.ts";
+import { newSqldAccess, sqldPart } from "../stack/sqld.ts";
 import { Supervisor } from "../stack/supervisor.ts";
 
 export interface Stores {
@@ -32,15 +32,17 @@ export async function withStores(use: "reading" | "writing", work: (stores: Stor
   }
 
   say(`Starting the stores of ${dataDir} for the while.`);
+  // As the product itself does: what the stores write is for this user's eyes only.
+  process.umask(0o077);
   const folder = openDataFolder(dataDir, { reset: false });
   const supervisor = new Supervisor(() => folder.record(supervisor.pids, {}));
   try {
-    const ports = await Promise.all([anyFreePort(), anyFreePort()]);
-    if (libsqlUrl === undefined) await supervisor.start(sqldPart(dataDir, ports[0]));
-    if (clickhouseUrl === undefined) await supervisor.start(clickhousePart(dataDir, ports[1], clickhouseBin));
+    const [sqld, clickhouse, access] = await Promise.all([anyFreePort(), anyFreePort(), newSqldAccess()]);
+    if (libsqlUrl === undefined) await supervisor.start(sqldPart(dataDir, sqld, access.publicKey));
+    if (clickhouseUrl === undefined) await supervisor.start(clickhousePart(dataDir, clickhouse, clickhouseBin));
     const config = configOf(
-      libsqlUrl ?? `http://127.0.0.1:${ports[0]}`,
-      clickhouseUrl ?? `http://127.0.0.1:${ports[1]}`,
+      libsqlUrl ?? `http://127.0.0.1:${sqld}?authToken=${access.token}`,
+      clickhouseUrl ?? `http://127.0.0.1:${clickhouse}`,
     );
     await Promise.race([work({ config, secretsFile }), supervisor.fatal]);
   } finally {

@@ -255,7 +255,7 @@ describe("a backup", () => {
       ["agent", "made-1099", GENERATED],
       ["third_party_app", "an app", API_KEY],
     ] as const)
-      expect((await login(type, { username, password, scope: "" })).token.token_type).toBe("bearer");
+      expect((await login(type, { username, password, scope: "" }, "request")).token.token_type).toBe("bearer");
     const app = await apps.find("an app");
     expect(await sealing().open(app?.sealedApiKey ?? "", app?.id ?? "")).toBe(API_KEY);
   });
