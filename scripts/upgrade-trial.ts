@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { parseStoresEnv } from "../src/env.ts";
-import { TrialJob } from "./faults/jobs.ts";
+import { TrialJob } from "./faults/loads/jobs.ts";
+import { Target } from "./faults/target.ts";
 import { brokerPart } from "./stack/broker.ts";
 import { clickhousePart } from "./stack/clickhouse.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
@@ -140,7 +141,7 @@ async function upgrade({ before, dataDir, env, url, seconds, signal }: Trial): P
       await load.end();
     }
     const { lost, doubled } = await compare(parseStoresEnv(env), load.acknowledged);
-    const jobs = load.job.faults();
+    const jobs = load.job.compare();
     const { http, mqtt } = load.acknowledged;
     say(
       `\nAcknowledged: ${http.size} samples over HTTP, ${mqtt.size} over MQTT, ${load.job.acknowledged.size} callbacks.`,
@@ -159,7 +160,8 @@ async function startLoad(url: string, mqttUrl: string) {
   const token = await logIn(url, "user", ADMIN);
   const requests = new Requests(url);
   const acknowledged = new Acknowledged();
-  const job = new TrialJob({ url }, token, READERS);
+  const target = new Target({ url, dataDir: "", urls: {} });
+  const job = new TrialJob(target, token, { readers: READERS, sendersPerJob: 4, pauseMs: 20 });
   const [sending, reading] = [new AbortController(), new AbortController()];
   const { signal } = sending;
   const every = async (ms: number, work: () => Promise<unknown>) => {

@@ -87,17 +87,20 @@ interface Envelope {
 }
 
 /** One job with its senders and its readers. */
-class TrialJob {
+export class TrialJob {
   /** By number: which callback was answered with it. */
   readonly acknowledged = new Map<number, string>();
   readonly #jobNumber = crypto.randomUUID();
-  readonly #target: Target;
+  readonly #target: Pick<Target, "url" | "ask">;
   readonly #token: string;
   readonly #sending: Pick<JobsOptions, "sendersPerJob" | "pauseMs">;
   readonly #readers: Reader[];
 
-  constructor(target: Target, token: string, options: Omit<JobsOptions, "readersOfJobs"> & { readers: number }) {
-    const { readers, ...sending } = options;
+  constructor(
+    target: Pick<Target, "url" | "ask">,
+    token: string,
+    { readers, ...sending }: Omit<JobsOptions, "readersOfJobs"> & { readers: number },
+  ) {
     this.#target = target;
     this.#token = token;
     this.#sending = sending;
