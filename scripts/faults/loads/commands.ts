@@ -97,12 +97,17 @@ export async function startCommands(target: Target, options: CommandsOptions): P
       }, DONE_WITHIN_MS).catch(() => {});
       const settledMs = performance.now() - startedMs;
       await target.ask(`/api/v1/emulator/${network.job_number}`, { method: "DELETE", token });
+      const states = await Promise.all(
+        [...undone].map(async ([jobNumber, kind]) => `${kind}: ${await stateOf(jobNumber)}`),
+      );
       return {
         lost: undone.size,
         // A job has one number and one answer, so there is nothing that could be there twice.
         doubled: 0,
-        faults: {},
-        undone: await Promise.all([...undone].map(async ([jobNumber, kind]) => `${kind}: ${await stateOf(jobNumber)}`)),
+        faults: Object.fromEntries(
+          [...Map.groupBy(states, (state) => state)].map(([state, its]) => [state, its.length]),
+        ),
+        undone: states,
         settledMs,
       };
     },

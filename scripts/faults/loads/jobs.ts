@@ -156,7 +156,11 @@ export class TrialJob {
       path: streamPath(this.#jobNumber, after),
       token: this.#token,
       onText: (text, socket) => {
-        const { seq, type, data } = JSON.parse(text) as Envelope;
+        if (socket.readyState !== WebSocket.OPEN) return;
+        const envelope = readEnvelope(text);
+        // Garbled on its way: what comes behind it is not to be relied on.
+        if (envelope === undefined) return socket.terminate();
+        const { seq, type, data } = envelope;
         if (type === "gap" || seq > lastSeq + 1) reader.holes++;
         if (seq <= lastSeq) reader.inversions++;
         lastSeq = seq;
@@ -201,6 +205,14 @@ function outOfTurn(callbacks: Reader["callbacks"]): number {
     last.set(sender, Number(n));
   }
   return count;
+}
+
+function readEnvelope(text: string): Envelope | undefined {
+  try {
+    return JSON.parse(text) as Envelope;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Ends a connection on which nothing is heard any more, as one does that nobody has closed. */
