@@ -36,7 +36,7 @@ export async function crowd(world: World, sockets: number, signal: AbortSignal):
 
   /** Again and again until it is open. */
   const open = async (reader: Reader): Promise<void> => {
-    for (; reader.socket === undefined && !signal.aborted; await sleep(RETRY_MS)) {
+    while (!signal.aborted) {
       const onText = (text: string) => {
         const seq = seqOf(text);
         if (seq > reader.lastSeq + 1) reader.faults++;
@@ -48,6 +48,8 @@ export async function crowd(world: World, sockets: number, signal: AbortSignal):
       reader.socket?.once("close", () => {
         reader.socket = undefined;
       });
+      if (reader.socket !== undefined) return;
+      await sleep(RETRY_MS);
     }
   };
   let acknowledged = 0;
