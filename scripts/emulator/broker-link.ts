@@ -10,6 +10,8 @@ export interface BrokerLinkOptions {
   clientId: string;
   service: EmulatorService;
   signal: AbortSignal;
+  /** After so long without an acknowledgement that is due, the connection is given up for another one. */
+  patienceMs?: number;
 }
 
 export type CommandHandler = (payload: Buffer) => void;
@@ -19,6 +21,7 @@ const RECONNECT_MS = 500;
 const RETRY_RENEWAL_MS = 5_000;
 /** Beyond this, what is measured while the broker is away is not worth keeping. */
 const MAX_UNACKNOWLEDGED = 100_000;
+const PATIENCE_MS = 20_000;
 
 export class BrokerLink {
   readonly #options: BrokerLinkOptions;
@@ -26,6 +29,9 @@ export class BrokerLink {
   #client: MqttClient | undefined;
   #renewing: ReturnType<typeof setTimeout> | undefined;
   #unacknowledged = 0;
+  /** Since when nothing was acknowledged although something was due. */
+  #waitingSinceMs = 0;
+  #watching: ReturnType<typeof setInterval> | undefined;
   onSpinup: (payload: Buffer) => void = () => {};
 
   constructor(options: BrokerLinkOptions) {
@@ -56,6 +62,7 @@ export class BrokerLink {
       });
     });
     client.connect();
+    this.#watch(client, this.#options.patienceMs ?? PATIENCE_MS);
     await Promise.race([
       subscribed,
       new Promise((resolve) => this.#options.signal.addEventListener("abort", resolve, { once: true })),
@@ -71,16 +78,31 @@ export class BrokerLink {
   /** Publishes with QoS 1; whether it was taken, and is sure to be sent. */
   publish(topic: string, message: object): boolean {
     if (this.#client === undefined || this.#unacknowledged >= MAX_UNACKNOWLEDGED) return false;
-    this.#unacknowledged++;
+    if (this.#unacknowledged++ === 0) this.#waitingSinceMs = Date.now();
     this.#client.publish(topic, JSON.stringify(message), { qos: 1 }, () => {
       this.#unacknowledged--;
+      this.#waitingSinceMs = Date.now();
     });
     return true;
   }
 
   async close(): Promise<void> {
     clearTimeout(this.#renewing);
+    clearInterval(this.#watching);
     await this.#client?.endAsync(!this.#client.connected);
+  }
+
+  /**
+   * On a new connection the client first sends again what was not acknowledged, and subscribes only when all of that has been. Should
+   * one acknowledgement get lost on the way, it would wait for ever on a connection that is otherwise fine, and hear nothing.
+   */
+  #watch(client: MqttClient, patienceMs: number): void {
+    this.#watching = setInterval(() => {
+      if (!client.connected || this.#unacknowledged === 0 || Date.now() - this.#waitingSinceMs < patienceMs) return;
+      this.#waitingSinceMs = Date.now();
+      client.stream.destroy();
+    }, patienceMs / 4);
+    this.#watching.unref();
   }
 
   #take(topic: string, payload: Buffer): void {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
-import { connect as connectSocket } from "node:net";
+import { connect as connectSocket, createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
@@ -410,6 +410,61 @@ describe("the broker", () => {
       await link.close();
       service.close();
       service.closeAllConnections();
+    }
+  });
+
+  it("is left by an emulator to which it owes an acknowledgement, for another connection", async () => {
+    const token = await sign({ sub: "emulator", login_type: "third_party_app" });
+    const service = createServer((_request, response) =>
+      response.end(JSON.stringify({ access_token: token, expires_in: 60 })),
+    );
+    let connections = 0;
+    // Swallows what the broker has to say behind its greeting on the first connection.
+    const line = createTcpServer((client) => {
+      const number = ++connections;
+      const broker = connectSocket(port, "127.0.0.1");
+      client.pipe(broker);
+      broker.on("data", (bytes) => {
+        if (number > 1 || bytes[0] !== 0x40) client.write(bytes);
+      });
+      for (const [one, other] of [
+        [client, broker],
+        [broker, client],
+      ] as const)
+        one.on("error", () => {}).on("close", () => other.destroy());
+    });
+    for (const server of [service, line])
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+    const portOf = (server: { address(): unknown }) => (server.address() as { port: number }).port;
+    const link = new BrokerLink({
+      url: `mqtt://127.0.0.1:${portOf(line)}`,
+      clientId: "emulator",
+      service: new EmulatorService({
+        url: `http://127.0.0.1:${portOf(service)}`,
+        appName: "emulator",
+        apiKey: "no secret",
+      }),
+      signal: new AbortController().signal,
+      patienceMs: 400,
+    });
+    try {
+      await link.connect();
+      link.publish("agent/a/data", {});
+      let heard = "";
+      link.listen("a", (payload) => {
+        heard = payload.toString();
+      });
+      await until(() => connections > 1);
+      const speaker = await connect("bridge", await sign({ sub: "bridge", login_type: "third_party_app" }));
+      await until(async () => {
+        await speaker.publishAsync("agent/a/command", "reboot", { qos: 1 });
+        return heard === "reboot";
+      });
+    } finally {
+      await link.close();
+      service.close();
+      service.closeAllConnections();
+      line.close();
     }
   });
 });
