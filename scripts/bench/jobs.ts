@@ -1,14 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WebSocket } from "ws";
 import { say } from "../stack/console.ts";
-import { makeAgents, makeUser } from "../trial/accounts.ts";
+import { makeUser } from "../trial/accounts.ts";
 import { BARE } from "../trial/bare.ts";
 import { acknowledge, callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../trial/job-socket.ts";
 import { load } from "../trial/load.ts";
 import { until } from "../trial/product.ts";
 import { Quantiles } from "../trial/quantiles.ts";
 import type { BenchContext } from "./context.ts";
-import { readHistory, seedHistory } from "./history.ts";
 import { cpuSeconds, residentMib } from "./usage.ts";
 
 /** From a callback to the job's sockets, next to a bare Durable Object that writes one row for a message and sends it on. */
@@ -65,6 +64,7 @@ export async function benchJobs(context: BenchContext): Promise<void> {
   for (const [moment, when] of MOMENTS) {
     report.add({ what: `bare object: ${sockets} sockets with an object each, ${when}`, ...bareIdle[moment] });
     report.add({
+      ...(moment === "idle" && { id: "idle-socket" }),
       what: `${sockets} sockets with a job each, ${when}`,
       ...idle[moment],
       ratio: {
@@ -85,6 +85,7 @@ export async function benchJobs(context: BenchContext): Promise<void> {
     report.add({ what: `bare object: ${what}`, value: floor.perSecond, unit: "messages/s", details: floor.details });
     const { perSecond, lost, details } = await throughSocket(ours, options);
     report.add({
+      ...(jobs > 1 && { id: "callback" }),
       what: `callback to socket: ${what}`,
       value: perSecond,
       unit: "messages/s",
@@ -99,17 +100,6 @@ export async function benchJobs(context: BenchContext): Promise<void> {
     });
     report.require({ what: "every message came", isKept: lost === 0, details: { lost } });
   }
-
-  const rows = isQuick ? 20_000 : 200_000;
-  const [agent] = await makeAgents(product.dataDir, "bench-jobs", 1);
-  const range = await seedHistory(product, agent?.apId ?? "", rows);
-  const history = await readHistory(product, token, range);
-  report.add({
-    what: "history through the socket",
-    value: history.rowsPerSecond,
-    unit: "rows/s",
-    details: { rows: history.rows },
-  });
 }
 
 interface ThroughOptions {

@@ -40,7 +40,7 @@ export const MEASURED = {
   workerPerLookUs: { id: "live-news", detail: "CPU µs of worker each" },
   clickhousePerChartUs: { id: "chart-day", detail: "CPU µs of clickhouse each" },
   workerPerCallbackUs: { id: "callback", detail: "CPU µs of workerd each" },
-  socketKib: { id: "idle-socket" },
+  socketKb: { id: "idle-socket" },
   passwordPerLoginUs: { id: "login", detail: "CPU µs of passwords each" },
   bytesPerPoint: { id: "bytes-points_v1" },
   bytesPerMinute: { id: "bytes-minutes_v1" },
@@ -63,7 +63,6 @@ const LOGINS_PER_ACCESS_POINT_AND_SECOND = 1 / 3_600;
 const COMFORTABLE = 0.5;
 
 const GIB = 1024 ** 3;
-const KIB_PER_GIB = 1024 ** 2;
 
 export interface PartLoad {
   part: string;
@@ -109,7 +108,7 @@ export function loadOn(demand: Demand, figures: Figures): PartLoad[] {
       part: "Worker and its objects",
       what: "memory of job sockets",
       unit: "GiB",
-      value: (streams * figures.socketKib) / KIB_PER_GIB,
+      value: (streams * figures.socketKb * 1_000) / GIB,
     },
     {
       part: "ClickHouse",
