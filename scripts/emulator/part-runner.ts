@@ -49,6 +49,7 @@ export async function runPart(run: PartRun): Promise<void> {
   const loggingIn = logInAll(run, agents, online, ended);
   for (const { ap_id } of agents) link.listen(ap_id, (payload) => obey(run, progress, ap_id, payload));
 
+  let reporting = Promise.resolve();
   const lastMs = Math.max(...endsMs.values());
   for (let step = 1; Date.now() < lastMs && !ended.aborted; step++) {
     await sleep(Math.max(0, progress.startedMs + nextStep(progress.startedMs) - Date.now()), undefined, {
@@ -67,13 +68,14 @@ export async function runPart(run: PartRun): Promise<void> {
     if (step % REPORT_EVERY_STEPS !== 0) continue;
     files.save(part, progress);
     const report = { ...summary(run, progress, online.size), state: "running" };
-    void service.report(part.job_number, [report], keyOf(run, String(nowMs))).then((reported) => {
+    reporting = service.report(part.job_number, [report], keyOf(run, String(nowMs))).then((reported) => {
       // The job was cancelled, and its agents may be gone.
       if (reported === "refused") over.abort();
     });
   }
   over.abort();
-  await loggingIn;
+  // What is under way goes before the last word.
+  await Promise.all([loggingIn, reporting]);
   for (const { ap_id } of agents) link.listen(ap_id, undefined);
   if (signal.aborted) {
     files.save(part, progress);

@@ -123,7 +123,7 @@ export function createJobs({ index, streams, agents, outbox, emulatorParts, now 
     let isAllOver = false;
     for (const report of EmulatorReports.parse(JSON.parse(data))) {
       const noted = await emulatorParts.note(jobNumber, report);
-      if (!noted.isOwn) throw new Conflict("Another emulator has this part of the job");
+      if (!noted.isNoted) throw new Conflict("This part of the job is another emulator's, or over");
       await outbox.arrived(jobNumber, report.part);
       isAllOver = noted.isAllOver;
     }

@@ -137,7 +137,8 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
 
     async series({ apId, metrics, fromMs, toMs }) {
       const spanMs = Math.floor((toMs - fromMs) / MAX_POINTS) + 1;
-      const bucketMs = spanMs > MINUTE_MS ? Math.ceil(spanMs / MINUTE_MS) * MINUTE_MS : spanMs;
+      // From half a minute on, in whole ones: their means are there already, and a day of them is a sixtieth of its points.
+      const bucketMs = spanMs > MINUTE_MS / 2 ? Math.ceil(spanMs / MINUTE_MS) * MINUTE_MS : spanMs;
       const params = {
         ap_id: apId,
         from: fromMs,

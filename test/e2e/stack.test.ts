@@ -138,17 +138,26 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     expect((await call("/api/v1/users/me", { headers })).status).toBe(200);
   });
 
+  /** The status of the service's own answer. On a busy machine wrangler's proxy answers some by itself, with a 500 that bears no request id. */
+  const answered = async (ask: () => Promise<Response>): Promise<number> => {
+    for (let tries = 0; ; tries++) {
+      const response = await ask();
+      const isOwn = form === "start" || response.headers.has("X-Request-Id");
+      if (isOwn || tries === 5) return response.status;
+      await sleep(200);
+    }
+  };
+
   it("answers a crowd that comes at once, each in a request of its own", async () => {
     for (let round = 0; round < 3; round++) {
       const { access_token } = (await (await logIn(USER)).json()) as { access_token: string };
       const headers = { Authorization: `Bearer ${access_token}` };
-      const crowd = Array.from({ length: 100 }, async () => (await call("/api/v1/users/me", { headers })).status);
+      const crowd = Array.from({ length: 100 }, () => answered(() => call("/api/v1/users/me", { headers })));
       expect(new Set(await Promise.all(crowd))).toEqual(new Set([200]));
     }
-    const strangers = Array.from({ length: 60 }, async (_, i) => {
-      const response = await logIn({ username: `stranger-${i}@example.com`, password: USER.password });
-      return response.status;
-    });
+    const strangers = Array.from({ length: 60 }, (_, i) =>
+      answered(() => logIn({ username: `stranger-${i}@example.com`, password: USER.password })),
+    );
     expect(new Set(await Promise.all(strangers))).toEqual(new Set([401]));
   });
 

@@ -236,6 +236,9 @@ describe("an emulator job", () => {
     expect(await stateOf(job_number, user.token)).toBe("running");
     expect((await report(job_number, from("b", 2, "running"), one.token)).status).toBe(200);
     expect((await report(job_number, from("b", 2, "done"), one.token)).status).toBe(200);
+    // Late on its way: that it is over stays so, and saying so again does no harm.
+    expect((await report(job_number, from("b", 2, "running"), one.token)).status).toBe(409);
+    expect((await report(job_number, from("b", 2, "done"), one.token)).status).toBe(200);
     expect(await stateOf(job_number, user.token)).toBe("running");
     const list = await (await send("GET", "/api/v1/emulator/", undefined, user.token)).json();
     expect(list).toMatchObject([{ job_number, kind: "emulator", state: "running" }]);

@@ -61,9 +61,9 @@ async function partsDown(): Promise<string[] | undefined> {
 
 const LOOK_EVERY_MS = 2_000;
 
-/** Calls back once the service answers again, if it does not now. The answer ends the waiting. */
+/** Calls back once the service answers again, if it does not now or did not a moment ago. The answer ends the waiting. */
 export function whenBack(act: () => void): () => void {
-  let wasAway = false;
+  let wasAway = connection.get().state === "away";
   let waiting: ReturnType<typeof setTimeout> | undefined;
   const look = async () => {
     const answers = await fetch("/healthz").then(
