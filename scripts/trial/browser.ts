@@ -1,8 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import npmChromium from "@sparticuz/chromium";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import npmChromium, { inflate } from "@sparticuz/chromium";
 import type { AxeResults } from "axe-core";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { ROOT } from "../stack/project.ts";
 
 /** The dashboard in a real browser, and what is watched over while somebody uses it. */
 
@@ -19,17 +22,35 @@ const ARGUMENTS = [
 ];
 
 export async function launchBrowser(): Promise<Browser> {
-  return await chromium.launch({ executablePath: await executable(), args: ARGUMENTS });
+  return await chromium.launch({ ...(await executable()), args: ARGUMENTS });
+}
+
+interface Executable {
+  executablePath: string;
+  env?: NodeJS.ProcessEnv;
 }
 
 /** The one that is named, else the one from npm, which there is for x64 alone, else one of the system's. */
-async function executable(): Promise<string> {
+async function executable(): Promise<Executable> {
   const { CHROMIUM_BIN } = process.env;
-  if (CHROMIUM_BIN !== undefined && CHROMIUM_BIN !== "") return CHROMIUM_BIN;
-  if (process.arch === "x64") return await npmChromium.executablePath();
-  const found = INSTALLED.find((path) => existsSync(path));
-  if (found === undefined) throw new Error("There is no Chromium: install one, or name it with CHROMIUM_BIN.");
-  return found;
+  if (CHROMIUM_BIN !== undefined && CHROMIUM_BIN !== "") return { executablePath: CHROMIUM_BIN };
+  if (process.arch === "x64") return await fromNpm();
+  const executablePath = INSTALLED.find((path) => existsSync(path));
+  if (executablePath === undefined) throw new Error("There is no Chromium: install one, or name it with CHROMIUM_BIN.");
+  return { executablePath };
+}
+
+/** With the libraries (NSS, expat) and fonts it brings for machines that have none; by itself it uses them on Amazon's alone. */
+async function fromNpm(): Promise<Executable> {
+  const libraries = await inflate(join(ROOT, "node_modules/@sparticuz/chromium/bin/al2023.tar.br"));
+  const executablePath = await npmChromium.executablePath();
+  const { LD_LIBRARY_PATH = "" } = process.env;
+  const env = {
+    ...process.env,
+    LD_LIBRARY_PATH: `${LD_LIBRARY_PATH === "" ? "" : `${LD_LIBRARY_PATH}:`}${join(libraries, "lib")}`,
+    FONTCONFIG_PATH: join(tmpdir(), "fonts"),
+  };
+  return { executablePath, env };
 }
 
 /** A person at a window of their own, and what went wrong there. */

@@ -1,5 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import * as z from "zod";
+import { describeError, log } from "../log.ts";
 
 /** Figures of the whole service. */
 export interface Ledgered {
@@ -14,6 +15,7 @@ const Counted = z.object({ sockets: z.int() });
 
 /** Series are words of the code; should they ever be more, the further ones are not counted. */
 const MAX_SERIES = 5_000;
+const WRITE_AFTER_MS = 1_000;
 /** No socket outlives its reader's token, and no token a day. */
 const MAX_SOCKET_MS = 25 * 3_600_000;
 
@@ -23,6 +25,9 @@ const MAX_SOCKET_MS = 25 * 3_600_000;
  */
 export class Ledger extends DurableObject<Env> {
   readonly #sums: Map<string, number>;
+  /** What jobs have told since it was last written. */
+  readonly #told = new Map<string, number>();
+  #writing: Promise<void> | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -37,18 +42,36 @@ export class Ledger extends DurableObject<Env> {
       const sum = this.#sums.get(series);
       if (sum !== undefined || this.#sums.size < MAX_SERIES) this.#sums.set(series, (sum ?? 0) + by);
     }
-    // As one value: it is written every few seconds, and one row costs less than hundreds.
+    // As one value: one row costs less than hundreds.
     this.ctx.storage.kv.put("sums", this.#sums);
   }
 
   /** A job tells how many sockets it has. Not by how many more or fewer: told twice, or not at all, the next time sets it right. */
   async setSockets(jobNumber: string, sockets: number): Promise<void> {
+    this.#told.set(jobNumber, sockets);
+    this.#writeSoon();
+  }
+
+  /** Together, however many tell something: a crowd of sockets that goes at once would be thousands of writes. */
+  #writeSoon(): void {
+    this.#writing ??= scheduler
+      .wait(WRITE_AFTER_MS)
+      .then(() => this.#write())
+      .catch((error: unknown) => log.warn("figures not written", { error: describeError(error) }));
+  }
+
+  #write(): void {
+    this.#writing = undefined;
     const { sql } = this.ctx.storage;
-    if (sockets === 0) sql.exec("DELETE FROM job WHERE number = ?", jobNumber);
-    else sql.exec("INSERT OR REPLACE INTO job VALUES (?, ?, ?)", jobNumber, sockets, Date.now());
+    for (const [jobNumber, sockets] of this.#told) {
+      if (sockets === 0) sql.exec("DELETE FROM job WHERE number = ?", jobNumber);
+      else sql.exec("INSERT OR REPLACE INTO job VALUES (?, ?, ?)", jobNumber, sockets, Date.now());
+    }
+    this.#told.clear();
   }
 
   async read(): Promise<Ledgered> {
+    this.#write();
     const { sql } = this.ctx.storage;
     sql.exec("DELETE FROM job WHERE told_ms < ?", Date.now() - MAX_SOCKET_MS);
     const { sockets } = Counted.parse(sql.exec("SELECT coalesce(sum(sockets), 0) AS sockets FROM job").one());

@@ -5,15 +5,16 @@ import type { Ledger } from "./ledger.ts";
 
 /**
  * What has been counted here since it was last handed over. On Cloudflare a service runs in many isolates, none of which knows of the
- * others: each hands its increments to the one ledger, with the first event after a few seconds and behind the back of whoever
- * caused it. So an isolate with little to do loses nothing, and one with much to do at most the seconds before its end.
+ * others: each hands its increments to the one ledger, with the first event after half a minute and behind the back of whoever
+ * caused it; a scrape asks for what there is. So an isolate loses at most the half minute before its end.
  */
 export interface TallyOptions {
   ledger: Pick<Ledger, "add">;
   now: () => number;
 }
 
-const HAND_OVER_EVERY_MS = 5_000;
+/** Each time is a write to a disk, for which everybody waits on a machine with one thread. */
+const HAND_OVER_EVERY_MS = 30_000;
 
 export class Tally {
   readonly #options: TallyOptions;
