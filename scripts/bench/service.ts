@@ -29,12 +29,13 @@ export async function benchService(context: BenchContext): Promise<void> {
   const { product, bareUrl, seconds, report } = context;
   const { token } = await makeUser(product.dataDir, "bench-service@example.com");
   const me: LoadRequest = { method: "GET", path: "/api/v1/users/me", token };
+  const libsql = new URL(product.urls.libsql ?? "");
   const targets = {
     "bare Worker": { url: bareUrl, request: { method: "GET", path: "/worker" } },
     "bare Hono route": { url: bareUrl, request: GET_ROOT },
     "GET /healthz": { url: product.url, request: { method: "GET", path: "/healthz" } },
     "GET /api/v1/users/me": { url: product.url, request: me },
-    "libSQL itself: SELECT 1": { url: product.urls.libsql ?? "", request: SELECT_OF_LIBSQL },
+    "libSQL itself: SELECT 1": { url: libsql.origin, request: { ...SELECT_OF_LIBSQL, token: tokenIn(libsql) } },
     "ClickHouse itself: SELECT 1": {
       url: product.urls.clickhouse ?? "",
       request: { method: "GET", path: "/?query=SELECT%201" },
@@ -93,6 +94,8 @@ const SELECT_OF_LIBSQL: LoadRequest = {
   path: "/v2/pipeline",
   body: JSON.stringify({ requests: [{ type: "execute", stmt: { sql: "SELECT 1" } }, { type: "close" }] }),
 };
+
+const tokenIn = ({ searchParams }: URL): string => searchParams.get("authToken") ?? "";
 
 const byRate = ({ perSecond }: LoadResult): number => perSecond;
 
