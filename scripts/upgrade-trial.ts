@@ -27,7 +27,7 @@ HTTP and MQTT, logins, questions, a job with its readers. Says of each step how 
 and in the end what was acknowledged and is not there. The stores and the broker stay; everything is on this machine, on free ports and
 in a temporary folder, and goes when it is done.
 
-  --from <revision>   the earlier version (v0.1.0)
+  --from <revision>   the earlier version (f09e6ab, which is 0.1.0)
   --seconds <n>       how long each step is watched at the least (5)`;
 
 const ADMIN = { username: "admin@example.com", password: crypto.randomUUID() };
@@ -40,7 +40,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       help: { type: "boolean", short: "h", default: false },
-      from: { type: "string", default: "v0.1.0" },
+      from: { type: "string", default: "f09e6ab" },
       seconds: { type: "string", default: "5" },
     },
   });
