@@ -6,10 +6,14 @@ import { writeWhole } from "../stack/files.ts";
 
 /** What a backup says of itself. It is written last: a folder without it is no backup. */
 
-const BackupFile = z.object({ file: z.string(), bytes: z.int(), sha256: z.string() });
+/** Names become parts of statements and of paths: they are plain ones, whoever wrote the file. */
+const Name = z.string().regex(/^\w+$/, { error: "is no plain name" });
+const Path = z.string().regex(/^(?:\w+\/)?\w+(?:\.\w+)+$/, { error: "is no path within the backup" });
+
+const BackupFile = z.object({ file: Path, bytes: z.int(), sha256: z.string() });
 export type BackupFile = z.output<typeof BackupFile>;
 
-const TableFile = BackupFile.extend({ table: z.string(), columns: z.array(z.string()), rows: z.int() });
+const TableFile = BackupFile.extend({ table: Name, columns: z.array(Name), rows: z.int() });
 export type TableFile = z.output<typeof TableFile>;
 
 const Manifest = z.object({

@@ -278,6 +278,20 @@ describe("a backup", () => {
   });
 
   it.each([
+    ["table", "points_v1; DROP TABLE texts_v1"],
+    ["columns", ["ts) SELECT 1 --"]],
+    ["file", "../../elsewhere.zst"],
+  ])("is refused where a name in it is no plain one (%s)", async (field, name) => {
+    const odd = join(folder, "odd");
+    cpSync(backup, odd, { recursive: true });
+    const manifest = JSON.parse(readFileSync(join(odd, "manifest.json"), "utf8"));
+    manifest.telemetry.tables[0][field] = name;
+    writeFileSync(join(odd, "manifest.json"), JSON.stringify(manifest));
+    await expect(restoreFrom(odd, { replace: true })).rejects.toThrow(/no plain name|no path within the backup/);
+    rmSync(odd, { recursive: true });
+  });
+
+  it.each([
     ["accounts", (manifest: { accounts: { migrations: unknown[] } }) => manifest.accounts.migrations.push("later")],
     [
       "telemetry",
