@@ -1,7 +1,6 @@
 import { Hono } from "hono";
 import { cors } from "hono/cors";
-import { requestId } from "hono/request-id";
-import { secureHeaders } from "hono/secure-headers";
+import { answerHeaders } from "./http/answer-headers.ts";
 import { type AsyncApiDocument, buildAsyncApi } from "./http/asyncapi.ts";
 import type { AppEnv } from "./http/context.ts";
 import { declaredRoutes } from "./http/described.ts";
@@ -10,6 +9,7 @@ import { onError } from "./http/on-error.ts";
 import { buildOpenApi, type OpenApiDocument } from "./http/openapi.ts";
 import { createOperation } from "./http/operation.ts";
 import { requestRecord } from "./http/request-record.ts";
+import { RememberingRouter } from "./http/router.ts";
 import { agentsRoutes } from "./routes/agents.ts";
 import { appsRoutes } from "./routes/apps.ts";
 import { auditRoutes } from "./routes/audit.ts";
@@ -30,32 +30,11 @@ import type { Services } from "./services.ts";
 export type App = ReturnType<typeof createApp>;
 
 export function createApp(services: Services) {
-  const app = new Hono<AppEnv>();
+  const app = new Hono<AppEnv>({ router: new RememberingRouter() });
   app.onError(onError);
 
-  app.use(requestId({ limitLength: 64 }));
+  app.use(answerHeaders(tilesOrigin(services.dashboard.map.tiles)));
   app.use(requestRecord(services.loggedRequests, services.countRequest));
-  app.use(
-    secureHeaders({
-      contentSecurityPolicy: {
-        defaultSrc: ["'none'"],
-        styleSrc: ["'self'"],
-        scriptSrc: ["'self'"],
-        connectSrc: ["'self'"],
-        imgSrc: ["'self'", ...tilesOrigin(services.dashboard.map.tiles)],
-        baseUri: ["'none'"],
-        frameAncestors: ["'none'"],
-        formAction: ["'none'"],
-      },
-      strictTransportSecurity: "max-age=31536000; includeSubDomains",
-      xFrameOptions: false,
-      xXssProtection: false,
-      xDownloadOptions: false,
-      xDnsPrefetchControl: false,
-      xPermittedCrossDomainPolicies: false,
-      originAgentCluster: false,
-    }),
-  );
   if (services.corsOrigins.length > 0) {
     app.use(
       cors({

@@ -223,8 +223,7 @@ const SCOPES_OF_ROLE: Record<Role, readonly Scope[]> = {
 export const SCOPES_OF_AGENT: readonly Scope[] = ["agents:read", "telemetry:read", "telemetry:write", "broker:use"];
 
 export function scopesOfRoles(roles: readonly Role[]): Scope[] {
-  const granted = new Set(roles.flatMap((role) => SCOPES_OF_ROLE[role]));
-  return SCOPES.filter((scope) => granted.has(scope));
+  return SCOPES.filter((scope) => roles.some((role) => SCOPES_OF_ROLE[role].includes(scope)));
 }
 
 /** Each permission of an app, the scope that it grants, and whether an app has it that says nothing of it. */

@@ -1,10 +1,11 @@
 import type { Context } from "hono";
-import type { RequestIdVariables } from "hono/request-id";
 import type { Action, Actor } from "../auth/permissions.ts";
 
 /** What travels with a request through Hono. */
 export interface AppEnv {
-  Variables: RequestIdVariables & {
+  Variables: {
+    /** Names the request in the log, in the answer and in the audit trail. */
+    requestId: string;
     /** Set by `operation()`; for requests that match none there is none. */
     operation: Action;
     /** Set by `operation()` for every operation that is not public. */

@@ -21,7 +21,6 @@ const STATUS: Record<ErrorCode, ContentfulStatusCode> = {
 
 export function onError(error: Error, c: AppContext): Response {
   const requestId = c.get("requestId");
-  c.header("Cache-Control", "no-store");
   if (error instanceof DomainError) {
     if (error.code === "not_authenticated") c.header("WWW-Authenticate", "Bearer");
     if (error.code === "upgrade_required") {

@@ -15,8 +15,6 @@ export function createOperation(authenticate: Authenticate): Operation {
   return (description) =>
     describeOperation(description, async function operation(c, next) {
       c.set("operation", description.action);
-      // Not every platform says it: pages and agents whose clocks are off can tell by it.
-      c.header("Date", new Date().toUTCString());
       if (!isPublic(description.action)) {
         const header = c.req.header("Authorization") ?? (description.webSocket && offeredToken(c.req.raw.headers));
         const identity = await authenticate(bearerToken(header || undefined));
@@ -24,9 +22,6 @@ export function createOperation(authenticate: Authenticate): Operation {
         allow(identity, description.action);
       }
       await next();
-      // Answers carry tokens and keys; a page or a public document has said otherwise itself. Not before it could: where CORS is
-      // allowed, what was set first stays.
-      if (!c.res.headers.has("Cache-Control")) c.res.headers.set("Cache-Control", "no-store");
     } satisfies MiddlewareHandler<AppEnv>);
 }
 
