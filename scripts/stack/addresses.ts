@@ -1,0 +1,69 @@
+import { randomSecret } from "../../src/auth/secrets.ts";
+import type { PasswordsOptions } from "./passwords.ts";
+import { anyFreePort, claimPort } from "./ports.ts";
+import type { Secrets } from "./secrets.ts";
+import type { Settings } from "./settings.ts";
+import { newSqldAccess, type SqldAccess } from "./sqld.ts";
+
+/** Where the parts of the stack are, whether it starts them or not. */
+export interface Addresses {
+  port: number;
+  serviceUrl: string;
+  libsqlUrl: string;
+  clickhouseUrl: string;
+  mqttUrl: string;
+  mailUrl: string;
+  /** Where a store or the broker is ours to start: its port. */
+  sqld: { port: number; access: SqldAccess } | undefined;
+  clickhousePort: number | undefined;
+  mqtt: { tcpPort: number; wsPort: number } | undefined;
+  mailPort: number | undefined;
+  /** With a token that is another one at every start: nobody but the Worker has a use for it. */
+  passwords: PasswordsOptions;
+}
+
+export async function chooseAddresses(settings: Settings): Promise<Addresses> {
+  const { host } = settings;
+  const port = await claimPort(settings.port, host);
+  let mqtt: Addresses["mqtt"];
+  if (settings.mqttUrl === undefined) {
+    const tcpPort = await claimPort(settings.mqttPort, host, new Set([port]));
+    mqtt = { tcpPort, wsPort: await claimPort(settings.mqttWsPort, host, new Set([port, tcpPort])) };
+  }
+  const sqld =
+    settings.libsqlUrl === undefined ? { port: await anyFreePort(), access: await newSqldAccess() } : undefined;
+  const clickhousePort = settings.clickhouseUrl === undefined ? await anyFreePort() : undefined;
+  const mailPort = settings.mailUrl === undefined ? await anyFreePort() : undefined;
+  const local: Record<string, string> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
+  const reachable = local[host] ?? (host.includes(":") ? `[${host}]` : host);
+  return {
+    port,
+    serviceUrl: `http://${reachable}:${port}`,
+    libsqlUrl: settings.libsqlUrl ?? `http://127.0.0.1:${sqld?.port}?authToken=${sqld?.access.token}`,
+    clickhouseUrl: settings.clickhouseUrl ?? `http://127.0.0.1:${clickhousePort}`,
+    mqttUrl: settings.mqttUrl ?? `ws://${reachable}:${mqtt?.wsPort}`,
+    mailUrl: settings.mailUrl ?? `http://127.0.0.1:${mailPort}`,
+    sqld,
+    clickhousePort,
+    mqtt,
+    mailPort,
+    passwords: { port: await anyFreePort(), token: randomSecret() },
+  };
+}
+
+export function workerEnvironment(settings: Settings, addresses: Addresses, secrets: Secrets): Record<string, string> {
+  const { JWT_KEYS, ENCRYPTION_KEY, CREDENTIAL_PEPPER } = secrets;
+  return {
+    PUBLIC_URL: addresses.serviceUrl,
+    ...settings.workerSettings,
+    LIBSQL_URL: addresses.libsqlUrl,
+    CLICKHOUSE_URL: addresses.clickhouseUrl,
+    MQTT_URL: addresses.mqttUrl,
+    MAIL_URL: addresses.mailUrl,
+    PASSWORDS_URL: `http://127.0.0.1:${addresses.passwords.port}`,
+    PASSWORDS_TOKEN: addresses.passwords.token,
+    ENCRYPTION_KEY,
+    CREDENTIAL_PEPPER,
+    JWT_KEYS: JSON.stringify(JWT_KEYS),
+  };
+}

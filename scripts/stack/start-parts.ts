@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Config } from "../../src/env.ts";
+import { describeError } from "../../src/log.ts";
+import type { Addresses } from "./addresses.ts";
+import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts";
+import { BRIDGE_APP, bridgePart } from "./bridge.ts";
+import { brokerPart } from "./broker.ts";
+import { clickhousePart } from "./clickhouse.ts";
+import { Refused, say } from "./console.ts";
+import { EMULATOR_APP, emulatorPart } from "./emulator.ts";
+import { mailPart } from "./mail.ts";
+import { fillGazetteer, migrateAccounts, migrateTelemetry } from "./migrations.ts";
+import { passwordsPart } from "./passwords.ts";
+import type { Secrets } from "./secrets.ts";
+import { ensureServiceApp } from "./service-apps.ts";
+import type { Settings } from "./settings.ts";
+import { sqldPart } from "./sqld.ts";
+import type { StackForm } from "./stack.ts";
+import type { Supervisor } from "./supervisor.ts";
+
+const READY_TIMEOUT_MS = 30_000;
+
+/** Starts everything side by side: only migrations have something to wait for. */
+export async function startParts(
+  form: StackForm,
+  settings: Settings,
+  addresses: Addresses,
+  { env, config, secrets }: { env: Record<string, string>; config: Config; secrets: Secrets },
+  supervisor: Supervisor,
+): Promise<FirstAdministrator> {
+  const { dataDir, host } = settings;
+  const { sqld, clickhousePort, mqtt, mailPort, port } = addresses;
+  const step = async <T>(name: string, work: Promise<T>): Promise<T> => {
+    const startedMs = Date.now();
+    const result = await work;
+    say(`  ${name} ready after ${((Date.now() - startedMs) / 1000).toFixed(1)} s`);
+    return result;
+  };
+
+  say("Starting …");
+  const database = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
+  const accounts = async () => {
+    if (sqld !== undefined) await supervisor.start(sqldPart(dataDir, sqld.port, sqld.access.publicKey));
+    await persistently("The accounts database cannot be prepared", () => migrateAccounts(config));
+    await ensureServiceApp(config, BRIDGE_APP, secrets.BRIDGE_KEY, { broker: true });
+    await ensureServiceApp(config, EMULATOR_APP, secrets.EMULATOR_KEY, { broker: true, callbacks: true });
+    await persistently("The gazetteer cannot be filled", () => fillGazetteer(config));
+    return await ensureAdministrator(database, settings.adminUsername, settings.adminPassword);
+  };
+  const telemetry = async () => {
+    if (clickhousePort !== undefined)
+      await supervisor.start(clickhousePart(dataDir, clickhousePort, settings.clickhouseBin));
+    await persistently("ClickHouse cannot be prepared", () => migrateTelemetry(config));
+  };
+  const broker = async () => {
+    if (mqtt === undefined) return;
+    const jwksUrl = `${addresses.serviceUrl}/.well-known/jwks.json`;
+    await supervisor.start(
+      brokerPart({ dataDir, host, ...mqtt, jwksUrl, issuer: config.JWT_ISSUER, accounts: database }),
+    );
+  };
+  const mail = async () => {
+    if (mailPort !== undefined) await supervisor.start(mailPart(dataDir, mailPort));
+  };
+  const worker = async () =>
+    await supervisor.start(
+      await form.workerPart({ host, port, url: addresses.serviceUrl, signal: supervisor.stopSignal, dataDir, env }),
+    );
+
+  const [administrator] = await Promise.all([
+    step("accounts (libSQL)", accounts()),
+    step("telemetry (ClickHouse)", telemetry()),
+    step("broker (MQTT)", broker()),
+    step("mail", mail()),
+    step("passwords", supervisor.start(passwordsPart(addresses.passwords))),
+    step("worker", worker()),
+  ]);
+  await untilReady(addresses.serviceUrl);
+  const { serviceUrl, mqttUrl } = addresses;
+  await Promise.all([
+    supervisor.start(bridgePart({ serviceUrl, mqttUrl, apiKey: secrets.BRIDGE_KEY })),
+    supervisor.start(emulatorPart({ dataDir, serviceUrl, mqttUrl, apiKey: secrets.EMULATOR_KEY })),
+  ]);
+  return administrator;
+}
+
+const ATTEMPTS = 5;
+
+/** Tries again what may be run twice: a server that runs elsewhere may be a moment late, one of ours may just be revived. */
+async function persistently(complaint: string, work: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof Refused) throw error;
+      if (attempt === ATTEMPTS) throw new Refused(`${complaint}: ${describeError(error)}`);
+      await sleep(1_000 * attempt);
+    }
+  }
+}
+
+async function untilReady(serviceUrl: string): Promise<void> {
+  let answer = "no answer";
+  for (const deadlineMs = Date.now() + READY_TIMEOUT_MS; Date.now() < deadlineMs; await sleep(200)) {
+    try {
+      const response = await fetch(`${serviceUrl}/readyz`);
+      if (response.ok) return;
+      answer = await response.text();
+    } catch {
+      // Not listening yet.
+    }
+  }
+  throw new Refused(`The service did not become ready: ${answer}`);
+}
