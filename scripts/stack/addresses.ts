@@ -1,13 +1,17 @@
 import { randomSecret } from "../../src/auth/secrets.ts";
+import { Refused } from "./console.ts";
+import type { HandedSocket } from "./handed-socket.ts";
 import type { PasswordsOptions } from "./passwords.ts";
 import { anyFreePort, claimPort } from "./ports.ts";
 import type { Secrets } from "./secrets.ts";
-import type { Settings } from "./settings.ts";
+import type { Settings, WantedPort } from "./settings.ts";
 import { newSqldAccess, type SqldAccess } from "./sqld.ts";
 
 /** Where the parts of the stack are, whether it starts them or not. */
 export interface Addresses {
   port: number;
+  /** Where the service's port is somebody else's, who started us with it. */
+  socket: HandedSocket | undefined;
   serviceUrl: string;
   libsqlUrl: string;
   clickhouseUrl: string;
@@ -22,9 +26,9 @@ export interface Addresses {
   passwords: PasswordsOptions;
 }
 
-export async function chooseAddresses(settings: Settings): Promise<Addresses> {
+export async function chooseAddresses(settings: Settings, socket?: HandedSocket): Promise<Addresses> {
   const { host } = settings;
-  const port = await claimPort(settings.port, host);
+  const port = socket === undefined ? await claimPort(settings.port, host) : agreed(settings.port, socket);
   let mqtt: Addresses["mqtt"];
   if (settings.mqttUrl === undefined) {
     const tcpPort = await claimPort(settings.mqttPort, host, new Set([port]));
@@ -38,6 +42,7 @@ export async function chooseAddresses(settings: Settings): Promise<Addresses> {
   const reachable = local[host] ?? (host.includes(":") ? `[${host}]` : host);
   return {
     port,
+    socket,
     serviceUrl: `http://${reachable}:${port}`,
     libsqlUrl: settings.libsqlUrl ?? `http://127.0.0.1:${sqld?.port}?authToken=${sqld?.access.token}`,
     clickhouseUrl: settings.clickhouseUrl ?? `http://127.0.0.1:${clickhousePort}`,
@@ -49,6 +54,14 @@ export async function chooseAddresses(settings: Settings): Promise<Addresses> {
     mailPort,
     passwords: { port: await anyFreePort(), token: randomSecret() },
   };
+}
+
+/** Whoever set a port and holds a socket on another one has forgotten one of the two. */
+function agreed(wanted: WantedPort, { port }: HandedSocket): number {
+  if (wanted.explicit && wanted.number !== port) {
+    throw new Refused(`${wanted.name} is ${wanted.number}, but controller.socket listens on ${port}. Let them agree.`);
+  }
+  return port;
 }
 
 export function workerEnvironment(settings: Settings, addresses: Addresses, secrets: Secrets): Record<string, string> {

@@ -5,6 +5,7 @@ import type { FirstAdministrator } from "./administrator.ts";
 import { CONFIG_OPTION, loadConfiguration } from "./configuration.ts";
 import { bold, Refused, red, say } from "./console.ts";
 import { openDataFolder } from "./data-folder.ts";
+import type { HandedSocket } from "./handed-socket.ts";
 import { mailFolder } from "./mail.ts";
 import { loadSecrets } from "./secrets.ts";
 import { notifyReady } from "./service-manager.ts";
@@ -17,6 +18,8 @@ import { type Part, Supervisor } from "./supervisor.ts";
 export interface WorkerOptions {
   host: string;
   port: number;
+  /** Listens there already, held by whoever started us. */
+  socket: HandedSocket | undefined;
   /** Where the Worker is reached from this machine. */
   url: string;
   /** Fires when the stack is told to stop. */
@@ -28,6 +31,8 @@ export interface WorkerOptions {
 
 export interface StackForm {
   help: string;
+  /** The socket that it is started with, if it can serve one. */
+  socket?(): HandedSocket | undefined;
   workerPart(options: WorkerOptions): Part | Promise<Part>;
 }
 
@@ -68,7 +73,7 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
   const stopRequested = untilStopped();
 
   try {
-    const addresses = await chooseAddresses(settings);
+    const addresses = await chooseAddresses(settings, form.socket?.());
     urls = {
       service: addresses.serviceUrl,
       libsql: addresses.libsqlUrl,

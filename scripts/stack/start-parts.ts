@@ -29,7 +29,7 @@ export async function startParts(
   supervisor: Supervisor,
 ): Promise<FirstAdministrator> {
   const { dataDir, host } = settings;
-  const { sqld, clickhousePort, mqtt, mailPort, port } = addresses;
+  const { sqld, clickhousePort, mqtt, mailPort, port, socket } = addresses;
   const step = async <T>(name: string, work: Promise<T>): Promise<T> => {
     const startedMs = Date.now();
     const result = await work;
@@ -64,7 +64,15 @@ export async function startParts(
   };
   const worker = async () =>
     await supervisor.start(
-      await form.workerPart({ host, port, url: addresses.serviceUrl, signal: supervisor.stopSignal, dataDir, env }),
+      await form.workerPart({
+        host,
+        port,
+        socket,
+        url: addresses.serviceUrl,
+        signal: supervisor.stopSignal,
+        dataDir,
+        env,
+      }),
     );
 
   const [administrator] = await Promise.all([

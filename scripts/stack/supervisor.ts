@@ -11,6 +11,8 @@ export interface Part {
   command: string;
   args: string[];
   env?: Record<string, string>;
+  /** A descriptor of ours that it gets as its number 3. */
+  fd?: number;
   /** Whether the part does its work by now; its last lines may tell. */
   ready: (lastLines: readonly string[]) => Promise<boolean>;
   /** Which of its lines a person should see; all of them by default. */
@@ -100,7 +102,7 @@ export class Supervisor {
     const child = spawn(part.command, part.args, {
       detached: true,
       cwd: ROOT,
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "pipe", ...(part.fd === undefined ? [] : [part.fd])],
       env: { ...withoutSecrets(process.env), ...part.env },
     });
     const lastLines: string[] = [];

@@ -17,7 +17,15 @@ import { isNews, WRANGLER_ENVIRONMENT } from "./worker-dev.ts";
 const WRANGLER_CONFIG = join(ROOT, "wrangler.toml");
 
 /** The Worker built once and run on plain workerd: no proxy in front of it, nothing that watches files. */
-export async function productionWorkerPart({ host, port, url, signal, dataDir, env }: WorkerOptions): Promise<Part> {
+export async function productionWorkerPart({
+  host,
+  port,
+  socket,
+  url,
+  signal,
+  dataDir,
+  env,
+}: WorkerOptions): Promise<Part> {
   const buildDir = join(dataDir, "build");
   const objectsDir = join(dataDir, "worker");
   mkdirSync(objectsDir, { recursive: true });
@@ -43,8 +51,9 @@ export async function productionWorkerPart({ host, port, url, signal, dataDir, e
   return {
     name: "worker",
     command: workerd.default,
-    args: ["serve", configFile],
+    args: ["serve", configFile, ...(socket === undefined ? [] : ["--socket-fd=http=3"])],
     env,
+    ...(socket && { fd: socket.fd }),
     ready: async () => (await fetch(`${url}/healthz`)).ok,
     shows: isNews,
     graceMs: 2_000,

@@ -5,9 +5,17 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { anyFreePort } from "../stack/ports.ts";
 import { ROOT } from "../stack/project.ts";
+import type { HeldSocket } from "./held-socket.ts";
 
 /** On a busy machine a start takes its time. */
 const START_TIMEOUT_MS = 300_000;
+
+export interface RunOptions {
+  /** The folder of the version to run. */
+  cwd?: string;
+  /** Where it is served, held for it. */
+  socket?: HeldSocket | undefined;
+}
 
 /** The product as its users run it: `npm run dev` or `npm start`, in a process group of its own. */
 export class Product {
@@ -37,16 +45,21 @@ export class Product {
     script: "dev" | "start",
     dataDir: string,
     env: Record<string, string> = {},
-    cwd = ROOT,
+    { cwd = ROOT, socket }: RunOptions = {},
   ): Promise<Product> {
-    const port = env.PORT === undefined ? anyFreePort() : Number(env.PORT);
+    const port = socket?.port ?? (env.PORT === undefined ? anyFreePort() : Number(env.PORT));
     const ports = await Promise.all([port, anyFreePort(), anyFreePort()]);
     const marker = `CONTROLLER_RUN=${randomUUID()}`;
     const [name = "", value = ""] = marker.split("=");
-    const child = spawn("npm", ["run", script], {
+    // With a socket as the systemd unit does it: npm would not pass it on.
+    const [command = "", ...args] =
+      socket === undefined
+        ? ["npm", "run", script]
+        : ["sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec node_modules/.bin/node scripts/${script}.ts`];
+    const child = spawn(command, args, {
       cwd,
       detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "pipe", ...(socket === undefined ? [] : [socket.fd])],
       env: {
         ...process.env,
         [name]: value,

@@ -12,6 +12,7 @@ export class WaitingProxy {
   readonly #sockets = new Set<Duplex>();
   /** Where the service is, or will be. */
   readonly #port: number;
+  #isClosed = false;
 
   constructor(port: number) {
     this.#port = port;
@@ -27,6 +28,7 @@ export class WaitingProxy {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#server.close();
     this.#server.closeAllConnections();
     for (const socket of this.#sockets) socket.destroy();
@@ -34,6 +36,7 @@ export class WaitingProxy {
 
   async #pass(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const socket = await this.#reach();
+    if (socket === undefined) return;
     const { method, url: path, headers } = incoming;
     const onward = request({ method, path, headers, createConnection: () => socket });
     onward.on("response", (response) => {
@@ -46,6 +49,7 @@ export class WaitingProxy {
 
   async #tunnel({ method, url, rawHeaders }: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
     const upstream = await this.#reach();
+    if (upstream === undefined) return;
     const lines = rawHeaders.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${rawHeaders[i + 1]}`] : []));
     upstream.write(`${method} ${url} HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`);
     upstream.write(head);
@@ -57,17 +61,18 @@ export class WaitingProxy {
     client.pipe(upstream).pipe(client);
   }
 
-  /** A connection to whoever is there, as soon as somebody is. */
-  async #reach(): Promise<Socket> {
-    for (;;) {
+  /** A connection to whoever is there, as soon as somebody is; none when this is over. */
+  async #reach(): Promise<Socket | undefined> {
+    for (; !this.#isClosed; await sleep(RETRY_MS)) {
       const socket = connect(this.#port, "127.0.0.1");
       const isOpen = await new Promise<boolean>((resolve) => {
         socket.once("connect", () => resolve(true));
         socket.once("error", () => resolve(false));
       });
-      if (isOpen) return socket;
-      await sleep(RETRY_MS);
+      if (isOpen && !this.#isClosed) return socket;
+      socket.destroy();
     }
+    return undefined;
   }
 }
 
