@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import type { Client } from "@libsql/client/http";
 import { createSealing } from "../../src/auth/sealing.ts";
 import { Refused } from "../stack/console.ts";
-import { writeWhole } from "../stack/files.ts";
+import { refuseOthersFolder, writeWhole } from "../stack/files.ts";
 import { readSecrets } from "../stack/secrets.ts";
 import type { BackupFile } from "./manifest.ts";
 
@@ -27,6 +27,7 @@ export function hasOtherSecrets(file: string, folder: string): boolean {
 
 export function loadSecretsFile(file: string, folder: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  refuseOthersFolder(dirname(file));
   writeWhole(file, readFileSync(join(folder, NAME), "utf8"));
 }
 

@@ -2,7 +2,7 @@ import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmSync } f
 import { join } from "node:path";
 import * as z from "zod";
 import { Refused, say } from "./console.ts";
-import { writeWhole } from "./files.ts";
+import { refuseOthersFolder, writeWhole } from "./files.ts";
 import { isAlive, markOf, signalGroup } from "./processes.ts";
 
 /** The stack's data folder: who uses it, and what is in it. */
@@ -43,6 +43,7 @@ export function openDataFolder(path: string, { reset, keepSecrets = false }: Res
     const { code } = error as NodeJS.ErrnoException;
     throw new Refused(`${path} cannot be written to (${code}). Set DATA_DIR to a folder that can.`);
   }
+  refuseOthersFolder(path);
   const entries = readdirSync(path);
   if (entries.length > 0 && !entries.includes(MARK_FILE)) {
     throw new Refused(`${path} holds other things. Set DATA_DIR to a folder that is empty or does not exist.`);

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { exportJWK, generateKeyPair } from "jose";
 import * as z from "zod";
-import { writeWhole } from "./files.ts";
+import { refuseOthersFolder, writeWhole } from "./files.ts";
 
 /** Keys and secrets of the local stack: made at the first start, kept in the data folder, read by nobody else. */
 
@@ -30,6 +30,7 @@ export async function loadSecrets(dataDir: string): Promise<Secrets> {
 }
 
 function write(file: string, secrets: Secrets): Secrets {
+  refuseOthersFolder(dirname(file));
   writeWhole(file, JSON.stringify(secrets, undefined, 2));
   return secrets;
 }
@@ -74,10 +75,7 @@ export async function rotateKeys(dataDir: string): Promise<{ step: "published" |
   const isPublished = other !== undefined && String(other.created) > String(present?.created);
   const fresh = isPublished ? other : await newSigningKey();
   const keys = [present, fresh].filter((key) => key !== undefined);
-  writeWhole(
-    fileIn(dataDir),
-    JSON.stringify({ ...secrets, JWT_KEYS: isPublished ? keys.reverse() : keys }, undefined, 2),
-  );
+  write(fileIn(dataDir), { ...secrets, JWT_KEYS: isPublished ? keys.reverse() : keys });
   return { step: isPublished ? "signs" : "published", key: String(fresh.kid) };
 }
 

@@ -1,6 +1,16 @@
 import { execFile, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -137,6 +147,14 @@ describe("the data folder", () => {
     mkdirSync(join(path, "mail"));
     expect(() => openDataFolder(path, { reset: true })).toThrow(`${path} holds other things.`);
     expect(existsSync(join(path, "mail"))).toBe(true);
+  });
+
+  it.runIf(process.getuid?.() === 0)("is left alone by root where it is another user's", async () => {
+    chownSync(path, 65_534, 65_534);
+    const refusal = `${path} belongs to another user (65534).`;
+    expect(() => openDataFolder(path, { reset: false })).toThrow(refusal);
+    await expect(rotateKeys(path)).rejects.toThrow(refusal);
+    expect(readdirSync(path)).toEqual([]);
   });
 
   it("is cleared of what a run that was cut off left behind", async () => {
