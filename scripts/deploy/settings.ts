@@ -2,11 +2,9 @@ import { readFileSync } from "node:fs";
 import { parseEnv as parseEnvFile } from "node:util";
 import { faultsOfEnv, SETTINGS } from "../../src/env.ts";
 import { Refused } from "../stack/console.ts";
+import { isSecret } from "../stack/settings.ts";
 
 /** The Worker's settings, as whoever deploys it knows them, and what is wrong with them. */
-
-/** By its name. A mail service's address holds its key as a rule. */
-const isSecret = (name: string): boolean => /_(?:TOKEN|PASSWORD|KEYS?|PEPPER)$/.test(name) || name === "MAIL_URL";
 
 export const SECRET_SETTINGS = SETTINGS.filter(isSecret);
 

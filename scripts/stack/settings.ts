@@ -82,7 +82,10 @@ export const SETTINGS = {
 };
 
 export const isSetting = (name: string): boolean => Object.values(SETTINGS).some((names) => names.includes(name));
-export const isSecret = (name: string): boolean => /_(PASSWORD|TOKEN|KEY)$/.test(name);
+
+/** By its name, of any variable. A mail service's address holds its key as a rule. */
+export const isSecret = (name: string): boolean =>
+  /_(?:PASSWORD|TOKEN|KEYS?|PEPPER)$/.test(name) || name === "MAIL_URL";
 
 export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const text = (name: string): string | undefined => (env[name] === "" ? undefined : env[name]);

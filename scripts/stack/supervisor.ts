@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Refused, red, say, sayFrom } from "./console.ts";
 import { signalGroup } from "./processes.ts";
 import { ROOT } from "./project.ts";
+import { isSecret } from "./settings.ts";
 
 /** One process of the stack. */
 export interface Part {
@@ -175,8 +176,6 @@ export class Supervisor {
   }
 }
 
-/** Of the settings that the whole is started with, those that hold secrets; a part is told its own, and no others. */
-const SECRET_SETTINGS = /_(?:PASSWORD|TOKEN|KEYS?|PEPPER)$/;
-
+/** Of the secrets that the whole is started with a part is told its own, and no others. */
 const withoutSecrets = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(env).filter(([name]) => !SECRET_SETTINGS.test(name)));
+  Object.fromEntries(Object.entries(env).filter(([name]) => !isSecret(name)));

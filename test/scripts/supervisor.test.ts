@@ -40,12 +40,13 @@ describe("the supervisor", () => {
   });
 
   it("tells a part the secrets that are meant for it, and none of its own", async () => {
-    vi.stubEnv("SOME_PASSWORD", "the supervisor's");
+    for (const name of ["SOME_PASSWORD", "MAIL_URL"]) vi.stubEnv(name, "the supervisor's");
     const says = 'fs.writeFileSync(file("env"), JSON.stringify(process.env));';
     await supervisor.start({ ...runs("a", says), env: { ITS_TOKEN: "the part's" } });
     await until(() => existsSync(path("env")));
     const env = JSON.parse(readFileSync(path("env"), "utf8")) as Record<string, string>;
-    expect([env.SOME_PASSWORD, env.ITS_TOKEN, env.PATH]).toEqual([undefined, "the part's", process.env.PATH]);
+    expect([env.SOME_PASSWORD, env.MAIL_URL]).toEqual([undefined, undefined]);
+    expect([env.ITS_TOKEN, env.PATH]).toEqual(["the part's", process.env.PATH]);
   });
 
   it("names a part that dies, shows its last lines and starts it again", async () => {
