@@ -39,11 +39,7 @@ function readArguments() {
     smoke: flag,
     "dry-run": flag,
   };
-  try {
-    return parseArgs({ options: { ...known, help: { ...flag, short: "h" } } }).values;
-  } catch (error) {
-    throw new Refused(`${(error as Error).message} Try --help.`);
-  }
+  return parseArgs({ options: { ...known, help: { ...flag, short: "h" } } }).values;
 }
 
 async function main(): Promise<void> {

@@ -1,9 +1,10 @@
 import { parseArgs } from "node:util";
-import { BadConfiguration, parseStoresEnv } from "../src/env.ts";
+import { parseStoresEnv } from "../src/env.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "./stack/configuration.ts";
-import { Refused, red, say } from "./stack/console.ts";
+import { runCommand, say } from "./stack/console.ts";
 import { fillGazetteer, migrateAccounts, migrateTelemetry } from "./stack/migrations.ts";
 import { pendingTelemetry } from "./stack/pending-migrations.ts";
+import { refusalOf } from "./stack/refusal.ts";
 
 const HELP = `npm run migrate [-- <options>]
 
@@ -22,26 +23,24 @@ const OPTIONS = {
   "after-deploy": { type: "boolean", default: false },
 } as const;
 
-try {
-  const { values } = parseArgs({ options: OPTIONS });
-  if (values.help) say(HELP);
-  else {
-    loadConfiguration(values.config);
-    const config = parseStoresEnv(process.env);
-    await migrateAccounts(config);
-    await fillGazetteer(config);
-    say("The accounts database is up to date.");
-    const pending = values["after-deploy"] ? [] : await pendingTelemetry(config);
-    const later = pending.flatMap(({ name, takesAway }) => (takesAway ? [name] : []));
-    await migrateTelemetry(config, ({ name }) => !later.includes(name));
-    if (later.length === 0) say("ClickHouse is up to date.");
-    else {
-      say("ClickHouse is ready for this version. When the one before is out of service,");
-      say(`npm run migrate -- --after-deploy applies ${later.join(", ")}.`);
-    }
-  }
-} catch (error) {
-  if (!(error instanceof Refused || error instanceof BadConfiguration)) throw error;
-  say(red(error.message));
-  process.exitCode = 1;
+async function migrate(withLater: boolean): Promise<void> {
+  const config = parseStoresEnv(process.env);
+  await migrateAccounts(config);
+  await fillGazetteer(config);
+  say("The accounts database is up to date.");
+  const pending = withLater ? [] : await pendingTelemetry(config);
+  const later = pending.flatMap(({ name, takesAway }) => (takesAway ? [name] : []));
+  await migrateTelemetry(config, ({ name }) => !later.includes(name));
+  if (later.length === 0) return say("ClickHouse is up to date.");
+  say("ClickHouse is ready for this version. When the one before is out of service,");
+  say(`npm run migrate -- --after-deploy applies ${later.join(", ")}.`);
 }
+
+await runCommand(async () => {
+  const { values } = parseArgs({ options: OPTIONS });
+  if (values.help) return say(HELP);
+  loadConfiguration(values.config);
+  await migrate(values["after-deploy"]).catch((error: unknown) => {
+    throw refusalOf(error);
+  });
+});

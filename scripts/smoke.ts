@@ -16,26 +16,18 @@ Ctrl-C. What stays is what they did: entries of the audit trail, and telemetry u
 
 Ends with 0 when all is well, 1 when something is not, 130 after Ctrl-C.`;
 
-function readArguments() {
-  try {
-    return parseArgs({
-      options: {
-        help: { type: "boolean", short: "h" },
-        url: { type: "string" },
-        mqtt: { type: "string" },
-        emulator: { type: "boolean" },
-      },
-    }).values;
-  } catch (error) {
-    throw new Refused(`${(error as Error).message} Try --help.`);
-  }
-}
+const OPTIONS = {
+  help: { type: "boolean", short: "h" },
+  url: { type: "string" },
+  mqtt: { type: "string" },
+  emulator: { type: "boolean" },
+} as const;
 
 const isUrl = (text: string, ...protocols: string[]): boolean =>
   URL.canParse(text) && protocols.includes(new URL(text).protocol);
 
 async function main(): Promise<void> {
-  const { help, url, mqtt: mqttUrl, emulator: withEmulator } = readArguments();
+  const { help, url, mqtt: mqttUrl, emulator: withEmulator } = parseArgs({ options: OPTIONS }).values;
   if (help) return say(HELP);
   const { SMOKE_USERNAME: username, SMOKE_PASSWORD: password } = process.env;
   if (url === undefined || !isUrl(url, "http:", "https:")) throw new Refused("Name the service: --url https://…");

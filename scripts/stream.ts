@@ -1,4 +1,7 @@
-/** A small client of job streams that loses nothing and doubles nothing: a starting point for authors of clients. */
+/**
+ * A small client of job streams that loses nothing and doubles nothing: a starting point for authors of clients. It is one file, which
+ * needs Node and `ws` and nothing else of this project, so that it can be copied.
+ */
 import { on } from "node:events";
 import { createWriteStream, openSync, statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -52,7 +55,7 @@ class Answered extends Error {
   constructor(message: string, status: number, retryAfter: string | null | undefined) {
     super(message);
     this.status = status;
-    this.retryAfterS = Number(retryAfter ?? 0);
+    this.retryAfterS = Number(retryAfter) || 0;
   }
 }
 

@@ -1,6 +1,5 @@
-import { BadConfiguration } from "../../src/env.ts";
-import { describeError } from "../../src/log.ts";
 import { Refused, runCommand, say } from "../stack/console.ts";
+import { refusalOf } from "../stack/refusal.ts";
 
 /** Runs `npm run backup` or `npm run restore`: Ctrl-C cuts it off in good order, and what a person can mend is told in a sentence. */
 export async function runStoreCommand(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
@@ -10,10 +9,7 @@ export async function runStoreCommand(work: (signal: AbortSignal) => Promise<voi
     try {
       await work(stop.signal);
     } catch (error) {
-      if (stop.signal.aborted) throw new Refused("Cut off.");
-      if (error instanceof BadConfiguration) throw new Refused(error.message);
-      if (error instanceof Refused) throw error;
-      throw new Refused(`It failed: ${describeError(error)}`);
+      throw stop.signal.aborted ? new Refused("Cut off.") : refusalOf(error);
     }
   });
   // Streams that were cut off may still hold a connection.

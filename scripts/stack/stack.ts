@@ -3,7 +3,7 @@ import { BadConfiguration, parseEnv } from "../../src/env.ts";
 import { type Addresses, chooseAddresses, workerEnvironment } from "./addresses.ts";
 import type { FirstAdministrator } from "./administrator.ts";
 import { CONFIG_OPTION, loadConfiguration } from "./configuration.ts";
-import { bold, Refused, red, say } from "./console.ts";
+import { bold, Refused, runCommand, say } from "./console.ts";
 import { openDataFolder } from "./data-folder.ts";
 import type { HandedSocket } from "./handed-socket.ts";
 import { mailFolder } from "./mail.ts";
@@ -36,30 +36,23 @@ export interface StackForm {
   workerPart(options: WorkerOptions): Part | Promise<Part>;
 }
 
-export async function runStack(form: StackForm): Promise<void> {
-  try {
-    const { reset, help, config } = readArguments();
-    if (help) return say(form.help);
-    loadConfiguration(config);
-    await run(form, reset);
-  } catch (error) {
-    if (!(error instanceof Refused || error instanceof BadConfiguration)) throw error;
-    say(red(error.message));
-    process.exitCode = 1;
-  }
-}
+const OPTIONS = {
+  ...CONFIG_OPTION,
+  reset: { type: "boolean", default: false },
+  help: { type: "boolean", short: "h", default: false },
+} as const;
 
-function readArguments() {
-  try {
-    const options = {
-      ...CONFIG_OPTION,
-      reset: { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
-    } as const;
-    return parseArgs({ options }).values;
-  } catch (error) {
-    throw new Refused(`${error instanceof Error ? error.message : error} Try --help.`);
-  }
+export async function runStack(form: StackForm): Promise<void> {
+  await runCommand(async () => {
+    const { values } = parseArgs({ options: OPTIONS });
+    if (values.help) return say(form.help);
+    loadConfiguration(values.config);
+    await run(form, values.reset).catch((error: unknown) => {
+      throw error instanceof BadConfiguration ? new Refused(error.message) : error;
+    });
+  });
+  // A start that was cut short may still be waiting for parts that are gone by now.
+  process.exit();
 }
 
 async function run(form: StackForm, reset: boolean): Promise<void> {
@@ -96,8 +89,6 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
     folder.release();
   }
   say("Stopped.");
-  // A start that was cut short may still be waiting for parts that are gone by now.
-  process.exit();
 }
 
 const STOPPED = Symbol("stopped");

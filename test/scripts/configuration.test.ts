@@ -68,6 +68,7 @@ describe("a configuration file", () => {
 
   it.each([
     ["ENROLMENT_TOKEN=1234567890123456", 0o644, 1],
+    ["MAIL_URL=https://mail.example.com/?key=1", 0o644, 1],
     ["ENROLMENT_TOKEN=1234567890123456", 0o640, 0],
     ["ENROLMENT_TOKEN=", 0o644, 0],
     ["PORT=8000", 0o644, 0],
@@ -85,6 +86,19 @@ describe("a configuration file", () => {
       code: 1,
       stdout: `${file}, line 1: there is no setting TELEMTRY_DAYS.\n`,
     });
+  });
+});
+
+describe("npm run migrate", () => {
+  it.each([
+    ["an option that is none", ["--after-deplyo"], /^Unknown option '--after-deplyo'.*Try --help\.\n$/],
+    ["a store that nobody serves", [], /^It failed: TypeError: fetch failed .*\n$/],
+  ])("refuses %s in a sentence", async (_what, options, sentence) => {
+    const stores = { LIBSQL_URL: "http://127.0.0.1:9", CLICKHOUSE_URL: "http://127.0.0.1:9" };
+    const refused = promisify(execFile)("npm", ["run", "--silent", "migrate", "--", ...options], {
+      env: { ...process.env, ...stores },
+    });
+    await expect(refused).rejects.toMatchObject({ code: 1, stdout: expect.stringMatching(sentence) });
   });
 });
 
