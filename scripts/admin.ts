@@ -20,7 +20,7 @@ const HELP = `npm run admin -- <command>
   list                            all users and their roles
   reset-password <e-mail>         set a new password and end all sign-ins
   promote <e-mail>                make a user an administrator
-  rotate-keys                     the next step of a change of signing keys (README, "Keys")
+  rotate-keys                     the next step of a change of signing keys (docs/accounts.md)
   rotate-encryption               a new ENCRYPTION_KEY, the former one beside it (docs/operations.md)
   reseal                          everything under the new ENCRYPTION_KEY; the former one goes
   rotate-pepper                   a new CREDENTIAL_PEPPER, the former one beside it; once more, and the former one goes

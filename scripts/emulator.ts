@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { LISTENING } from "./bridge/broker-listener.ts";
 import { BrokerLink } from "./emulator/broker-link.ts";
 import { JobFiles } from "./emulator/job-files.ts";
 import { type PartMessage, readPart } from "./emulator/part.ts";
@@ -9,9 +10,6 @@ import { runPart } from "./emulator/part-runner.ts";
 import { EmulatorService } from "./emulator/service.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "./stack/configuration.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
-
-/** Said when it hears of new jobs. */
-const LISTENING = "Listening.";
 
 const HELP = `npm run emulator [-- <options>]
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { parseStoresEnv } from "../src/env.ts";
+import { DEFAULT_ISSUER, parseStoresEnv } from "../src/env.ts";
 import { TrialJob } from "./faults/loads/jobs.ts";
 import { Target } from "./faults/target.ts";
 import { brokerPart } from "./stack/broker.ts";
@@ -90,8 +90,9 @@ async function startStores(
   await supervisor.start(sqldPart(folder, sqld));
   await supervisor.start(clickhousePart(folder, clickhouse, process.env.CLICKHOUSE_BIN));
   const jwksUrl = `${serviceUrl}/.well-known/jwks.json`;
-  const issuer = "multi-access-network-controller";
-  await supervisor.start(brokerPart({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer }));
+  await supervisor.start(
+    brokerPart({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER }),
+  );
   return {
     LIBSQL_URL: `http://127.0.0.1:${sqld}`,
     CLICKHOUSE_URL: `http://127.0.0.1:${clickhouse}`,

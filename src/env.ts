@@ -45,6 +45,9 @@ const wholeNumber = (min: number, max: number) =>
 const emptyIsUnset = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (value === "" ? undefined : value), schema);
 
+/** Of the tokens, where JWT_ISSUER says nothing else. */
+export const DEFAULT_ISSUER = "multi-access-network-controller";
+
 const EnvironmentFields = z.object({
   LIBSQL_URL: url("http:", "https:", "libsql:"),
   LIBSQL_AUTH_TOKEN: emptyIsUnset(z.string().optional()),
@@ -71,7 +74,7 @@ const EnvironmentFields = z.object({
       .min(1, "must hold at least one key")
       .max(2, "must hold at most two keys"),
   ),
-  JWT_ISSUER: z.string().min(1).default("multi-access-network-controller"),
+  JWT_ISSUER: z.string().min(1).default(DEFAULT_ISSUER),
   TOKEN_LIFETIME_SECONDS: emptyIsUnset(wholeNumber(60, 86_400).default(3600)),
   ENCRYPTION_KEY: base64Keys,
   CREDENTIAL_PEPPER: base64Keys,

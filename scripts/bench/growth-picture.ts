@@ -1,4 +1,4 @@
-/** Draws how the service's figures grow: `node scripts/bench/growth-picture.ts <bench.json>` writes docs/growth.svg. */
+/** Draws how the service's figures grow: `npx node scripts/bench/growth-picture.ts <bench.json>` writes docs/growth.svg. */
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

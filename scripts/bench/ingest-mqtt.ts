@@ -3,6 +3,7 @@ import { json } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { connectAsync } from "mqtt";
+import { DEFAULT_ISSUER } from "../../src/env.ts";
 import { brokerPart } from "../stack/broker.ts";
 import { anyFreePort } from "../stack/ports.ts";
 import type { TrialAgent } from "../trial/accounts.ts";
@@ -42,7 +43,7 @@ export async function ingestOverMqtt(
       tcpPort,
       wsPort,
       jwksUrl: `${product.url}/.well-known/jwks.json`,
-      issuer: "multi-access-network-controller",
+      issuer: DEFAULT_ISSUER,
     }),
   );
   const mqttUrl = `mqtt://127.0.0.1:${tcpPort}`;

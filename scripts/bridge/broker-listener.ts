@@ -29,7 +29,7 @@ export interface ListenOptions {
   onMessage(message: Incoming): Promise<void> | undefined;
 }
 
-/** Said when the broker knows what to keep for us. */
+/** Said when the broker knows what to keep for us; by the emulator, too. */
 export const LISTENING = "Listening.";
 
 /** A connection that has gone without a word is noticed within twice that. */

@@ -1,4 +1,4 @@
-/** Draws a day at an emulated place: `node scripts/emulator/day-picture.ts` writes docs/emulated-day.svg. */
+/** Draws a day at an emulated place: `npx node scripts/emulator/day-picture.ts` writes docs/emulated-day.svg. */
 
 import { writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DEFAULT_ISSUER } from "../../src/env.ts";
 import { brokerPart } from "../stack/broker.ts";
 import { clickhousePart } from "../stack/clickhouse.ts";
 import { markFolder } from "../stack/data-folder.ts";
@@ -19,8 +20,6 @@ export type Disk = Line | "emulator";
 export type Part = Disk | "bridge" | "passwords";
 
 const STORES: readonly Part[] = ["sqld", "clickhouse", "broker"];
-/** The default of the setting JWT_ISSUER. */
-const ISSUER = "multi-access-network-controller";
 /** A client that is not answered for so long asks again. */
 const PATIENCE_MS = 5_000;
 
@@ -81,7 +80,7 @@ export class World {
       await Promise.all([
         supervisor.start(sqldPart(storesDir, sqldPort)),
         supervisor.start(clickhousePart(storesDir, clickhousePort, process.env.CLICKHOUSE_BIN)),
-        supervisor.start(brokerPart({ dataDir: storesDir, host, tcpPort, wsPort, jwksUrl, issuer: ISSUER })),
+        supervisor.start(brokerPart({ dataDir: storesDir, host, tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER })),
       ]);
       const product = await Product.run("start", dataDir, {
         PORT: String(port),

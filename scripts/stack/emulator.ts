@@ -1,10 +1,9 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { LISTENING } from "../bridge/broker-listener.ts";
 import type { Part } from "./supervisor.ts";
 
 export const EMULATOR_APP = "emulator";
-/** Said when it hears of new jobs. */
-const LISTENING = "Listening.";
 
 export interface EmulatorOptions {
   dataDir: string;
