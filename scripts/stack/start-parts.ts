@@ -20,7 +20,7 @@ import type { Supervisor } from "./supervisor.ts";
 
 const READY_TIMEOUT_MS = 30_000;
 
-/** Starts everything side by side: only migrations have something to wait for. */
+/** Starts everything side by side; the Worker is built meanwhile, and opens last. */
 export async function startParts(
   form: StackForm,
   settings: Settings,
@@ -62,27 +62,21 @@ export async function startParts(
   const mail = async () => {
     if (mailPort !== undefined) await supervisor.start(mailPart(dataDir, mailPort));
   };
-  const worker = async () =>
-    await supervisor.start(
-      await form.workerPart({
-        host,
-        port,
-        socket,
-        url: addresses.serviceUrl,
-        signal: supervisor.stopSignal,
-        dataDir,
-        env,
-      }),
-    );
-
-  const [administrator] = await Promise.all([
+  const others = Promise.all([
     step("accounts (libSQL)", accounts()),
     step("telemetry (ClickHouse)", telemetry()),
     step("broker (MQTT)", broker()),
     step("mail", mail()),
     step("passwords", supervisor.start(passwordsPart(addresses.passwords))),
-    step("worker", worker()),
   ]);
+  const worker = async () => {
+    const { serviceUrl: url } = addresses;
+    const part = await form.workerPart({ host, port, socket, url, signal: supervisor.stopSignal, dataDir, env });
+    // Whoever waits at the door, or comes when it opens, finds everything behind it.
+    await others;
+    await supervisor.start(part);
+  };
+  const [[administrator]] = await Promise.all([others, step("worker", worker())]);
   await untilReady(addresses.serviceUrl);
   const { serviceUrl, mqttUrl } = addresses;
   await Promise.all([
