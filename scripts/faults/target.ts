@@ -22,9 +22,10 @@ const PATIENCE_MS = 60_000;
 export class Target {
   readonly #place: Place;
   readonly #patienceMs: number;
-  /** Of all answers that came since the last look. */
+  /** What was waited for the longest since the last look, also where no answer came. */
   slowest = { ms: 0, path: "" };
   readonly statuses = new Map<number, number>();
+  unanswered = 0;
 
   constructor(place: Place, patienceMs = PATIENCE_MS) {
     this.#place = place;
@@ -47,6 +48,7 @@ export class Target {
   forget(): void {
     this.slowest = { ms: 0, path: "" };
     this.statuses.clear();
+    this.unanswered = 0;
   }
 
   /** Asks once; nothing where no whole answer came. */
@@ -65,12 +67,14 @@ export class Target {
         signal: AbortSignal.timeout(this.#patienceMs),
       });
       const answer = { status: response.status, body: await response.json() };
-      const ms = performance.now() - startedMs;
-      if (ms > this.slowest.ms) this.slowest = { ms, path: path.replace(/\?.*/, "") };
       this.statuses.set(answer.status, (this.statuses.get(answer.status) ?? 0) + 1);
       return answer;
     } catch {
+      this.unanswered++;
       return undefined;
+    } finally {
+      const ms = performance.now() - startedMs;
+      if (ms > this.slowest.ms) this.slowest = { ms, path: path.replace(/\?.*/, "") };
     }
   }
 }

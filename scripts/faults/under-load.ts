@@ -64,7 +64,7 @@ export async function underLoad<S extends Stage>(stage: S, fault: Fault<S>, sign
   fault.end(stage);
   const endedMs = performance.now();
   const marks = loads.map(({ acknowledged }) => acknowledged);
-  const { slowest } = target;
+  const slowestMeanwhile = target.slowest;
   const late = () => loads.filter(({ acknowledged }, i) => acknowledged <= (marks[i] ?? 0)).map(({ name }) => name);
   const isRecovered = await until(
     () => (fault.isOver?.(stage) ?? true) && readiness.isReadySince(endedMs) && late().length === 0,
@@ -75,6 +75,8 @@ export async function underLoad<S extends Stage>(stage: S, fault: Fault<S>, sign
   );
   const recoveredMs = isRecovered ? performance.now() - endedMs : undefined;
   const seenDown = readiness.end();
+  // A kill lasts until the part is back.
+  const slowest = fault.holdMs === 0 ? target.slowest : slowestMeanwhile;
   if (recoveredMs === undefined) throw new NotRecovered(late(), stage.product.isRunning);
 
   await Promise.all(loads.map((load) => load.stop()));
@@ -97,12 +99,14 @@ export async function underLoad<S extends Stage>(stage: S, fault: Fault<S>, sign
     broken: [
       ...(exact ? inexact : []),
       ...(exact && bugs > 0 ? [`${bugs} answers with 500`] : []),
-      ...(prompt && slowest.ms > PROMPT_MS ? ["an answer took too long"] : []),
+      ...(prompt && slowest.ms > PROMPT_MS
+        ? [`${slowest.path} was waited for ${(slowest.ms / 1000).toFixed(1)} s`]
+        : []),
       ...(readyzName !== undefined && !seenDown.has(readyzName) ? [`/readyz did not name ${readyzName}`] : []),
     ],
     remarks: [
       ...(exact ? [] : inexact),
-      `slowest answer ${(slowest.ms / 1000).toFixed(1)} s (${slowest.path})`,
+      `the longest wait ${(slowest.ms / 1000).toFixed(1)} s (${slowest.path})`,
       answersOf(target),
     ],
   };
@@ -140,7 +144,7 @@ function watchReadiness(target: Target) {
   };
 }
 
-function answersOf({ statuses }: Target): string {
+function answersOf({ statuses, unanswered }: Target): string {
   const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, n]) => `${n} × ${status}`);
-  return `answers ${counts.join(", ")}`;
+  return `answers ${counts.join(", ")}; none ${unanswered} times`;
 }
