@@ -52,7 +52,13 @@ export class Judge {
       this.#validators.get(key) ??
       new Validator({ ...media?.schema, components: this.#document.components } as object, "2020-12");
     this.#validators.set(key, validator);
-    const { errors } = validator.validate(JSON.parse(text));
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return [`is answered with ${status} and what is no JSON`];
+    }
+    const { errors } = validator.validate(value);
     return errors.length === 0 ? [] : [`is answered with ${status} in another shape: ${errors.at(-1)?.error}`];
   }
 }

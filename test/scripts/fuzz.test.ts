@@ -71,6 +71,7 @@ describe("the fuzzer", () => {
     ["a 5xx", admin, "PUT", "/things/a", 500, '{"detail":"Internal Server Error"}', "is answered with 500"],
     ["a status that is not documented", admin, "PUT", "/things/a", 418, "{}", "418, which is not documented"],
     ["another shape", admin, "PUT", "/things/a", 200, '{"name":"A","size":1}', "another shape"],
+    ["what is no JSON", admin, "PUT", "/things/a", 200, '{"name":"a",', "is answered with 200 and what is no JSON"],
     ["a secret", admin, "PUT", "/things/a", 401, '{"detail":"not s3cr3t"}', "tells what it should not"],
     ["a stack", admin, "PUT", "/things/a", 401, '{"detail":"src/worker.ts:12"}', "tells what it should not"],
     ["a stranger who is let in", nobody, "PUT", "/things/a", 200, '{"name":"a","size":1}', "lets a stranger in"],
