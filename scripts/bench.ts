@@ -15,6 +15,7 @@ import { benchStalled } from "./bench/stalled.ts";
 import { benchTelemetry } from "./bench/telemetry.ts";
 import { benchToken } from "./bench/token.ts";
 import { bold, Refused, runCommand, say } from "./stack/console.ts";
+import { CLEARING_AWAY, interruption, unlessAborted } from "./stack/interruption.ts";
 import { Supervisor } from "./stack/supervisor.ts";
 import { runBareWorker } from "./trial/bare.ts";
 import { Product } from "./trial/product.ts";
@@ -95,9 +96,10 @@ async function main(): Promise<void> {
     socketsPerJob: count("sockets", values.sockets, 16),
     report: new Report(name ?? "all"),
   };
+  const signal = interruption(CLEARING_AWAY);
   for (const suite of name === undefined ? TABLE : [name]) {
     if (name === undefined) say(bold(`\n${suite}`));
-    await runSuite(SUITES[suite] as Suite, options);
+    await runSuite(SUITES[suite] as Suite, options, signal);
   }
   const { report } = options;
   report.print();
@@ -111,28 +113,21 @@ async function main(): Promise<void> {
 async function runSuite(
   suite: Suite,
   options: Omit<BenchContext, "product" | "bareUrl" | "supervisor" | "folder">,
+  signal: AbortSignal,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "controller-bench-"));
   const supervisor = new Supervisor();
   let product: Product | undefined;
-  const stop = async (): Promise<void> => {
-    await Promise.all([supervisor.stop(), product?.interrupt()]);
-    rmSync(folder, { recursive: true, force: true });
-  };
-  const interrupt = (): void => void stop().then(() => process.exit(130));
-  for (const signal of SIGNALS) process.once(signal, interrupt);
   try {
     say("Starting the product and, beside it, the bare Worker.");
     // The bare Worker writes no log either.
-    product = await Product.run("start", join(folder, "data"), { LOG_REQUESTS: "failures" });
-    const bareUrl = await runBareWorker(supervisor, folder);
-    await suite({ ...options, product, bareUrl, supervisor, folder });
+    product = await Product.run("start", join(folder, "data"), { LOG_REQUESTS: "failures" }, { signal });
+    const bareUrl = await unlessAborted(runBareWorker(supervisor, folder), signal);
+    await unlessAborted(suite({ ...options, product, bareUrl, supervisor, folder }), signal);
   } finally {
-    for (const signal of SIGNALS) process.off(signal, interrupt);
-    await stop();
+    await Promise.all([supervisor.stop(), product?.interrupt()]);
+    rmSync(folder, { recursive: true, force: true });
   }
 }
-
-const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
 await runCommand(main);

@@ -6,6 +6,7 @@ import { type Incoming, listen } from "./bridge/broker-listener.ts";
 import { createService, type ServiceOptions } from "./bridge/service.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "./stack/configuration.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
+import { interruption } from "./stack/interruption.ts";
 
 const HELP = `npm run bridge [-- <options>]
 
@@ -47,11 +48,10 @@ async function main(): Promise<void> {
     apiKey: BRIDGE_KEY,
   };
 
-  const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const stop = interruption();
   // What was taken from the broker when the stop came is still stored and acknowledged, if that does not take long.
   const giveUp = new AbortController();
-  stop.signal.addEventListener("abort", () => setTimeout(() => giveUp.abort(), DRAIN_MS).unref());
+  stop.addEventListener("abort", () => setTimeout(() => giveUp.abort(), DRAIN_MS).unref());
   const service = createService(options);
   const tally = { stored: 0, refused: 0, lastRefusal: "" };
   const queue = new BatchQueue<Incoming>({
@@ -76,7 +76,7 @@ async function main(): Promise<void> {
     tally.refused = 0;
   }, REPORT_EVERY_MS);
 
-  while (!stop.signal.aborted) {
+  while (!stop.aborted) {
     try {
       const { token } = await service.logIn();
       await listen({
@@ -85,7 +85,7 @@ async function main(): Promise<void> {
         password: token,
         clientId: `bridge-${BRIDGE_ID || hostname()}`,
         topics: TOPICS.map((topic) => (BRIDGE_SHARE ? `$share/${BRIDGE_SHARE}/${topic}` : topic)),
-        signal: stop.signal,
+        signal: stop,
         drained: () => queue.drained(),
         onMessage: (message) => {
           if (!isOldNews(message)) return queue.add(message);
@@ -94,9 +94,9 @@ async function main(): Promise<void> {
         },
       });
     } catch (error) {
-      if (!stop.signal.aborted) say(`Waiting for the service and the broker: ${(error as Error).message}`);
+      if (!stop.aborted) say(`Waiting for the service and the broker: ${(error as Error).message}`);
     }
-    await sleep(1_000, undefined, { signal: stop.signal }).catch(() => {});
+    await sleep(1_000, undefined, { signal: stop }).catch(() => {});
   }
   clearInterval(reporting);
   say(`Stopped. ${tally.stored} messages stored.`);

@@ -10,6 +10,7 @@ import { runPart } from "./emulator/part-runner.ts";
 import { EmulatorService } from "./emulator/service.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "./stack/configuration.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
+import { interruption } from "./stack/interruption.ts";
 
 const HELP = `npm run emulator [-- <options>]
 
@@ -44,8 +45,7 @@ async function main(): Promise<void> {
     apiKey: EMULATOR_KEY,
   });
   const files = new JobFiles(EMULATOR_DIR || join(".data", "emulator"));
-  const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const stop = { signal: interruption() };
 
   while (!stop.signal.aborted) {
     try {

@@ -7,12 +7,12 @@ import { killUnderJobs } from "./faults/jobs.ts";
 import { namesOfRows, runMatrix } from "./faults/matrix.ts";
 import { killUnderTelemetry, PARTS, type Part } from "./faults/telemetry.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
+import { CLEARING_AWAY, interruption, unlessAborted } from "./stack/interruption.ts";
 import { Product } from "./trial/product.ts";
 
 interface FaultsOptions {
   kills: number;
   parts: readonly Part[];
-  signal: AbortSignal;
 }
 
 interface Suite {
@@ -52,11 +52,11 @@ Kills parts of the product again and again, under one load:
   --kills <n>       how often each part is killed (telemetry ${SUITES.telemetry?.kills}, jobs ${SUITES.jobs?.kills}, commands ${SUITES.commands?.kills})
   --parts <a,b,…>   which parts, for telemetry (${PARTS.join(",")})`;
 
-async function telemetry(product: Product, { kills, parts, signal }: FaultsOptions): Promise<boolean> {
+async function telemetry(product: Product, { kills, parts }: FaultsOptions): Promise<boolean> {
   let isExact = true;
   for (const part of parts) {
     say(`\nKilling the ${part} ${kills} times under load.`);
-    const outcome = await killUnderTelemetry(product, part, kills, signal);
+    const outcome = await killUnderTelemetry(product, part, kills);
     const { acknowledgedHttp, acknowledgedMqtt, lost, doubled, accountFailures, recoveredMs, settledMs } = outcome;
     isExact &&= lost === 0 && doubled === 0;
     say(
@@ -68,9 +68,9 @@ async function telemetry(product: Product, { kills, parts, signal }: FaultsOptio
   return isExact;
 }
 
-async function jobs(product: Product, { kills, signal }: FaultsOptions): Promise<boolean> {
+async function jobs(product: Product, { kills }: FaultsOptions): Promise<boolean> {
   say(`\nKilling workerd ${kills} times under callbacks and sockets.`);
-  const outcome = await killUnderJobs(product, kills, signal);
+  const outcome = await killUnderJobs(product, kills);
   const { acknowledged, lost, doubled, inversions, holes, incomplete, connections, recoveredMs } = outcome;
   say(
     `  acknowledged: ${acknowledged} callbacks; read over ${connections} connections\n` +
@@ -80,9 +80,9 @@ async function jobs(product: Product, { kills, signal }: FaultsOptions): Promise
   return lost + doubled + inversions + holes + incomplete === 0;
 }
 
-async function commands(product: Product, { kills, signal }: FaultsOptions): Promise<boolean> {
+async function commands(product: Product, { kills }: FaultsOptions): Promise<boolean> {
   say(`\nKilling the broker ${kills} times under spin-ups and commands.`);
-  const outcome = await killUnderCommands(product, kills, signal);
+  const outcome = await killUnderCommands(product, kills);
   say(
     `  accepted: ${outcome.commands} commands, ${outcome.spinups} spin-ups\n` +
       `  not carried out ${outcome.undone.length} ${outcome.undone.join("; ")}; ` +
@@ -108,18 +108,14 @@ async function main(): Promise<void> {
   });
   if (values.help) return say(HELP);
   const [name] = positionals;
-  const stop = new AbortController();
-  const { signal } = stop;
   if (name === undefined) {
-    const options = {
+    const wanted = {
       only: patternOf(values.only),
       sockets: wholeNumber("--sockets", values.sockets, 100_000),
       jsonFile: values.json,
-      signal,
     };
-    if (values.list) return say(namesOfRows(options).join("\n"));
-    endsBySignal(stop);
-    if (!(await runMatrix(options))) process.exitCode = 1;
+    if (values.list) return say(namesOfRows(wanted).join("\n"));
+    if (!(await runMatrix({ ...wanted, signal: interruption(CLEARING_AWAY) }))) process.exitCode = 1;
     // After a part that did not recover, its load is still trying.
     process.exit();
   }
@@ -129,25 +125,21 @@ async function main(): Promise<void> {
   const parts = values.parts.split(",");
   const isPart = (name: string): name is Part => (PARTS as readonly string[]).includes(name);
   if (!parts.every(isPart)) throw new Refused(`--parts must be of ${PARTS.join(", ")}.`);
-  endsBySignal(stop);
-  await runSuite(suite, { kills, parts, signal });
+  await runSuite(suite, { kills, parts });
 }
 
 async function runSuite(suite: Suite, options: FaultsOptions): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "controller-faults-"));
-  say("Starting the product.");
-  const product = await Product.run("start", join(folder, "data"));
+  const signal = interruption(CLEARING_AWAY);
+  let product: Product | undefined;
   try {
-    if (!(await suite.run(product, options))) process.exitCode = 1;
+    say("Starting the product.");
+    product = await Product.run("start", join(folder, "data"), {}, { signal });
+    if (!(await unlessAborted(suite.run(product, options), signal))) process.exitCode = 1;
   } finally {
-    await product.interrupt();
+    await product?.interrupt();
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-function endsBySignal(stop: AbortController): void {
-  // Not `once`: npm passes the terminal's Ctrl-C on a second time, and that must not end us before everything is cleared away.
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => stop.abort());
 }
 
 function wholeNumber(option: string, text: string, max: number): number {

@@ -7,6 +7,7 @@ import { newSecret } from "./fuzz/accounts.ts";
 import { type Finding, type FuzzOptions, fuzz, type Outcome } from "./fuzz/fuzz.ts";
 import { logFindings } from "./fuzz/log.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
+import { CLEARING_AWAY, interruption } from "./stack/interruption.ts";
 import { endedToken } from "./trial/accounts.ts";
 import { Product } from "./trial/product.ts";
 
@@ -59,13 +60,11 @@ async function fuzzProduct(options: Omit<FuzzOptions, "url" | "admin">): Promise
   const dataDir = join(folder, "data");
   const admin = { username: "admin@fuzz.invalid", password: newSecret() };
   const enrolment = newSecret();
-  say("Starting the product.");
-  const product = await Product.run("start", dataDir, {
-    ADMIN_USERNAME: admin.username,
-    ADMIN_PASSWORD: admin.password,
-    ENROLMENT_TOKEN: enrolment,
-  });
+  const env = { ADMIN_USERNAME: admin.username, ADMIN_PASSWORD: admin.password, ENROLMENT_TOKEN: enrolment };
+  let product: Product | undefined;
   try {
+    say("Starting the product.");
+    product = await Product.run("start", dataDir, env, { signal: options.signal });
     const tokens = { ended: await endedToken(dataDir, admin.username), enrolment };
     const outcome = await fuzz({ ...options, url: product.url, admin, tokens });
     for (const finding of logFindings(product.output)) {
@@ -74,7 +73,7 @@ async function fuzzProduct(options: Omit<FuzzOptions, "url" | "admin">): Promise
     }
     return outcome;
   } finally {
-    await product.interrupt();
+    await product?.interrupt();
     rmSync(folder, { recursive: true, force: true });
   }
 }
@@ -104,10 +103,8 @@ async function main(): Promise<void> {
   const given = readArguments();
   if (given === undefined) return say(HELP);
   const { seconds, seed, rate: perSecond, url } = given;
-  const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   say(`Seed ${seed}, ${seconds} s.`);
-  const options = { seconds, seed, perSecond, signal: stop.signal, onFinding: sayFinding };
+  const options = { seconds, seed, perSecond, signal: interruption(CLEARING_AWAY), onFinding: sayFinding };
   const outcome = await (url === undefined ? fuzzProduct(options) : fuzzService(url, options));
   sayTable(outcome);
   say(`\n${outcome.requests} requests with seed ${seed}, ${outcome.findings.length} findings.`);

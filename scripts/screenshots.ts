@@ -5,7 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { Browser } from "playwright-core";
 import { runCommand, say } from "./stack/console.ts";
+import { CLEARING_AWAY, interruption, unlessAborted } from "./stack/interruption.ts";
 import { ROOT } from "./stack/project.ts";
+import { Api } from "./trial/api.ts";
 import { launchBrowser, visit } from "./trial/browser.ts";
 import { Product } from "./trial/product.ts";
 
@@ -28,40 +30,40 @@ async function main(): Promise<void> {
   const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
   if (values.help) return say(HELP);
   const folder = mkdtempSync(join(tmpdir(), "controller-pictures-"));
+  const signal = interruption(CLEARING_AWAY);
   let product: Product | undefined;
   let browser: Browser | undefined;
-  const stop = async (): Promise<void> => {
-    await Promise.all([browser?.close(), product?.interrupt()]);
-    rmSync(folder, { recursive: true, force: true });
-  };
-  // The product has a process group of its own: Ctrl-C does not reach it.
-  for (const signal of ["SIGINT", "SIGTERM"] as const)
-    process.once(signal, () => void stop().then(() => process.exit(130)));
   try {
     say("Starting the product.");
-    product = await Product.run("start", folder, {
-      ADMIN_USERNAME: ADMIN.username,
-      ADMIN_PASSWORD: ADMIN.password,
-      LOG_REQUESTS: "failures",
-    });
+    const env = { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, LOG_REQUESTS: "failures" };
+    product = await Product.run("start", folder, env, { signal });
     const { url } = product;
-    const call = caller(url, await logIn(url));
-    const { ap_ids } = await call<{ ap_ids: string[] }>("/api/v1/emulator/spinup", {
-      emulators: Object.entries(PLACES).map(([access_point_type, locations]) => ({
-        ...{ access_point_type, locations, num_access_points: 40, num_devices: 25, duration: 3_600 },
-      })),
-    });
-    say("Letting the access points report for five minutes.");
-    await sleep(HISTORY_MS);
-    const lifi = ap_ids.find((apId) => apId.includes("lifi")) ?? ap_ids.at(-1) ?? "";
-    await call(`/api/v1/send_command?agent_id=${encodeURIComponent(ap_ids[0] ?? "")}&command=power_off`, {});
-
+    const lifi = await network(new Api(url, signal), signal);
     browser = await launchBrowser();
-    await picture(browser, url, "/", "overview.png", "light");
-    await picture(browser, url, `/#/access-points/${encodeURIComponent(lifi)}`, "access-point.png", "dark");
+    const pictures = async (browser: Browser) => {
+      await picture(browser, url, "/", "overview.png", "light");
+      await picture(browser, url, `/#/access-points/${encodeURIComponent(lifi)}`, "access-point.png", "dark");
+    };
+    await unlessAborted(pictures(browser), signal);
   } finally {
-    await stop();
+    await Promise.all([browser?.close(), product?.interrupt()]);
+    rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Access points that have reported for a while, one of them switched off; the name of one over light. */
+async function network(api: Api, signal: AbortSignal): Promise<string> {
+  const token = await api.logIn(ADMIN.username, ADMIN.password);
+  const { ap_ids } = await api.call<{ ap_ids: string[] }>("POST", "/api/v1/emulator/spinup", token, {
+    emulators: Object.entries(PLACES).map(([access_point_type, locations]) => ({
+      ...{ access_point_type, locations, num_access_points: 40, num_devices: 25, duration: 3_600 },
+    })),
+  });
+  say("Letting the access points report for five minutes.");
+  await sleep(HISTORY_MS, undefined, { signal });
+  const command = `/api/v1/send_command?agent_id=${encodeURIComponent(ap_ids[0] ?? "")}&command=power_off`;
+  await api.call("POST", command, token);
+  return ap_ids.find((apId) => apId.includes("lifi")) ?? ap_ids.at(-1) ?? "";
 }
 
 async function picture(browser: Browser, url: string, path: string, file: string, colorScheme: "light" | "dark") {
@@ -83,25 +85,5 @@ async function picture(browser: Browser, url: string, path: string, file: string
   say(`docs/${file}`);
   await visitor.close();
 }
-
-async function logIn(url: string): Promise<string> {
-  const response = await fetch(`${url}/api/v1/token/?login_type=user`, {
-    method: "POST",
-    body: new URLSearchParams(ADMIN),
-  });
-  return ((await response.json()) as { access_token: string }).access_token;
-}
-
-const caller =
-  (url: string, token: string) =>
-  async <T>(path: string, body: object): Promise<T> => {
-    const response = await fetch(`${url}${path}`, {
-      method: "POST",
-      headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
-  };
 
 await runCommand(main);

@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { smoke } from "./smoke/smoke.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
+import { CLEARING_AWAY, interruption } from "./stack/interruption.ts";
 
 const HELP = `npm run smoke -- --url <url>
 
@@ -36,26 +37,15 @@ async function main(): Promise<void> {
   if (!username || !password)
     throw new Refused("SMOKE_USERNAME and SMOKE_PASSWORD must be an administrator's. Try --help.");
 
-  const stop = new AbortController();
-  let interruptedMs = Number.POSITIVE_INFINITY;
-  const interrupt = () => {
-    // The terminal and npm both send it, so the first one comes twice. A later one is meant.
-    if (Date.now() - interruptedMs > 500) process.exit(130);
-    if (stop.signal.aborted) return;
-    interruptedMs = Date.now();
-    say("Stopping; once more to leave everything as it is.");
-    stop.abort();
-  };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
-
+  const signal = interruption(CLEARING_AWAY);
   const startedMs = Date.now();
   try {
     const admin = { username, password };
-    const count = await smoke({ url: url.replace(/\/+$/, ""), admin, mqttUrl, withEmulator, signal: stop.signal });
+    const count = await smoke({ url: url.replace(/\/+$/, ""), admin, mqttUrl, withEmulator, signal });
     say(`All is well: ${count} steps in ${((Date.now() - startedMs) / 1_000).toFixed(1)} s.`);
   } catch (error) {
-    if (stop.signal.aborted) process.exitCode = 130;
-    else throw error instanceof Refused ? error : new Refused(reasonOf(error));
+    signal.throwIfAborted();
+    throw error instanceof Refused ? error : new Refused(reasonOf(error));
   }
 }
 

@@ -9,6 +9,7 @@ import { Target } from "./faults/target.ts";
 import { brokerPart } from "./stack/broker.ts";
 import { clickhousePart } from "./stack/clickhouse.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
+import { CLEARING_AWAY, interruption, unlessAborted } from "./stack/interruption.ts";
 import { anyFreePort } from "./stack/ports.ts";
 import { ROOT } from "./stack/project.ts";
 import { sqldPart } from "./stack/sqld.ts";
@@ -49,24 +50,22 @@ async function main(): Promise<void> {
   const seconds = Number(values.seconds);
   if (!(seconds > 0 && seconds <= 600)) throw new Refused("--seconds must be a number from 1 to 600.");
 
-  const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => stop.abort());
+  const signal = interruption(CLEARING_AWAY);
   const folder = mkdtempSync(join(tmpdir(), "controller-upgrade-"));
   const before = join(folder, "before");
   const supervisor = new Supervisor();
   let entrance: Entrance | undefined;
   try {
     say(`Installing ${values.from}.`);
-    await checkOut(values.from, before, stop.signal);
+    await checkOut(values.from, before, signal);
     entrance = await openEntrance(before);
-    const stores = await startStores(folder, supervisor, entrance.url);
+    const stores = await unlessAborted(startStores(folder, supervisor, entrance.url), signal);
     const env = { ...stores, PORT: String(entrance.port) };
-    const trial = { before, dataDir: join(folder, "data"), env, entrance, seconds, signal: stop.signal };
+    const trial = { before, dataDir: join(folder, "data"), env, entrance, seconds, signal };
     if (!(await upgrade(trial))) process.exitCode = 1;
   } catch (error) {
-    if (!stop.signal.aborted) throw error;
-    say("Cut off.");
-    process.exitCode = 1;
+    signal.throwIfAborted();
+    throw error;
   } finally {
     entrance?.close();
     await supervisor.stop();
@@ -113,7 +112,7 @@ interface Trial {
 async function upgrade({ before, dataDir, env, entrance, seconds, signal }: Trial): Promise<boolean> {
   const { url, socket } = entrance;
   const settings = { ...env, ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, LOG_REQUESTS: "failures" };
-  const run = (cwd: string): Promise<Product> => Product.run("start", dataDir, settings, { cwd, socket });
+  const run = (cwd: string): Promise<Product> => Product.run("start", dataDir, settings, { cwd, socket, signal });
   const migrate = (...args: string[]) =>
     runIn(ROOT, "npm", ["run", "migrate", ...(args.length > 0 ? ["--", ...args] : [])], signal, env);
 

@@ -13,15 +13,11 @@ export interface CommandsOutcome {
   recoveredMs: number[];
 }
 
-export async function killUnderCommands(
-  product: Product,
-  kills: number,
-  signal?: AbortSignal,
-): Promise<CommandsOutcome> {
+export async function killUnderCommands(product: Product, kills: number): Promise<CommandsOutcome> {
   const load = await startCommands(new Target(product), { accessPoints: 20, pauseMs: 200, spinUpEveryMs: 5_000 });
   let recoveredMs: number[];
   try {
-    recoveredMs = await killUnderLoad(product, { part: "broker", kills, progress: () => load.acknowledged, signal });
+    recoveredMs = await killUnderLoad(product, { part: "broker", kills, progress: () => load.acknowledged });
   } finally {
     await load.stop();
   }

@@ -12,11 +12,11 @@ export interface JobsOutcome extends Omit<JobsVerdict, "faults">, Readonly<JobsV
   recoveredMs: number[];
 }
 
-export async function killUnderJobs(product: Product, kills: number, signal?: AbortSignal): Promise<JobsOutcome> {
+export async function killUnderJobs(product: Product, kills: number): Promise<JobsOutcome> {
   const load = await startJobs(new Target(product), { readersOfJobs: [1, 1, 3, 4], sendersPerJob: 4, pauseMs: 20 });
   let recoveredMs: number[];
   try {
-    recoveredMs = await killUnderLoad(product, { part: "worker", kills, progress: () => load.acknowledged, signal });
+    recoveredMs = await killUnderLoad(product, { part: "worker", kills, progress: () => load.acknowledged });
   } finally {
     await load.stop();
   }

@@ -11,17 +11,13 @@ export interface KillOptions {
   kills: number;
   /** How much of the load has got through so far. */
   progress: () => number;
-  signal?: AbortSignal | undefined;
 }
 
 /** Kills a part again and again; how long each kill took to be over: the part is back, and the load gets through again. */
-export async function killUnderLoad(
-  product: Product,
-  { part, kills, progress, signal }: KillOptions,
-): Promise<number[]> {
+export async function killUnderLoad(product: Product, { part, kills, progress }: KillOptions): Promise<number[]> {
   const recoveredMs: number[] = [];
   let startedMs = Number.NEGATIVE_INFINITY;
-  for (let kill = 0; kill < kills && !signal?.aborted; kill++) {
+  for (let kill = 0; kill < kills; kill++) {
     await sleep(Math.max(LOAD_BEFORE_KILL_MS, startedMs + BETWEEN_KILLS_MS - performance.now()));
     const pid = product.pidOf(part);
     startedMs = performance.now();

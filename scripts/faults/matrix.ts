@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { say } from "../stack/console.ts";
+import { unlessAborted } from "../stack/interruption.ts";
 import type { Damage } from "./bad-line.ts";
 import { shuffledCallbacks } from "./callbacks.ts";
 import { clocks } from "./clocks.ts";
@@ -36,7 +37,7 @@ export interface MatrixOptions {
   signal: AbortSignal;
 }
 
-const rowsOf = ({ sockets }: MatrixOptions): Row[] => [
+const rowsOf = ({ sockets }: Pick<MatrixOptions, "sockets">): Row[] => [
   ...PARTS.map((part) => row(`kill ${part}`, kill(part))),
   ...PARTS.map((part) => row(`stop ${part}`, stop(part))),
   ...DAMAGES.flatMap((kind) => LINES.map((line) => row(`${kind}: ${line}`, damage(line, kind)))),
@@ -47,7 +48,8 @@ const rowsOf = ({ sockets }: MatrixOptions): Row[] => [
   { name: `${sockets} sockets, kill worker`, run: (world, signal) => crowd(world, sockets, signal) },
 ];
 
-export const namesOfRows = (options: MatrixOptions): string[] => rowsOf(options).map(({ name }) => name);
+export const namesOfRows = (options: Pick<MatrixOptions, "sockets">): string[] =>
+  rowsOf(options).map(({ name }) => name);
 
 interface Result extends Partial<Outcome> {
   name: string;
@@ -55,17 +57,15 @@ interface Result extends Partial<Outcome> {
   broken: string[];
 }
 
-/** Runs the rows that are wanted; whether every promise was kept. */
+/** Runs the rows that are wanted; whether every promise was kept. Where it is cut off, the rows before that are told nevertheless. */
 export async function runMatrix(options: MatrixOptions): Promise<boolean> {
   const { only, jsonFile, signal } = options;
   const rows = rowsOf(options).filter(({ name }) => only.test(name));
   const results: Result[] = [];
   say(`${rows.length} rows. Starting the product, with its stores beside it.`);
   const hasSmallDisks = rows.some(({ name, skipped }) => name.startsWith("full") && skipped === undefined);
-  const world = await World.start({ hasSmallDisks });
+  const world = await World.start({ hasSmallDisks, signal });
   const startedMs = performance.now();
-  const aborted = new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-  aborted.catch(() => {});
   try {
     for (const [i, { name, skipped, run }] of rows.entries()) {
       if (signal.aborted) break;
@@ -75,7 +75,7 @@ export async function runMatrix(options: MatrixOptions): Promise<boolean> {
       }
       say(`${i + 1}/${rows.length} ${name} …`);
       const said = world.product.output.length;
-      const outcome = await Promise.race([run(world, signal), aborted]).catch((error: Error) => error);
+      const outcome = await unlessAborted(run(world, signal), signal).catch((error: Error) => error);
       if (signal.aborted) break;
       if (outcome instanceof Error) {
         results.push({ name, state: "broken", broken: [outcome.message] });
@@ -95,6 +95,7 @@ export async function runMatrix(options: MatrixOptions): Promise<boolean> {
   }
   say(`\n${table(results)}\n\n${((performance.now() - startedMs) / 60_000).toFixed(1)} minutes.`);
   if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(results, undefined, 2)}\n`);
+  signal.throwIfAborted();
   return results.length > 0 && results.every(({ state }) => state !== "broken");
 }
 

@@ -28,12 +28,7 @@ export interface Outcome {
 const AGENTS_PER_CHANNEL = 8;
 const PAUSE_MS = 20;
 
-export async function killUnderTelemetry(
-  product: Product,
-  part: Part,
-  kills: number,
-  signal?: AbortSignal,
-): Promise<Outcome> {
+export async function killUnderTelemetry(product: Product, part: Part, kills: number): Promise<Outcome> {
   const target = new Target(product);
   const start = (channel: Channel) =>
     startTelemetry(target, { channel, prefix: `fault-${part}`, agents: AGENTS_PER_CHANNEL, pauseMs: PAUSE_MS });
@@ -43,7 +38,7 @@ export async function killUnderTelemetry(
 
   let recoveredMs: number[];
   try {
-    recoveredMs = await killUnderLoad(product, { part, kills, progress: () => http.acknowledged, signal });
+    recoveredMs = await killUnderLoad(product, { part, kills, progress: () => http.acknowledged });
   } finally {
     stop.abort();
     await Promise.all([http.stop(), mqtt.stop()]);

@@ -5,6 +5,7 @@ import { DEFAULT_ISSUER } from "../../src/env.ts";
 import { brokerPart } from "../stack/broker.ts";
 import { clickhousePart } from "../stack/clickhouse.ts";
 import { markFolder } from "../stack/data-folder.ts";
+import { unlessAborted } from "../stack/interruption.ts";
 import { anyFreePort } from "../stack/ports.ts";
 import { sqldPart } from "../stack/sqld.ts";
 import { Supervisor } from "../stack/supervisor.ts";
@@ -25,6 +26,8 @@ const PATIENCE_MS = 5_000;
 
 export interface WorldOptions {
   hasSmallDisks: boolean;
+  /** Cuts the start off. */
+  signal: AbortSignal;
 }
 
 export class World {
@@ -44,7 +47,7 @@ export class World {
     this.#urls = beside.urls;
   }
 
-  static async start({ hasSmallDisks }: WorldOptions): Promise<World> {
+  static async start({ hasSmallDisks, signal }: WorldOptions): Promise<World> {
     const folder = mkdtempSync(join(tmpdir(), "controller-faults-"));
     const storesDir = join(folder, "stores");
     const dataDir = join(folder, "data");
@@ -77,18 +80,20 @@ export class World {
       lines.broker.leadTo(urls.mqtt);
       const jwksUrl = `${serviceUrl}/.well-known/jwks.json`;
       const host = "127.0.0.1";
-      await Promise.all([
+      const starting = Promise.all([
         supervisor.start(sqldPart(storesDir, sqldPort)),
         supervisor.start(clickhousePart(storesDir, clickhousePort, process.env.CLICKHOUSE_BIN)),
         supervisor.start(brokerPart({ dataDir: storesDir, host, tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER })),
       ]);
-      const product = await Product.run("start", dataDir, {
+      await unlessAborted(starting, signal);
+      const env = {
         PORT: String(port),
         LIBSQL_URL: lines.sqld.urlFor("http"),
         CLICKHOUSE_URL: lines.clickhouse.urlFor("http"),
         MQTT_URL: lines.broker.urlFor("ws"),
         LOG_REQUESTS: "failures",
-      });
+      };
+      const product = await Product.run("start", dataDir, env, { signal });
       return new World({ product, lines, disks }, { supervisor, folder, urls });
     } catch (error) {
       await tearDown({ supervisor, folder, lines, disks });
@@ -110,8 +115,11 @@ export class World {
   }
 
   async end(): Promise<void> {
-    if (this.product.isRunning) await this.product.interrupt();
-    await tearDown({ supervisor: this.#supervisor, folder: this.#folder, lines: this.lines, disks: this.disks });
+    try {
+      await this.product.interrupt();
+    } finally {
+      await tearDown({ supervisor: this.#supervisor, folder: this.#folder, lines: this.lines, disks: this.disks });
+    }
   }
 }
 

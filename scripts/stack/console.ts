@@ -1,3 +1,5 @@
+import { isInterruption } from "./interruption.ts";
+
 /** What a person sees. Colour only where somebody looks. */
 
 const coloured = process.stdout.isTTY === true && process.env.NO_COLOR === undefined;
@@ -21,11 +23,13 @@ export class Refused extends Error {
   override name = "Refused";
 }
 
-/** Runs a command to its end; a refusal is printed, and is the only failure that is not a bug. */
+/** Runs a command to its end; a refusal is printed, and is the only failure that is not a bug. Ctrl-C is none. */
 export async function runCommand(main: () => Promise<void>): Promise<void> {
   try {
     await main();
   } catch (error) {
+    // What was left to itself may still be trying.
+    if (isInterruption(error)) process.exit(130);
     if (!(error instanceof Refused || isMistyped(error))) throw error;
     say(red(error instanceof Refused ? error.message : `${error.message} Try --help.`));
     process.exitCode = 1;

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { anyFreePort } from "../stack/ports.ts";
+import { signalGroup } from "../stack/processes.ts";
 import { ROOT } from "../stack/project.ts";
 import type { HeldSocket } from "./held-socket.ts";
 
@@ -11,10 +12,12 @@ import type { HeldSocket } from "./held-socket.ts";
 const START_TIMEOUT_MS = 300_000;
 
 export interface RunOptions {
-  /** The folder of the version to run. */
+  /** The folder of the version to run; this one, unless told. */
   cwd?: string;
   /** Where it is served, held for it. */
   socket?: HeldSocket | undefined;
+  /** Cuts the start off. */
+  signal?: AbortSignal | undefined;
 }
 
 /** The product as its users run it: `npm run dev` or `npm start`, in a process group of its own. */
@@ -45,7 +48,7 @@ export class Product {
     script: "dev" | "start",
     dataDir: string,
     env: Record<string, string> = {},
-    { cwd = ROOT, socket }: RunOptions = {},
+    { cwd = ROOT, socket, signal }: RunOptions = {},
   ): Promise<Product> {
     const port = socket?.port ?? (env.PORT === undefined ? anyFreePort() : Number(env.PORT));
     const ports = await Promise.all([port, anyFreePort(), anyFreePort()]);
@@ -71,8 +74,13 @@ export class Product {
       },
     });
     const product = new Product(child, marker, dataDir, ports);
-    await product.says(/Ctrl-C stops everything/, START_TIMEOUT_MS);
-    return product;
+    try {
+      await product.says(/Ctrl-C stops everything/, START_TIMEOUT_MS, signal);
+      return product;
+    } catch (error) {
+      await product.interrupt();
+      throw error;
+    }
   }
 
   get output(): string {
@@ -84,11 +92,13 @@ export class Product {
   }
 
   /** Waits until the product has printed something. */
-  async says(pattern: RegExp, timeoutMs = 90_000): Promise<void> {
+  async says(pattern: RegExp, timeoutMs = 90_000, signal?: AbortSignal): Promise<void> {
     await until(() => {
+      signal?.throwIfAborted();
       if (!this.isRunning) throw new Error(`The product ended:\n${this.#output}`);
       return pattern.test(this.#output);
     }, timeoutMs).catch((error: unknown) => {
+      signal?.throwIfAborted();
       throw new Error(`Waiting for ${pattern}: ${error}\n${this.#output}`);
     });
   }
@@ -114,10 +124,10 @@ export class Product {
     return JSON.parse(readFileSync(join(this.dataDir, "stack.json"), "utf8"));
   }
 
-  /** Ctrl-C, as a terminal sends it: to the whole foreground group. Returns how long the end took. */
+  /** Ctrl-C, as a terminal sends it: to the whole foreground group; nothing where it has ended by itself. Returns how long the end took. */
   async interrupt(): Promise<{ exitCode: number | null; tookMs: number }> {
     const startedMs = Date.now();
-    if (this.#child.pid !== undefined) process.kill(-this.#child.pid, "SIGINT");
+    if (this.isRunning && this.#child.pid !== undefined) signalGroup(this.#child.pid, "SIGINT");
     await until(() => !this.isRunning, 15_000);
     return { exitCode: this.#child.exitCode, tookMs: Date.now() - startedMs };
   }
