@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { cpus, freemem, hostname, loadavg, totalmem, uptime } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { connectAsync, type MqttClient } from "mqtt";
+import { connectAsync } from "mqtt";
 
 const HELP = `npm run agent
 
@@ -20,6 +20,8 @@ Logs in as an agent, onboards, and reports this machine's load, memory and netwo
 const { SERVICE_URL, AP_ID, AP_PASSWORD = "", ENROLMENT_TOKEN, LATITUDE, LONGITUDE, MQTT_URL } = process.env;
 const service = SERVICE_URL || "http://127.0.0.1:8787";
 const apId = AP_ID || hostname();
+/** Longer than this no timer runs anyway. */
+const MAX_INTERVAL_S = 86_400;
 let intervalS = Number(process.env.INTERVAL || 5);
 
 async function call(path: string, init: RequestInit): Promise<Record<string, unknown>> {
@@ -76,24 +78,41 @@ async function openChannel(
   if (!MQTT_URL) return { report: (body) => postJson("agent_update/update", token, body), close: async () => {} };
   const will = { topic: `agent/${apId}/status`, payload: Buffer.from("offline"), qos: 1, retain: true } as const;
   const client = await connectAsync(MQTT_URL, { username: apId, password: token, reconnectPeriod: 0, will });
-  await client.publishAsync(will.topic, "online", { qos: 1, retain: true });
-  client.on("message", (_topic, payload) => void obey(client, JSON.parse(payload.toString())).catch(complain));
-  await client.subscribeAsync(`agent/${apId}/command`, { qos: 1 });
+  client.on("error", complain);
+  // Once the connection is gone, the client never tells what became of what was on its way.
+  const lost = new Promise<never>((_, reject) =>
+    client.once("close", () => reject(new Error("The connection to the broker is lost."))),
+  );
+  lost.catch(() => {});
+  const publish = (topic: string, text: string, retain = false) =>
+    Promise.race([client.publishAsync(topic, text, { qos: 1, retain }), lost]);
+  client.on("message", (_topic, payload) => {
+    obey(payload.toString())
+      .then((result) => publish(`agent/${apId}/result`, JSON.stringify(result)))
+      .catch(complain);
+  });
+  try {
+    await publish(will.topic, "online", true);
+    await Promise.race([client.subscribeAsync(`agent/${apId}/command`, { qos: 1 }), lost]);
+  } catch (error) {
+    client.end(true);
+    throw error;
+  }
   return {
-    report: async (body) => await client.publishAsync(`agent/${apId}/data`, JSON.stringify(body), { qos: 1 }),
-    close: () => client.endAsync(),
+    report: (body) => publish(`agent/${apId}/data`, JSON.stringify(body)),
+    // Not in good order, which would wait for what was on its way and leave the last will unsaid.
+    close: () => client.endAsync(true),
   };
 }
 
-async function obey(
-  client: MqttClient,
-  { job_number, command }: { job_number: string; command: string },
-): Promise<void> {
+/** Does what a command says; what to answer. */
+async function obey(message: string): Promise<object> {
+  const { job_number, command } = JSON.parse(message) as { job_number: string; command: string };
   const [verb, argument] = command.split(" ");
-  if (verb === "interval" && Number(argument) > 0) intervalS = Number(argument);
-  const isKnown = verb === "ping" || (verb === "interval" && Number(argument) > 0);
-  const result = { job_number, status: isKnown ? "done" : "failed", data: { command, interval: intervalS } };
-  await client.publishAsync(`agent/${apId}/result`, JSON.stringify(result), { qos: 1 });
+  const isInterval = verb === "interval" && Number(argument) > 0 && Number(argument) <= MAX_INTERVAL_S;
+  if (isInterval) intervalS = Number(argument);
+  const isKnown = verb === "ping" || isInterval;
+  return { job_number, status: isKnown ? "done" : "failed", data: { command, interval: intervalS } };
 }
 
 const complain = (error: unknown) => console.log(error instanceof Error ? error.message : error);
@@ -120,7 +139,14 @@ const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", d
 if (values.help) console.log(HELP);
 else {
   const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  let stoppedMs = Number.POSITIVE_INFINITY;
+  const interrupt = () => {
+    // The terminal and npm both send it, so the first one comes twice. A later one is meant.
+    if (Date.now() - stoppedMs > 500) process.exit(130);
+    if (!stop.signal.aborted) stoppedMs = Date.now();
+    stop.abort();
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
   if (ENROLMENT_TOKEN) {
     const agent = { ap_id: apId, password: AP_PASSWORD, configuration: {} };
     await postJson("agents/public", ENROLMENT_TOKEN, agent).catch(complain);
