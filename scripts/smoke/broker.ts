@@ -1,5 +1,6 @@
 import { connectAsync } from "mqtt";
 import { Refused } from "../stack/console.ts";
+import { unlessAborted } from "../stack/interruption.ts";
 import type { Api } from "../trial/api.ts";
 import type { Queued } from "../trial/job-socket.ts";
 import type { Callers } from "./accounts.ts";
@@ -10,6 +11,8 @@ import { eventually, expectEqual } from "./steps.ts";
 /** What goes over MQTT: by the broker, which knows the agent by its token, and the bridge. */
 
 const CONNECT_MS = 15_000;
+/** Well beyond all that is waited for in here. */
+const OVER_MS = 120_000;
 const BRIDGE_S = 30;
 const COMMAND = "smoke";
 
@@ -25,19 +28,23 @@ export async function obeysOverMqtt(api: Api, made: Made, { user, agent, apId }:
   });
   // It says so, and the answer is missed then.
   client.on("error", () => {});
+  // Once the connection is gone, the client never tells what became of what was on its way.
+  const lost = new AbortController();
+  client.once("close", () => lost.abort(new Refused("The broker closed the agent's connection")));
+  const signal = AbortSignal.any([api.signal, lost.signal, AbortSignal.timeout(OVER_MS)]);
   try {
     const result = { status: "done", data: { heard: COMMAND } };
     client.on("message", (_topic, payload) => {
       const { job_number } = JSON.parse(payload.toString()) as { job_number: string };
       client.publish(`agent/${apId}/result`, JSON.stringify({ job_number, ...result }), { qos: 1 });
     });
-    await client.subscribeAsync(`agent/${apId}/command`, { qos: 1 });
+    await unlessAborted(client.subscribeAsync(`agent/${apId}/command`, { qos: 1 }), signal);
     const path = `/api/v1/send_command?agent_id=${apId}&command=${COMMAND}`;
     const { job_number: job } = await api.call<Queued>("POST", path, user);
     made.note(`/api/v1/jobs/${job}`);
     const reader = await openReader(api, user, job);
     try {
-      const { type, final, data } = await reader.next();
+      const { type, final, data } = await unlessAborted(reader.next(), signal);
       expectEqual("The answer to the command", { type, final, data }, { type: "command", final: true, data: [result] });
     } finally {
       reader.close();
@@ -45,7 +52,8 @@ export async function obeysOverMqtt(api: Api, made: Made, { user, agent, apId }:
     const { state } = await api.call<{ state: string }>("GET", `/api/v1/jobs/${job}`, user);
     expectEqual("The state of the command's job", state, "done");
 
-    await client.publishAsync(`agent/${apId}/data`, JSON.stringify({ over_mqtt: 7 }), { qos: 1 });
+    const message = JSON.stringify({ over_mqtt: 7 });
+    await unlessAborted(client.publishAsync(`agent/${apId}/data`, message, { qos: 1 }), signal);
     await eventually("What the agent published to come through the bridge", BRIDGE_S, async () => {
       const metrics = `/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=over_mqtt`;
       const { series } = await api.call<{ series: { points: { value: number }[] }[] }>("GET", metrics, user);
