@@ -38,9 +38,11 @@ export const MEASURED = {
   brokerPerMessageUs: { id: "ingest-mqtt", detail: "CPU µs of broker each" },
   bridgePerMessageUs: { id: "ingest-mqtt", detail: "CPU µs of bridge each" },
   workerPerLookUs: { id: "live-news", detail: "CPU µs of worker each" },
+  workerPerChartUs: { id: "chart-day", detail: "CPU µs of worker each" },
   clickhousePerChartUs: { id: "chart-day", detail: "CPU µs of clickhouse each" },
   workerPerCallbackUs: { id: "callback", detail: "CPU µs of workerd each" },
   socketKb: { id: "idle-socket" },
+  workerPerLoginUs: { id: "login", detail: "CPU µs of worker each" },
   passwordPerLoginUs: { id: "login", detail: "CPU µs of passwords each" },
   bytesPerPoint: { id: "bytes-points_v1" },
   bytesPerMinute: { id: "bytes-minutes_v1" },
@@ -80,6 +82,7 @@ export function loadOn(demand: Demand, figures: Figures): PartLoad[] {
   const streams = (accessPoints * demand.streamsPerThousand) / 1_000;
   const looks = viewers * CHARTS_PER_VIEWER;
   const longCharts = (viewers * LONG_CHARTS_PER_VIEWER_AND_MINUTE) / 60;
+  const logins = accessPoints * LOGINS_PER_ACCESS_POINT_AND_SECOND;
   const cores = (...costs: [count: number, us: number][]): number =>
     costs.reduce((sum, [count, us]) => sum + (count * us) / 1e6, 0) / COMFORTABLE;
 
@@ -95,6 +98,8 @@ export function loadOn(demand: Demand, figures: Figures): PartLoad[] {
         [overHttp, figures.workerPerReportUs],
         [overMqtt, figures.workerPerMessageUs],
         [looks, figures.workerPerLookUs],
+        [longCharts, figures.workerPerChartUs],
+        [logins, figures.workerPerLoginUs],
         [streams * MESSAGES_PER_STREAM_AND_SECOND, figures.workerPerCallbackUs],
       ),
     },
@@ -126,7 +131,7 @@ export function loadOn(demand: Demand, figures: Figures): PartLoad[] {
       unit: "GiB",
       value: (points * figures.bytesPerPoint + minutes * figures.bytesPerMinute) / GIB,
     },
-    { part: "broker", what: "connections", unit: "open", value: accessPoints },
+    { part: "broker", what: "connections", unit: "open", value: accessPoints * mqttShare },
     {
       part: "broker",
       what: "CPU (the local one)",
@@ -138,13 +143,8 @@ export function loadOn(demand: Demand, figures: Figures): PartLoad[] {
       part: "passwords",
       what: "CPU, chosen passwords only",
       unit: "cores",
-      value: cores([accessPoints * LOGINS_PER_ACCESS_POINT_AND_SECOND, figures.passwordPerLoginUs]),
+      value: cores([logins, figures.passwordPerLoginUs]),
     },
-    {
-      part: "libSQL",
-      what: "logins",
-      unit: "a second",
-      value: accessPoints * LOGINS_PER_ACCESS_POINT_AND_SECOND,
-    },
+    { part: "libSQL", what: "logins", unit: "a second", value: logins },
   ];
 }
