@@ -4,8 +4,6 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { DEFAULT_ISSUER, parseStoresEnv } from "../src/env.ts";
-import { TrialJob } from "./faults/loads/jobs.ts";
-import { Target } from "./faults/target.ts";
 import { brokerPart } from "./stack/broker.ts";
 import { clickhousePart } from "./stack/clickhouse.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
@@ -14,8 +12,11 @@ import { anyFreePort } from "./stack/ports.ts";
 import { ROOT } from "./stack/project.ts";
 import { sqldPart } from "./stack/sqld.ts";
 import { Supervisor } from "./stack/supervisor.ts";
+import { Api } from "./trial/api.ts";
 import { Product, until } from "./trial/product.ts";
-import { logIn, makeAgents } from "./upgrade/accounts.ts";
+import { Target } from "./trial/target.ts";
+import { TrialJob } from "./trial/trial-job.ts";
+import { makeAgents } from "./upgrade/accounts.ts";
 import { checkOut, removeCheckout, runIn } from "./upgrade/checkout.ts";
 import { type Entrance, openEntrance } from "./upgrade/entrance.ts";
 import { Requests } from "./upgrade/requests.ts";
@@ -157,8 +158,9 @@ async function upgrade({ before, dataDir, env, entrance, seconds, signal }: Tria
 }
 
 async function startLoad(url: string, mqttUrl: string) {
-  const agents = await makeAgents(url, ADMIN, 2 * AGENTS_PER_WAY);
-  const token = await logIn(url, "user", ADMIN);
+  const api = new Api(url);
+  const token = await api.logIn(ADMIN.username, ADMIN.password);
+  const agents = await makeAgents(api, token, 2 * AGENTS_PER_WAY);
   const requests = new Requests(url);
   const acknowledged = new Acknowledged();
   const target = new Target({ url, dataDir: "", urls: {} });

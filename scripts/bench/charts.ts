@@ -4,10 +4,10 @@ import type { TrialAgent } from "../trial/accounts.ts";
 import type { ClickHouse } from "../trial/clickhouse.ts";
 import { inLanes } from "../trial/lanes.ts";
 import { type LoadResult, load } from "../trial/load.ts";
+import { cpuOf } from "../trial/usage.ts";
 import type { BenchContext } from "./context.ts";
 import { latencies } from "./samples.ts";
 import { measureBareHono } from "./service.ts";
-import { cpuOf } from "./usage.ts";
 
 /** What the dashboard asks for: the last minutes, charts over a long time, and what there is to chart. */
 

@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { WebSocket } from "ws";
 import { say } from "../stack/console.ts";
 import { makeUser } from "../trial/accounts.ts";
 import { callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../trial/job-socket.ts";
+import { inLanes } from "../trial/lanes.ts";
 import { until } from "../trial/product.ts";
 import { Quantiles } from "../trial/quantiles.ts";
+import { residentMib } from "../trial/usage.ts";
 import type { BenchContext } from "./context.ts";
-import { residentMib } from "./usage.ts";
 
 /** Very many sockets at once: every one of them gets every message of its job, in order. */
 
@@ -28,6 +30,7 @@ export async function benchCrowd(context: BenchContext): Promise<void> {
   let faults = 0;
   let closed = 0;
   const read: number[] = new Array(total).fill(0);
+  const sockets: WebSocket[] = [];
   const open = async (i: number) => {
     const socket = await openSocket({
       url: product.url,
@@ -41,10 +44,10 @@ export async function benchCrowd(context: BenchContext): Promise<void> {
       },
     });
     socket.on("close", () => closed++);
-    return socket;
+    sockets.push(socket);
   };
   const openingMs = performance.now();
-  const sockets = await inLanes(total, open);
+  await inLanes([...read.keys()], open, AT_ONCE);
   report.add({
     what: `sockets opened, ${total} in all, on ${jobs} jobs`,
     value: (1000 * total) / (performance.now() - openingMs),
@@ -55,7 +58,7 @@ export async function benchCrowd(context: BenchContext): Promise<void> {
   const postingMs = performance.now();
   // As a careful subscriber: again until it is taken, under the same key.
   const refused: Record<string, number> = {};
-  await inLanes(jobs * MESSAGES, async (i) => {
+  const post = async (i: number) => {
     for (;;) {
       const response = await fetch(`${product.url}${callbackPath(names[i % jobs] ?? "")}`, {
         method: "POST",
@@ -71,7 +74,8 @@ export async function benchCrowd(context: BenchContext): Promise<void> {
       refused[response.status] = (refused[response.status] ?? 0) + 1;
       await sleep(RETRY_MS);
     }
-  });
+  };
+  await inLanes([...new Array(jobs * MESSAGES).keys()], post, AT_ONCE);
   const expected = total * MESSAGES;
   await until(() => tookMs.count >= expected, MAX_WAIT_MS).catch(() => {});
   report.add({
@@ -90,16 +94,4 @@ export async function benchCrowd(context: BenchContext): Promise<void> {
     details: { messages: tookMs.count, of: expected, faults, closed, "refused at first": JSON.stringify(refused) },
   });
   closeSockets(sockets);
-}
-
-/** Does something so many times, a few at a time; what came of each. */
-async function inLanes<T>(count: number, work: (i: number) => Promise<T>): Promise<T[]> {
-  const results: T[] = [];
-  let next = 0;
-  await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => {
-      for (let i = next++; i < count; i = next++) results.push(await work(i));
-    }),
-  );
-  return results;
 }

@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createClient } from "@clickhouse/client-web";
-import { WebSocket } from "ws";
 import { say } from "../stack/console.ts";
+import { makeUser } from "../trial/accounts.ts";
+import { Api } from "../trial/api.ts";
+import { clickhouseOf } from "../trial/clickhouse.ts";
+import { openSocket } from "../trial/job-socket.ts";
+import { until } from "../trial/product.ts";
 import type { BenchContext } from "./context.ts";
 
 /** A thousand emulated access points: how soon they are there, and whether every sample that they sent is. */
@@ -10,8 +13,16 @@ const ACCESS_POINTS = { "5G": 334, WiFi: 333, LiFi: 333 };
 const PLACES = ["Bristol, UK", "Bath, UK", "Cardiff, UK", "Exeter, UK"];
 const POLL_MS = 500;
 const ONLINE_WITHIN_MS = 300_000;
+/** After their time. */
+const ENDED_WITHIN_MS = 120_000;
 
-interface Final {
+interface Spinup {
+  websocket: string;
+  agents: number;
+  job_number: string;
+}
+
+interface Message {
   final: boolean;
   data: { samples?: number; state?: string }[];
 }
@@ -19,13 +30,8 @@ interface Final {
 export async function benchEmulator({ product, isQuick, report }: BenchContext): Promise<void> {
   const share = isQuick ? 0.1 : 1;
   const duration = isQuick ? 15 : 300;
-  const account = { username: "bench@example.com", password: "a password for this run" };
-  const post = (path: string, init: RequestInit) => fetch(`${product.url}${path}`, { method: "POST", ...init });
-  const json = { "Content-Type": "application/json" };
-  await post("/api/v1/users/signup", { headers: json, body: JSON.stringify(account) });
-  const login = await post("/api/v1/token/?login_type=user", { body: new URLSearchParams(account) });
-  const { access_token } = (await login.json()) as { access_token: string };
-  const headers = { Authorization: `Bearer ${access_token}` };
+  const api = new Api(product.url);
+  const { token } = await makeUser(product.dataDir, "bench@example.com");
 
   const emulators = Object.entries(ACCESS_POINTS).map(([access_point_type, count]) => ({
     access_point_type,
@@ -35,25 +41,19 @@ export async function benchEmulator({ product, isQuick, report }: BenchContext):
     duration,
   }));
   const startedMs = performance.now();
-  const answer = await post("/api/v1/emulator/spinup", {
-    headers: { ...headers, ...json },
-    body: JSON.stringify({ emulators }),
+  const { websocket, agents, job_number } = await api.call<Spinup>("POST", "/api/v1/emulator/spinup", token, {
+    emulators,
   });
   const answeredMs = performance.now() - startedMs;
-  const { websocket, agents, job_number } = (await answer.json()) as {
-    websocket: string;
-    agents: number;
-    job_number: string;
-  };
-  const messages: Final[] = [];
-  const socket = new WebSocket(`${product.url.replace("http", "ws")}${websocket}`, { headers });
-  socket.on("message", (data) => messages.push(JSON.parse(String(data)) as Final));
+  const messages: Message[] = [];
+  const onText = (text: string) => messages.push(JSON.parse(text) as Message);
+  const socket = await openSocket({ url: product.url, path: websocket, token, onText });
   report.add({ what: `spin-up of ${agents} access points: until the answer`, value: answeredMs, unit: "ms" });
 
   const online = async (): Promise<number> => {
-    const response = await fetch(`${product.url}/api/v1/agents/`, { headers });
-    if (!response.ok) return 0;
-    return ((await response.json()) as { online: boolean }[]).filter((agent) => agent.online).length;
+    const { status, text } = await api.send("GET", "/api/v1/agents/", { token });
+    if (status !== 200) return 0;
+    return (JSON.parse(text) as { online: boolean }[]).filter((agent) => agent.online).length;
   };
   let most = 0;
   while (most < agents && performance.now() - startedMs < Math.min(ONLINE_WITHIN_MS, duration * 1000)) {
@@ -67,10 +67,10 @@ export async function benchEmulator({ product, isQuick, report }: BenchContext):
     details: { online: most },
   });
   say(`Running for ${duration} s.`);
-  while (!messages.some(({ final }) => final)) await sleep(POLL_MS);
+  await until(() => messages.some(({ final }) => final), duration * 1000 + ENDED_WITHIN_MS);
   socket.close();
   const sent = messages.at(-1)?.data.reduce((sum, { samples = 0 }) => sum + samples, 0) ?? 0;
-  const clickhouse = createClient({ url: product.urls.clickhouse ?? "", database: "controller" });
+  const clickhouse = clickhouseOf(product);
   const stored = async (): Promise<number> => {
     const result = await clickhouse.query({
       query: "SELECT count() AS count FROM points_v1 FINAL WHERE metric = 'load' AND ap_id LIKE {like:String}",

@@ -4,8 +4,8 @@ import { makeAgents, makeUser } from "../trial/accounts.ts";
 import { clickhouseOf } from "../trial/clickhouse.ts";
 import { acknowledge, closeSockets, openSocket, requestHistory, seqOf, streamPath } from "../trial/job-socket.ts";
 import type { Product } from "../trial/product.ts";
+import { cpuOf, residentMib, watchMemory } from "../trial/usage.ts";
 import type { BenchContext } from "./context.ts";
-import { cpuOf, residentMib, watchMemory } from "./usage.ts";
 
 /** A long history through one socket: at the reader's pace, in bounded memory, and the same as the store holds. */
 

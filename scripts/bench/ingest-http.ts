@@ -1,11 +1,11 @@
 import type { TrialAgent } from "../trial/accounts.ts";
 import { inLanes } from "../trial/lanes.ts";
 import { type LoadResult, load } from "../trial/load.ts";
+import { cpuOf } from "../trial/usage.ts";
 import type { BenchContext } from "./context.ts";
 import type { Growth } from "./report.ts";
 import { fields, latencies } from "./samples.ts";
 import { measureBareHono } from "./service.ts";
-import { cpuOf } from "./usage.ts";
 
 /** Next to a bare route that takes the same reports over as many connections; a `GET` of nothing is told besides. */
 export async function ingestOverHttp(context: BenchContext, agents: readonly TrialAgent[]): Promise<void> {

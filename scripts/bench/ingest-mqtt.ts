@@ -8,9 +8,9 @@ import { brokerPart } from "../stack/broker.ts";
 import { anyFreePort } from "../stack/ports.ts";
 import type { TrialAgent } from "../trial/accounts.ts";
 import type { ClickHouse } from "../trial/clickhouse.ts";
+import { cpuOf } from "../trial/usage.ts";
 import type { BenchContext } from "./context.ts";
 import { fields } from "./samples.ts";
-import { cpuOf } from "./usage.ts";
 
 /** Through the broker and the bridge into the store; and, to compare, through a broker and a bridge of their own into nothing. */
 export async function ingestOverMqtt(

@@ -7,8 +7,8 @@ import { acknowledge, callbackPath, closeSockets, openSocket, seqOf, streamPath 
 import { load } from "../trial/load.ts";
 import { until } from "../trial/product.ts";
 import { Quantiles } from "../trial/quantiles.ts";
+import { cpuSeconds, residentMib } from "../trial/usage.ts";
 import type { BenchContext } from "./context.ts";
-import { cpuSeconds, residentMib } from "./usage.ts";
 
 /** From a callback to the job's sockets, next to a bare Durable Object that writes one row for a message and sends it on. */
 

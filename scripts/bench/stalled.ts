@@ -4,8 +4,8 @@ import { makeUser } from "../trial/accounts.ts";
 import { acknowledge, callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../trial/job-socket.ts";
 import { until } from "../trial/product.ts";
 import { Quantiles } from "../trial/quantiles.ts";
+import { residentMib } from "../trial/usage.ts";
 import type { BenchContext } from "./context.ts";
-import { residentMib } from "./usage.ts";
 
 /** A socket that never reads: the others of its job notice nothing, and it is closed at its bound. */
 

@@ -5,8 +5,8 @@ import { say } from "../stack/console.ts";
 import { makeUser } from "../trial/accounts.ts";
 import { type LoadOptions, type LoadResult, load } from "../trial/load.ts";
 import { middle } from "../trial/middle.ts";
+import { cpuOf } from "../trial/usage.ts";
 import type { BenchContext } from "./context.ts";
-import { cpuOf } from "./usage.ts";
 
 /** Logging in: next to what the cores can hash, and what others notice of it. */
 

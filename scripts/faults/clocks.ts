@@ -4,8 +4,8 @@ import { connectAsync } from "mqtt";
 import { makeAgents, makeUser, type TrialAgent, tokenEnding } from "../trial/accounts.ts";
 import { clickhouseOf } from "../trial/clickhouse.ts";
 import { openSocket, streamPath } from "../trial/job-socket.ts";
+import type { Target } from "../trial/target.ts";
 import type { Outcome } from "./row.ts";
-import type { Target } from "./target.ts";
 import type { World } from "./world.ts";
 
 /**

@@ -1,7 +1,7 @@
 import type { Product } from "../trial/product.ts";
+import { Target } from "../trial/target.ts";
 import { killUnderLoad } from "./kills.ts";
 import { startCommands } from "./loads/commands.ts";
-import { Target } from "./target.ts";
 
 /** Spin-ups and commands while the broker dies. */
 

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WebSocket } from "ws";
-import { residentMib } from "../bench/usage.ts";
 import { makeUser } from "../trial/accounts.ts";
 import { callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../trial/job-socket.ts";
+import { inLanes } from "../trial/lanes.ts";
 import { until } from "../trial/product.ts";
+import { Target } from "../trial/target.ts";
+import { residentMib } from "../trial/usage.ts";
 import type { Outcome } from "./row.ts";
-import { Target } from "./target.ts";
 import type { World } from "./world.ts";
 
 /** Very many sockets at once, and workerd dies: all come back, and have everything in the end. */
@@ -66,12 +67,14 @@ export async function crowd(world: World, sockets: number, signal: AbortSignal):
     inLanes(
       jobs.flatMap((jobNumber) => Array.from({ length: count }, (_, i) => [jobNumber, from + i] as const)),
       ([jobNumber, n]) => post(jobNumber, n),
+      AT_ONCE,
     );
   const openAll = async () => {
     while (!signal.aborted && readers.some(({ socket }) => socket === undefined))
       await inLanes(
         readers.filter(({ socket }) => socket === undefined),
         open,
+        AT_ONCE,
       );
   };
 
@@ -103,12 +106,4 @@ export async function crowd(world: World, sockets: number, signal: AbortSignal):
     ],
     remarks: [`${sockets} sockets on ${jobs.length} jobs`, `workerd ${memory.toFixed(0)} MiB with them`],
   };
-}
-
-async function inLanes<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  let next = 0;
-  const lane = async () => {
-    for (let item = items[next++]; item !== undefined; item = items[next++]) await work(item);
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, lane));
 }

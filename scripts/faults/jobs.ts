@@ -1,7 +1,7 @@
 import type { Product } from "../trial/product.ts";
+import { Target } from "../trial/target.ts";
 import { killUnderLoad } from "./kills.ts";
 import { type JobsVerdict, startJobs } from "./loads/jobs.ts";
-import { Target } from "./target.ts";
 
 /** Callbacks and sockets while workerd dies. */
 

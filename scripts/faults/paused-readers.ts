@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WebSocket } from "ws";
-import { residentMib } from "../bench/usage.ts";
 import { makeUser } from "../trial/accounts.ts";
 import { callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../trial/job-socket.ts";
 import { until } from "../trial/product.ts";
+import { Target } from "../trial/target.ts";
+import { residentMib } from "../trial/usage.ts";
 import type { Outcome } from "./row.ts";
-import { Target } from "./target.ts";
 import type { World } from "./world.ts";
 
 /** Readers that stop reading for a while: they cost a bounded amount of memory, nobody waits for them, and they miss nothing. */

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeAgents, type TrialAgent } from "../trial/accounts.ts";
 import type { Product } from "../trial/product.ts";
+import { Target } from "../trial/target.ts";
 import { killUnderLoad } from "./kills.ts";
 import { type Channel, startTelemetry } from "./loads/telemetry.ts";
-import { Target } from "./target.ts";
 
 /** Telemetry while parts die: what was acknowledged, and that once, must be there. */
 

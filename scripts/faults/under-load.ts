@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Product, until } from "../trial/product.ts";
+import type { Target } from "../trial/target.ts";
 import { startAccounts } from "./loads/accounts.ts";
 import { startCommands } from "./loads/commands.ts";
 import { startJobs } from "./loads/jobs.ts";
 import type { Load } from "./loads/load.ts";
 import { startTelemetry } from "./loads/telemetry.ts";
 import type { Outcome } from "./row.ts";
-import type { Target } from "./target.ts";
 
 /** Lets something go wrong while everything that the service does is done at once, and holds it to its word. */
 

@@ -10,9 +10,9 @@ import { anyFreePort } from "../stack/ports.ts";
 import { sqldPart } from "../stack/sqld.ts";
 import { Supervisor } from "../stack/supervisor.ts";
 import { Product } from "../trial/product.ts";
+import { Target } from "../trial/target.ts";
 import { BadLine } from "./bad-line.ts";
 import { SmallDisk } from "./small-disk.ts";
-import { Target } from "./target.ts";
 
 /** The product with everything around it that the faults need: stores beside it, a bad line to each part, a small disk under each. */
 

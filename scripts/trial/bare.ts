@@ -2,11 +2,11 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import workerd from "workerd";
+import { unstable_readConfig as readWranglerConfig } from "wrangler";
 import { anyFreePort } from "../stack/ports.ts";
+import { ROOT } from "../stack/project.ts";
 import type { Supervisor } from "../stack/supervisor.ts";
 import { buildWorker } from "../stack/worker-production.ts";
-
-const COMPATIBILITY_DATE = "2026-08-15";
 
 /** The part's name under its supervisor. */
 export const BARE = "bare";
@@ -17,13 +17,15 @@ export const bareBuildDir = (folder: string): string => join(folder, "bare");
 /** Runs the bare Worker on the same workerd, in the same form as the product; where it is. */
 export async function runBareWorker(supervisor: Supervisor, folder: string): Promise<string> {
   const config = join(folder, "bare.json");
+  // The same as the product's.
+  const { compatibility_date } = readWranglerConfig({ config: join(ROOT, "wrangler.toml") });
   const main = fileURLToPath(new URL("bare-worker.js", import.meta.url));
   writeFileSync(
     config,
     JSON.stringify({
       name: "bare",
       main,
-      compatibility_date: COMPATIBILITY_DATE,
+      compatibility_date,
       keep_names: false,
       durable_objects: { bindings: [{ name: "ECHO", class_name: "Echo" }] },
       migrations: [{ tag: "v1", new_sqlite_classes: ["Echo"] }],
@@ -48,7 +50,7 @@ const config :Workerd.Config = (
 );
 const bare :Workerd.Worker = (
   modules = [(name = "bare-worker.js", esModule = embed "bare-worker.js")],
-  compatibilityDate = "${COMPATIBILITY_DATE}",
+  compatibilityDate = "${compatibility_date}",
   bindings = [(name = "ECHO", durableObjectNamespace = "Echo")],
   durableObjectNamespaces = [(className = "Echo", uniqueKey = "Echo", enableSql = true)],
   durableObjectStorage = (localDisk = "objects"),

@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { Target } from "../../scripts/faults/target.ts";
+import { Target } from "../../scripts/trial/target.ts";
 
 /** How the faults are judged: somebody who waits in vain waits too. */
 describe("a target", () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeUser } from "../../trial/accounts.ts";
-import type { Target } from "../target.ts";
+import type { Target } from "../../trial/target.ts";
 import type { Load } from "./load.ts";
 
 /**

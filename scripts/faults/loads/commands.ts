@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeUser } from "../../trial/accounts.ts";
 import { until } from "../../trial/product.ts";
-import type { Target } from "../target.ts";
+import type { Target } from "../../trial/target.ts";
 import type { Load, Verdict } from "./load.ts";
 
 /** Access points are spun up and commanded: every command and spin-up that was accepted is carried out, and none hangs. */

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "mqtt";
 import { makeAgents, type TrialAgent } from "../../trial/accounts.ts";
 import { clickhouseOf } from "../../trial/clickhouse.ts";
-import type { Target } from "../target.ts";
+import type { Target } from "../../trial/target.ts";
 import type { Load } from "./load.ts";
 
 /** Agents send samples and note which were acknowledged; in the end those, and each once, must be there. */

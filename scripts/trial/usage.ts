@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Product } from "../trial/product.ts";
+import type { Product } from "./product.ts";
 
 /** Linux counts a process' time in hundredths of a second, whatever the machine. */
 const TICKS_PER_SECOND = 100;

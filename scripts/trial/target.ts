@@ -1,4 +1,4 @@
-import type { Product } from "../trial/product.ts";
+import type { Product } from "./product.ts";
 
 /** The service as the loads see it: where it is, and how it has answered them so far. */
 
