@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Product, until } from "../trial/product.ts";
 import type { Target } from "../trial/target.ts";
+import { watchShortage } from "../trial/usage.ts";
 import { startAccounts } from "./loads/accounts.ts";
 import { startCommands } from "./loads/commands.ts";
 import { startJobs } from "./loads/jobs.ts";
@@ -59,6 +60,7 @@ export async function underLoad<S extends Stage>(stage: S, fault: Fault<S>, sign
   target.forget();
 
   const readiness = watchReadiness(target);
+  const shortage = watchShortage();
   fault.begin(stage);
   await sleep(fault.holdMs, undefined, signal && { signal }).catch(() => {});
   fault.end(stage);
@@ -75,6 +77,7 @@ export async function underLoad<S extends Stage>(stage: S, fault: Fault<S>, sign
   );
   const recoveredMs = isRecovered ? performance.now() - endedMs : undefined;
   const seenDown = readiness.end();
+  const short = shortage.end();
   // A kill lasts until the part is back.
   const slowest = fault.holdMs === 0 ? target.slowest : slowestMeanwhile;
   if (recoveredMs === undefined) throw new NotRecovered(late(), stage.product.isRunning);
@@ -108,6 +111,7 @@ export async function underLoad<S extends Stage>(stage: S, fault: Fault<S>, sign
       ...(exact ? [] : inexact),
       `the longest wait ${(slowest.ms / 1000).toFixed(1)} s (${slowest.path})`,
       answersOf(target),
+      ...(short === undefined ? [] : [`somebody waited for a core in ${Math.round(100 * short)} % of the time`]),
     ],
   };
 }

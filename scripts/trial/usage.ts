@@ -48,3 +48,24 @@ export function watchMemory(pid: number): { end(): number[] } {
     },
   };
 }
+
+/** In how much of the time from now on somebody on this machine waited for a core, from 0 to 1; nothing where the kernel does not tell. */
+export function watchShortage(): { end(): number | undefined } {
+  const startedMs = performance.now();
+  const before = waitedMs();
+  return {
+    end() {
+      const now = waitedMs();
+      return before === undefined || now === undefined ? undefined : (now - before) / (performance.now() - startedMs);
+    },
+  };
+}
+
+function waitedMs(): number | undefined {
+  try {
+    const [, totalUs] = /^some .*total=(\d+)/m.exec(readFileSync("/proc/pressure/cpu", "utf8")) ?? [];
+    return Number(totalUs) / 1000;
+  } catch {
+    return undefined;
+  }
+}
