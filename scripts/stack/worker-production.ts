@@ -3,7 +3,6 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import workerd from "workerd";
-import { unstable_readConfig as readWranglerConfig } from "wrangler";
 import * as z from "zod";
 import { Refused } from "./console.ts";
 import { buildDashboard } from "./dashboard.ts";
@@ -40,7 +39,7 @@ export async function productionWorkerPart({
   const configFile = join(buildDir, "workerd.capnp");
   writeFileSync(
     configFile,
-    workerdConfig({
+    await workerdConfig({
       address: host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`,
       buildDir,
       objectsDir,
@@ -80,7 +79,7 @@ export async function buildWorker({
 }: BuildOptions): Promise<void> {
   rmSync(outdir, { recursive: true, force: true });
   mkdirSync(outdir, { recursive: true });
-  const { main = "" } = readWranglerConfig({ config });
+  const { main = "" } = await readWranglerConfig(config);
   // A group of its own, since wrangler has children: all of them go when the stack is told to stop.
   const wrangler = spawn(
     process.execPath,
@@ -105,6 +104,12 @@ export async function buildWorker({
   if (code !== 0 && !signal?.aborted) throw new Refused(`The Worker cannot be built:\n${(await output).join("")}`);
 }
 
+async function readWranglerConfig(config: string) {
+  // Here and not at the top: it takes two seconds, and whoever asks for help, or is refused, need not wait for it.
+  const { unstable_readConfig } = await import("wrangler");
+  return unstable_readConfig({ config });
+}
+
 const WranglerConfig = z.object({
   compatibility_date: z.string(),
   compatibility_flags: z.array(z.string()),
@@ -122,8 +127,9 @@ interface WorkerdOptions {
   settings: string[];
 }
 
-function workerdConfig({ address, buildDir, objectsDir, pageDir, settings }: WorkerdOptions): string {
-  const wrangler = WranglerConfig.parse(readWranglerConfig({ config: WRANGLER_CONFIG }));
+async function workerdConfig(options: WorkerdOptions): Promise<string> {
+  const { address, buildDir, objectsDir, pageDir, settings } = options;
+  const wrangler = WranglerConfig.parse(await readWranglerConfig(WRANGLER_CONFIG));
   const objects = wrangler.durable_objects.bindings;
   const modules = [
     `(name = "worker.js", esModule = embed "worker.js")`,
