@@ -1,6 +1,10 @@
 import { cloudflareTest } from "@cloudflare/vitest-pool-workers";
 import { defineConfig } from "vitest/config";
 
+const IN_NODE = { testTimeout: 120_000, hookTimeout: 120_000 };
+/** They wait for processes more than they compute, also on a machine with two cores. */
+const TWO_AT_A_TIME = { sequence: { groupOrder: 2 }, maxWorkers: 2 };
+
 export default defineConfig({
   test: {
     silent: "passed-only",
@@ -51,13 +55,26 @@ export default defineConfig({
         },
       },
       {
-        // In Node: the scripts, and the whole product from outside, as its users run it.
+        // In Node: the scripts and the parts that they run.
+        test: { name: "scripts", include: ["test/scripts/**/*.test.ts"], ...IN_NODE, ...TWO_AT_A_TIME },
+      },
+      {
+        // Those that work on the stores themselves.
         test: {
-          name: "node",
-          sequence: { groupOrder: 2 },
-          include: ["test/e2e/**/*.test.ts", "test/scripts/**/*.test.ts"],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          name: "stores",
+          include: ["test/stores/**/*.test.ts"],
+          globalSetup: ["./test/support/clickhouse.ts"],
+          ...IN_NODE,
+          ...TWO_AT_A_TIME,
+        },
+      },
+      {
+        // The whole product from outside, as its users run it.
+        test: {
+          name: "e2e",
+          include: ["test/e2e/**/*.test.ts"],
+          ...IN_NODE,
+          sequence: { groupOrder: 3 },
           // Each file runs a whole stack; two at once would only share two cores.
           fileParallelism: false,
         },

@@ -121,7 +121,7 @@ it("keeps the connection of a listener that has no room for more for a while", a
   await speaker.publishAsync("said", "a", { qos: 1 });
   await speaker.publishAsync("said", "b", { qos: 1 });
   // Either side would give up after one and a half.
-  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
   expect(heard).toEqual(["a"]);
   room.resolve();
   await until(() => heard.length === 2);

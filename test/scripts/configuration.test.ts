@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { loadConfiguration, parseConfiguration } from "../../scripts/stack/configuration.ts";
 import { ROOT } from "../../scripts/stack/project.ts";
 import { generateSecrets } from "../../scripts/stack/secrets.ts";
@@ -78,9 +78,15 @@ describe("a configuration file", () => {
     loadConfiguration(file, {});
     expect(lines).toHaveBeenCalledTimes(warnings);
   });
+});
 
-  it.each(["start", "admin", "migrate", "bridge", "emulator"])("is read by npm run %s", async (script) => {
-    write("TELEMTRY_DAYS=3");
+describe("a configuration file with a mistake", () => {
+  const folder = mkdtempSync(join(tmpdir(), "configuration-"));
+  const file = join(folder, "controller.conf");
+  writeFileSync(file, "TELEMTRY_DAYS=3", { mode: 0o600 });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it.concurrent.each(["start", "admin", "migrate", "bridge", "emulator"])("is read by npm run %s", async (script) => {
     const args = ["run", "--silent", script, "--", "--config", file, ...(script === "admin" ? ["list"] : [])];
     await expect(promisify(execFile)("npm", args)).rejects.toMatchObject({
       code: 1,

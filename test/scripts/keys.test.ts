@@ -8,12 +8,12 @@ import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { loadSecrets } from "../../scripts/stack/secrets.ts";
 import { sqldPart } from "../../scripts/stack/sqld.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
-import { run } from "../../scripts/trial/product.ts";
 import { createAppStore } from "../../src/accounts/app-store.ts";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { createSealing } from "../../src/auth/sealing.ts";
 import { createGeneratedSecrets } from "../../src/auth/secrets.ts";
 import { parseStoresEnv } from "../../src/env.ts";
+import { runScript } from "../support/run-script.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
 
 const API_KEY = `${SECRET_MARK}-api-key-of-an-app`;
@@ -37,8 +37,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const admin = (command: string) =>
-  run("npm", ["run", "--silent", "admin", "--", command], { DATA_DIR: dataDir, LIBSQL_URL: url });
+const admin = (command: string) => runScript("admin", [command], { DATA_DIR: dataDir, LIBSQL_URL: url });
 const keysOf = async (name: "ENCRYPTION_KEY" | "CREDENTIAL_PEPPER") => (await loadSecrets(dataDir))[name].split(",");
 
 describe("a change of secrets", () => {

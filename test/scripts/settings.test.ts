@@ -1,4 +1,4 @@
-import { execFile, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import {
   chownSync,
@@ -14,7 +14,6 @@ import {
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openDataFolder } from "../../scripts/stack/data-folder.ts";
 import { anyFreePort, claimPort } from "../../scripts/stack/ports.ts";
@@ -22,6 +21,7 @@ import { markOf } from "../../scripts/stack/processes.ts";
 import { loadSecrets, rotateKeys } from "../../scripts/stack/secrets.ts";
 import { readSettings } from "../../scripts/stack/settings.ts";
 import { processesWith } from "../../scripts/trial/product.ts";
+import { runScript } from "../support/run-script.ts";
 
 const HOST = "127.0.0.1";
 
@@ -69,13 +69,9 @@ describe("with a port taken", () => {
 
   it("npm run dev says so and ends at once", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "settings-"));
-    const env = { ...process.env, PORT: String(port), DATA_DIR: dataDir };
-    const outcome = await promisify(execFile)("npm", ["run", "--silent", "dev"], { env }).catch(
-      (error: unknown) => error,
-    );
-    expect(outcome).toMatchObject({
+    expect(await runScript("dev", [], { PORT: String(port), DATA_DIR: dataDir })).toEqual({
       code: 1,
-      stdout: `Port ${port} (PORT) is taken. Choose another one, or free it.\n`,
+      output: `Port ${port} (PORT) is taken. Choose another one, or free it.\n`,
     });
     rmSync(dataDir, { recursive: true });
   });
@@ -105,15 +101,13 @@ describe("whoever reads its lines", () => {
 
 describe("--help", () => {
   it.each(["dev", "start"])("explains npm run %s and starts nothing", async (script) => {
-    const { stdout } = await promisify(execFile)("npm", ["run", "--silent", script, "--", "--help"]);
-    expect(stdout).toContain("--reset");
+    expect(await runScript(script, ["--help"])).toEqual({ code: 0, output: expect.stringContaining("--reset") });
   });
 
   it("is pointed to where an option is unknown", async () => {
-    const run = promisify(execFile)("npm", ["run", "--silent", "dev", "--", "--rest"]);
-    await expect(run).rejects.toMatchObject({
+    expect(await runScript("dev", ["--rest"])).toEqual({
       code: 1,
-      stdout: expect.stringMatching(/Unknown option '--rest'.*Try --help/s),
+      output: expect.stringMatching(/Unknown option '--rest'.*Try --help/s),
     });
   });
 });

@@ -6,7 +6,6 @@ import type { TestProject } from "vitest/node";
 import { nativePasswords } from "../../scripts/native-passwords.ts";
 import { ensureAdministrator } from "../../scripts/stack/administrator.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
-import { clickhousePart } from "../../scripts/stack/clickhouse.ts";
 import { fillGazetteer, migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
 import { passwordsPart } from "../../scripts/stack/passwords.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
@@ -15,22 +14,23 @@ import { sqldPart } from "../../scripts/stack/sqld.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
+import { sharedClickHouse } from "./clickhouse.ts";
 import { SECRET_MARK } from "./secret-mark.ts";
 
 /** Starts the real stores and the broker for the tests inside workerd: on free ports, in a folder that goes with them. */
 export default async function startStores(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), "controller-test-"));
   const supervisor = new Supervisor();
+  const clickhouse = await sharedClickHouse(project);
   const keyServer = createServer();
   const stop = async () => {
-    await supervisor.stop();
+    await Promise.all([supervisor.stop(), clickhouse.stop()]);
     keyServer.close();
     keyServer.closeAllConnections();
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const [sqld, emptySqld, clickhouse, mqtt, mqttWs, keys, passwords] = await Promise.all([
-      anyFreePort(),
+    const [sqld, emptySqld, mqtt, mqttWs, keys, passwords] = await Promise.all([
       anyFreePort(),
       anyFreePort(),
       anyFreePort(),
@@ -43,7 +43,7 @@ export default async function startStores(project: TestProject): Promise<() => P
       ...secrets,
       JWT_KEYS: JSON.stringify(JWT_KEYS),
       LIBSQL_URL: `http://127.0.0.1:${sqld}`,
-      CLICKHOUSE_URL: `http://127.0.0.1:${clickhouse}`,
+      CLICKHOUSE_URL: clickhouse.url,
       MQTT_URL: `ws://127.0.0.1:${mqttWs}`,
       // A second accounts database, without a single user.
       EMPTY_LIBSQL_URL: `http://127.0.0.1:${emptySqld}`,
@@ -70,9 +70,7 @@ export default async function startStores(project: TestProject): Promise<() => P
     await Promise.all([
       accounts(sqld, environment.LIBSQL_URL, true),
       accounts(emptySqld, environment.EMPTY_LIBSQL_URL, false),
-      supervisor
-        .start(clickhousePart(folder, clickhouse, process.env.CLICKHOUSE_BIN))
-        .then(() => migrateTelemetry(config)),
+      clickhouse.start().then(() => migrateTelemetry(config)),
       supervisor.start(
         brokerPart({
           dataDir: folder,

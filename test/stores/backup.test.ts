@@ -14,13 +14,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@libsql/client/http";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import * as z from "zod";
 import { backUp } from "../../scripts/backup/back-up.ts";
 import { askRows, command } from "../../scripts/backup/clickhouse.ts";
 import { restore } from "../../scripts/backup/restore.ts";
 import { nativePasswords } from "../../scripts/native-passwords.ts";
-import { clickhousePart } from "../../scripts/stack/clickhouse.ts";
 import { migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { loadSecrets, type Secrets } from "../../scripts/stack/secrets.ts";
@@ -54,14 +53,16 @@ let source: StoresConfig;
 let target: StoresConfig;
 
 beforeAll(async () => {
-  const [one, other, clickhouse] = await Promise.all([anyFreePort(), anyFreePort(), anyFreePort()]);
+  const [one, other] = await Promise.all([anyFreePort(), anyFreePort()]);
   await Promise.all([
     supervisor.start({ ...sqldPart(join(folder, "one"), one), name: "sqld" }),
     supervisor.start({ ...sqldPart(join(folder, "other"), other), name: "sqld of the restored" }),
-    supervisor.start(clickhousePart(folder, clickhouse, process.env.CLICKHOUSE_BIN)),
   ]);
-  const CLICKHOUSE_URL = `http://127.0.0.1:${clickhouse}`;
-  source = parseStoresEnv({ CLICKHOUSE_URL, LIBSQL_URL: `http://127.0.0.1:${one}` });
+  const CLICKHOUSE_URL = inject("clickhouseUrl");
+  source = parseStoresEnv({
+    ...{ CLICKHOUSE_URL, LIBSQL_URL: `http://127.0.0.1:${one}` },
+    CLICKHOUSE_DATABASE: "backed_up",
+  });
   target = parseStoresEnv({
     ...{ CLICKHOUSE_URL, LIBSQL_URL: `http://127.0.0.1:${other}` },
     CLICKHOUSE_DATABASE: "restored",

@@ -1,17 +1,16 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import * as z from "zod";
 import { ask, askRows, command } from "../../scripts/backup/clickhouse.ts";
-import { clickhousePart } from "../../scripts/stack/clickhouse.ts";
 import { ACCOUNTS_FOLDER, applyDdl, ddlFiles } from "../../scripts/stack/migrations.ts";
 import { takesAway } from "../../scripts/stack/pending-migrations.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { sqldPart } from "../../scripts/stack/sqld.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
-import { run } from "../../scripts/trial/product.ts";
 import { parseStoresEnv, type StoresConfig } from "../../src/env.ts";
+import { runScript } from "../support/run-script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "controller-migrations-"));
 const supervisor = new Supervisor();
@@ -19,12 +18,13 @@ let stores: Record<string, string>;
 let config: StoresConfig;
 
 beforeAll(async () => {
-  const [sqld, clickhouse] = await Promise.all([anyFreePort(), anyFreePort()]);
-  await Promise.all([
-    supervisor.start(sqldPart(folder, sqld)),
-    supervisor.start(clickhousePart(folder, clickhouse, process.env.CLICKHOUSE_BIN)),
-  ]);
-  stores = { LIBSQL_URL: `http://127.0.0.1:${sqld}`, CLICKHOUSE_URL: `http://127.0.0.1:${clickhouse}` };
+  const sqld = await anyFreePort();
+  await supervisor.start(sqldPart(folder, sqld));
+  stores = {
+    LIBSQL_URL: `http://127.0.0.1:${sqld}`,
+    CLICKHOUSE_URL: inject("clickhouseUrl"),
+    CLICKHOUSE_DATABASE: "migrated",
+  };
   config = parseStoresEnv(stores);
 });
 afterAll(async () => {
@@ -32,7 +32,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const migrate = (...args: string[]) => run("npm", ["run", "--silent", "migrate", "--", ...args], stores);
+const migrate = (...args: string[]) => runScript("migrate", args, stores);
 const Counted = z.tuple([z.object({ n: z.coerce.number() })]);
 const count = async (table: string): Promise<number> =>
   (await askRows(config, Counted, `SELECT count() AS n FROM ${table} FINAL`))[0].n;

@@ -4,21 +4,20 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@clickhouse/client-web";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { deployWorker, listSecrets, putSecrets } from "../../scripts/deploy/cloudflare.ts";
 import { faultsOfKeys, keysIn } from "../../scripts/deploy/secrets.ts";
 import { faultsOfSettings, readDeploySettings, unreachableFrom } from "../../scripts/deploy/settings.ts";
 import { faultsOfStores } from "../../scripts/deploy/stores.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
-import { clickhousePart } from "../../scripts/stack/clickhouse.ts";
 import { migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
 import { pendingAccounts, pendingTelemetry } from "../../scripts/stack/pending-migrations.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { sqldPart } from "../../scripts/stack/sqld.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
-import { run } from "../../scripts/trial/product.ts";
 import { parseStoresEnv } from "../../src/env.ts";
 import { startCloudflareApi } from "../support/cloudflare-api.ts";
+import { runScript } from "../support/run-script.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
 
 const SECRET = `${SECRET_MARK} of a store`;
@@ -120,23 +119,17 @@ describe("wrangler, with one who answers in Cloudflare's place", () => {
 
 describe("stores of a deployment", () => {
   const supervisor = new Supervisor();
-  const env = { ...SETTINGS, LIBSQL_URL: "", CLICKHOUSE_URL: "", MQTT_URL: "" };
+  const CLICKHOUSE_URL = inject("clickhouseUrl");
+  const env = { ...SETTINGS, LIBSQL_URL: "", CLICKHOUSE_URL, CLICKHOUSE_DATABASE: "deployed", MQTT_URL: "" };
 
   beforeAll(async () => {
-    const [sqld, clickhouse, tcpPort, wsPort] = await Promise.all([
-      anyFreePort(),
-      anyFreePort(),
-      anyFreePort(),
-      anyFreePort(),
-    ]);
+    const [sqld, tcpPort, wsPort] = await Promise.all([anyFreePort(), anyFreePort(), anyFreePort()]);
     const jwksUrl = "http://127.0.0.1:9";
     await Promise.all([
       supervisor.start(sqldPart(folder, sqld)),
-      supervisor.start(clickhousePart(folder, clickhouse, process.env.CLICKHOUSE_BIN)),
       supervisor.start(brokerPart({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: "me" })),
     ]);
     env.LIBSQL_URL = `http://127.0.0.1:${sqld}`;
-    env.CLICKHOUSE_URL = `http://127.0.0.1:${clickhouse}`;
     env.MQTT_URL = `ws://127.0.0.1:${wsPort}`;
   });
   afterAll(async () => await supervisor.stop());
@@ -179,7 +172,7 @@ describe("stores of a deployment", () => {
 
   const deploy = async (settings: Record<string, string>, ...args: string[]) => {
     const cloudflare = await startCloudflareApi();
-    const outcome = await run("npm", ["run", "--silent", "deploy", "--", ...args], { ...cloudflare.env, ...settings });
+    const outcome = await runScript("deploy", args, { ...cloudflare.env, ...settings });
     cloudflare.close();
     expect(outcome.output).not.toContain(SECRET);
     expect(cloudflare.secrets).toEqual({});

@@ -1,0 +1,7 @@
+import { join } from "node:path";
+import { ROOT } from "../../scripts/stack/project.ts";
+import { run } from "../../scripts/trial/product.ts";
+
+/** Runs one of the commands to its end, without npm, which would take as long again to begin. */
+export const runScript = (name: string, args: string[], env: Record<string, string> = {}, input = "") =>
+  run(process.execPath, [join(ROOT, `scripts/${name}.ts`), ...args], env, input);
