@@ -1,24 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build, type Rolldown } from "vite";
 import { expect, it } from "vitest";
-import { bundleBytes } from "../../scripts/stack/bundle-size.ts";
 import { ROOT } from "../../scripts/stack/project.ts";
-import { buildWorker } from "../../scripts/stack/worker-production.ts";
-
-it("the Worker's bundle stays under 250 KiB gzip", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "bundle-"));
-  try {
-    await buildWorker({ outdir: folder });
-    const bytes = bundleBytes(folder);
-    expect(bytes).toBeGreaterThan(50 * 1024);
-    expect(bytes).toBeLessThan(250 * 1024);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-});
 
 it("the dashboard is on the screen, with its map, after less than 150 KiB gzip", async () => {
   const built = await build({ root: join(ROOT, "src/dashboard"), build: { write: false }, logLevel: "error" });
