@@ -47,15 +47,18 @@ async function main(): Promise<void> {
   const files = new JobFiles(EMULATOR_DIR || join(".data", "emulator"));
   const stop = { signal: interruption() };
 
-  while (!stop.signal.aborted) {
-    try {
-      await service.logIn();
-      break;
-    } catch (error) {
-      say(`Waiting for the service: ${(error as Error).message}`);
-      await sleep(1_000, undefined, { signal: stop.signal }).catch(() => {});
+  const insist = async (ask: () => Promise<unknown>): Promise<void> => {
+    while (!stop.signal.aborted) {
+      try {
+        await ask();
+        return;
+      } catch (error) {
+        say(`Waiting for the service: ${(error as Error).message}`);
+        await sleep(1_000, undefined, { signal: stop.signal }).catch(() => {});
+      }
     }
-  }
+  };
+  await insist(() => service.logIn());
   if (stop.signal.aborted) return say("Stopped.");
   const link = new BrokerLink({
     url: MQTT_URL || "mqtt://127.0.0.1:1883",
@@ -78,10 +81,12 @@ async function main(): Promise<void> {
     if (part === undefined) say("A message that is no job was passed over.");
     else take(part);
   };
-  for (const part of files.begun()) take(part);
-  await link.connect();
-  say(LISTENING);
-  await new Promise((resolve) => stop.signal.addEventListener("abort", resolve, { once: true }));
+  for (const part of files.parts()) take(part);
+  await insist(() => link.connect());
+  if (!stop.signal.aborted) {
+    say(LISTENING);
+    await new Promise((resolve) => stop.signal.addEventListener("abort", resolve, { once: true }));
+  }
   await Promise.all(running.values());
   await link.close();
   say("Stopped.");

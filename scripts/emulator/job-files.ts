@@ -5,7 +5,7 @@ import { say } from "../stack/console.ts";
 import type { Site } from "./models/site.ts";
 import { PartMessage } from "./part.ts";
 
-/** The parts that were begun, one file each, so that a restart can go on with them. Nobody else may read them: they hold credentials. */
+/** The parts that were heard of, one file each, so that a restart can go on with them. Nobody else may read them: they hold credentials. */
 
 export interface Progress {
   startedMs: number;
@@ -13,7 +13,7 @@ export interface Progress {
   sites: Site[];
 }
 
-const Saved = z.object({ part: PartMessage, progress: z.unknown() });
+const Saved = z.object({ part: PartMessage, progress: z.unknown().optional() });
 
 export class JobFiles {
   readonly #folder: string;
@@ -23,7 +23,7 @@ export class JobFiles {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 
-  begun(): PartMessage[] {
+  parts(): PartMessage[] {
     return readdirSync(this.#folder)
       .filter((file) => file.endsWith(".json"))
       .flatMap((file) => {
@@ -32,12 +32,13 @@ export class JobFiles {
       });
   }
 
+  /** How far a part had come; nothing where it may not even be ours. */
   progress(part: PartMessage): Progress | undefined {
     return this.#read(this.#fileOf(part))?.progress as Progress | undefined;
   }
 
   /** Where there is no room for it, as on a full disk, the part goes on all the same, and what was saved before stays. */
-  save(part: PartMessage, progress: Progress): void {
+  save(part: PartMessage, progress?: Progress): void {
     const file = this.#fileOf(part);
     try {
       // Whole or not at all: what is half written does not take the place of what is there.

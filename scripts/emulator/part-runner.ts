@@ -29,28 +29,53 @@ const Command = z.object({ job_number: z.string(), command: z.string(), expires_
 
 export async function runPart(run: PartRun): Promise<void> {
   const { part, service, link, files, signal } = run;
-  const progress: Progress = files.progress(part) ?? { startedMs: Date.now(), samples: 0, sites: sitesOf(part) };
+  const begun = files.progress(part);
+  const progress: Progress = begun ?? { startedMs: Date.now(), samples: 0, sites: sitesOf(part) };
+  const listen = () => {
+    for (const { ap_id } of agentsOf(part)) link.listen(ap_id, (payload) => obey(run, progress, ap_id, payload));
+  };
+  // Once claimed it is published no more: whoever claims it must still know of it after being killed before the answer.
+  if (begun === undefined) files.save(part);
+  // What is ours already obeys while the service is asked: a command that is heard is not sent again by the broker.
+  else listen();
+  try {
+    // What ended while nobody ran it may be over for the service too, which lets no one claim it again; its last word is due all the same.
+    if (Date.now() < endOf(part, progress)) {
+      const claim = { ...summary(run, progress, 0), state: "running" };
+      const claimed = await insist(() => service.report(part.job_number, [claim], keyOf(run, "claim")), signal);
+      // Another emulator has it, or nobody wants it any more. Without an answer it stays, for the next start.
+      if (claimed === "refused") files.remove(part);
+      if (claimed !== "taken") return;
+      files.save(part, progress);
+      listen();
+      await emulate(run, progress);
+    }
+  } finally {
+    for (const { ap_id } of agentsOf(part)) link.listen(ap_id, undefined);
+  }
+  if (signal.aborted) return;
+  const report = { ...summary(run, progress, 0), state: "done" };
+  await insist(() => service.report(part.job_number, [report], keyOf(run, "end")), signal);
+  if (!signal.aborted) files.remove(part);
+}
+
+/** Has its access points report until they are over, the job is, or the emulator is stopped. */
+async function emulate(run: PartRun, progress: Progress): Promise<void> {
+  const { part, service, link, files, signal } = run;
+  const agents = agentsOf(part);
+  say(`Job ${part.job_number}, part ${part.part} of ${part.parts}: ${agents.length} access points.`);
   const endsMs = new Map(
     part.emulators.flatMap(({ duration, agents }) =>
       agents.map(({ ap_id }) => [ap_id, progress.startedMs + duration * 1000] as const),
     ),
   );
-  const agents = part.emulators.flatMap((spec) => spec.agents);
+  const lastMs = endOf(part, progress);
   const online = new Set<string>();
-  const claim = { ...summary(run, progress, online.size), state: "running" };
-  const claimed = await insist(() => service.report(part.job_number, [claim], keyOf(run, "claim")), signal);
-  // Another emulator has it, or nobody wants it any more. Without an answer it stays, for the next start.
-  if (claimed === "refused") files.remove(part);
-  if (claimed !== "taken") return;
-  files.save(part, progress);
-  say(`Job ${part.job_number}, part ${part.part} of ${part.parts}: ${agents.length} access points.`);
   const over = new AbortController();
   const ended = AbortSignal.any([signal, over.signal]);
   const loggingIn = logInAll(run, agents, online, ended);
-  for (const { ap_id } of agents) link.listen(ap_id, (payload) => obey(run, progress, ap_id, payload));
 
-  let reporting = Promise.resolve();
-  const lastMs = Math.max(...endsMs.values());
+  let reporting: Promise<void> | undefined;
   for (let step = 1; Date.now() < lastMs && !ended.aborted; step++) {
     await sleep(Math.max(0, progress.startedMs + nextStep(progress.startedMs) - Date.now()), undefined, {
       signal: ended,
@@ -68,7 +93,9 @@ export async function runPart(run: PartRun): Promise<void> {
     if (step % REPORT_EVERY_STEPS !== 0) continue;
     files.save(part, progress);
     const report = { ...summary(run, progress, online.size), state: "running" };
-    reporting = service.report(part.job_number, [report], keyOf(run, String(nowMs))).then((reported) => {
+    // One at a time: the last one must be known to be over before the last word.
+    reporting ??= service.report(part.job_number, [report], keyOf(run, String(nowMs))).then((reported) => {
+      reporting = undefined;
       // The job was cancelled, and its agents may be gone.
       if (reported === "refused") over.abort();
     });
@@ -76,21 +103,20 @@ export async function runPart(run: PartRun): Promise<void> {
   over.abort();
   // What is under way goes before the last word.
   await Promise.all([loggingIn, reporting]);
-  for (const { ap_id } of agents) link.listen(ap_id, undefined);
-  if (signal.aborted) {
-    files.save(part, progress);
-    return;
-  }
-  const report = { ...summary(run, progress, 0), state: "done" };
-  await insist(() => service.report(part.job_number, [report], keyOf(run, "end")), signal);
-  if (!signal.aborted) files.remove(part);
+  files.save(part, progress);
 }
+
+const agentsOf = ({ emulators }: PartMessage) => emulators.flatMap(({ agents }) => agents);
+
+/** When the last of its access points is over. */
+const endOf = ({ emulators }: PartMessage, { startedMs }: Progress): number =>
+  startedMs + Math.max(...emulators.map(({ duration }) => duration)) * 1000;
 
 /** Whole steps since the start, so that every agent reports on the second and does not drift. */
 const nextStep = (startedMs: number): number => Math.ceil((Date.now() - startedMs + 1) / STEP_MS) * STEP_MS;
 
 function summary({ part, id }: PartRun, { samples, startedMs }: Progress, online: number): Record<string, unknown> {
-  const agents = part.emulators.reduce((sum, spec) => sum + spec.agents.length, 0);
+  const agents = agentsOf(part).length;
   const started_at = new Date(startedMs).toISOString();
   return { part: part.part, parts: part.parts, emulator: id, agents, online, samples, started_at };
 }

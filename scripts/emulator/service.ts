@@ -38,7 +38,7 @@ export class EmulatorService {
   /** Logs an agent in; whether it could be, or nothing where it should be tried again. */
   async logInAgent(apId: string, password: string): Promise<boolean | undefined> {
     const response = await this.#askToken("agent", apId, password).catch(() => undefined);
-    await response?.arrayBuffer();
+    await response?.arrayBuffer().catch(() => {});
     if (response === undefined || response.status >= 500 || response.status === 429) return undefined;
     return response.ok;
   }

@@ -19,7 +19,7 @@ describe("an emulator's files", () => {
     files.save(part, progress(1));
     files.save(part, progress(2));
     const later = new JobFiles(folder);
-    expect(later.begun()).toEqual([part]);
+    expect(later.parts()).toEqual([part]);
     expect(later.progress(part)).toEqual(progress(2));
   });
 

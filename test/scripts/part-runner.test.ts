@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { BrokerLink } from "../../scripts/emulator/broker-link.ts";
+import { JobFiles } from "../../scripts/emulator/job-files.ts";
+import { runPart } from "../../scripts/emulator/part-runner.ts";
+import { EmulatorService } from "../../scripts/emulator/service.ts";
+import { until } from "../../scripts/trial/product.ts";
+
+describe("a part of an emulator's job", () => {
+  const agent = { ap_id: "a", password: "no secret", latitude: 51, longitude: -2 };
+  const spec = { access_point_type: "WiFi" as const, num_devices: 1, duration: 1, agents: [agent] };
+  const part = { job_number: "00000001", part: 1, parts: 1, emulators: [spec] };
+  let folder: string;
+  let files: JobFiles;
+  let server: Server;
+  let stop: AbortController;
+  let reported: { state: string; key: unknown }[];
+  let answer: (report: { state: string }, response: ServerResponse) => void;
+
+  /** Runs it at a service that takes logins and gives `answer` to reports, and at a broker that is not there. */
+  const run = () => {
+    const { port } = server.address() as { port: number };
+    const service = new EmulatorService({ url: `http://127.0.0.1:${port}`, appName: "emulator", apiKey: "no secret" });
+    const link = new BrokerLink({ url: "mqtt://127.0.0.1:1", clientId: "e", service, signal: stop.signal });
+    return runPart({ part, id: "e", service, link, files, signal: stop.signal });
+  };
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "part-runner-"));
+    files = new JobFiles(folder);
+    stop = new AbortController();
+    reported = [];
+    answer = (_report, response) => response.end();
+    server = createServer(async (request, response) => {
+      const body = await text(request);
+      if (!request.url?.startsWith("/api/v1/callback/emulator")) return void response.end();
+      const [report] = JSON.parse(body) as [{ state: string }];
+      reported.push({ state: report.state, key: request.headers["idempotency-key"] });
+      answer(report, response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  });
+  afterEach(() => {
+    stop.abort();
+    server.close();
+    server.closeAllConnections();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("is claimed, run to its end and forgotten", async () => {
+    await run();
+    expect(reported).toEqual([
+      { state: "running", key: "e 1 claim" },
+      { state: "done", key: "e 1 end" },
+    ]);
+    expect(files.parts()).toEqual([]);
+  });
+
+  it("is known after a kill between its claim and the answer to that, and then begins anew", async () => {
+    // The answer never comes: as far as the files go, it is killed here.
+    answer = () => {};
+    void run();
+    await until(() => reported.length > 0);
+    expect(new JobFiles(folder).parts()).toEqual([part]);
+    expect(files.progress(part)).toBeUndefined();
+  });
+
+  it("is forgotten where another one has it", async () => {
+    answer = (_report, response) => response.writeHead(409).end();
+    await run();
+    expect(files.parts()).toEqual([]);
+  });
+
+  it("that ended while nobody ran it is not claimed again, which is refused, but said to be done", async () => {
+    files.save(part, { startedMs: Date.now() - 60_000, samples: 7, sites: [] });
+    answer = ({ state }, response) => response.writeHead(state === "running" ? 409 : 200).end();
+    await run();
+    expect(reported).toEqual([{ state: "done", key: "e 1 end" }]);
+    expect(files.parts()).toEqual([]);
+  });
+});
