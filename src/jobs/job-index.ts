@@ -1,4 +1,4 @@
-import { and, count, desc, eq, lt, notInArray } from "drizzle-orm";
+import { and, count, desc, eq, inArray, lt, notInArray } from "drizzle-orm";
 import * as z from "zod";
 import { type Database, reach } from "../accounts/database.ts";
 import { JOB_KINDS, JOB_STATES, type JobKind, type JobState } from "../schemas/job.ts";
@@ -29,8 +29,11 @@ export interface JobIndex {
   insert(job: NewJob): Promise<JobRow>;
   find(jobNumber: string): Promise<JobRow | undefined>;
   list(filter: JobFilter): Promise<JobRow[]>;
-  /** Notes how far a job has come. One that was cancelled or has expired stays so. */
-  note(jobNumber: string, change: { state?: JobState; detail?: string; messages?: number }): Promise<void>;
+  /** Notes how far a job has come. Of several ends the first stands, but that one that is over can be cancelled. The state that stands. */
+  note(
+    jobNumber: string,
+    change: { state?: JobState; detail?: string; messages?: number },
+  ): Promise<JobState | undefined>;
   remove(jobNumber: string): Promise<void>;
   countByState(): Promise<Map<JobState, number>>;
 }
@@ -88,12 +91,21 @@ export function createJobIndex(database: Database, now: () => number = Date.now)
     },
 
     async note(jobNumber, change) {
-      await reach(
-        database
-          .update(jobs)
-          .set({ ...change, updatedAt: new Date(now()) })
-          .where(and(eq(jobs.jobNumber, jobNumber), notInArray(jobs.state, ["cancelled", "expired"]))),
+      const isOfJob = eq(jobs.jobNumber, jobNumber);
+      const isOpen =
+        change.state === undefined || change.state === "cancelled"
+          ? notInArray(jobs.state, ["cancelled", "expired"])
+          : inArray(jobs.state, ["queued", "running"]);
+      const [, [row]] = await reach(
+        database.batch([
+          database
+            .update(jobs)
+            .set({ ...change, updatedAt: new Date(now()) })
+            .where(and(isOfJob, isOpen)),
+          database.select({ state: jobs.state }).from(jobs).where(isOfJob),
+        ]),
       );
+      return row && JobRow.shape.state.parse(row.state);
     },
 
     async remove(jobNumber) {

@@ -256,7 +256,7 @@ export class JobStream extends DurableObject<Env> {
     if (hadMessages) await this.#index((index, jobNumber) => index.remove(jobNumber));
   }
 
-  async #index(work: (index: JobIndex, jobNumber: string) => Promise<void>): Promise<void> {
+  async #index(work: (index: JobIndex, jobNumber: string) => Promise<unknown>): Promise<void> {
     const { name } = this.ctx.id;
     if (name === undefined) return;
     try {

@@ -4,15 +4,16 @@ import { type Actor, allow, allowOnAgent, allowOnJob, reachesAnyJob } from "../a
 import type { Outbox } from "../broker/outbox.ts";
 import { Conflict, Invalid, NotAllowed, NotFound, TooLarge, TooMany } from "../errors.ts";
 import { EmulatorReport } from "../schemas/emulator.ts";
-import type {
-  CallbackAnswer,
-  CommandResult,
-  DataRequest,
-  JobKind,
-  JobRecord,
-  JobStatus,
-  JobsQuery,
-  Queued,
+import {
+  type CallbackAnswer,
+  type CommandResult,
+  type DataRequest,
+  type JobKind,
+  type JobRecord,
+  type JobStatus,
+  type JobsQuery,
+  ObjectItems,
+  type Queued,
 } from "../schemas/job.ts";
 import { type Done, done } from "../schemas/primitives.ts";
 import type { Progress } from "../schemas/stream.ts";
@@ -22,7 +23,8 @@ import type { Form } from "./envelope.ts";
 import { MAX_KEY_LENGTH } from "./idempotency.ts";
 import type { JobIndex, JobRow } from "./job-index.ts";
 import type { Posted } from "./job-stream.ts";
-import type { EmulatorParts } from "./parts-store.ts";
+import type { ClosedState } from "./message-tables.ts";
+import type { EmulatorParts, PartsEnd } from "./parts-store.ts";
 import type { Streams } from "./streams.ts";
 import type { Work } from "./work.ts";
 
@@ -107,34 +109,42 @@ export function createJobs({ index, streams, agents, outbox, emulatorParts, now 
       case "too_large":
         throw new TooLarge();
       case "closed":
-        throw new Conflict(posted.state === "cancelled" ? "The job was cancelled" : "The job has expired");
+        throw closed(posted.state);
       case "stored":
         return posted;
     }
   };
 
-  /** The command has been answered: it need not be published again. */
-  const conclude = async (jobNumber: string, state: "done" | "failed"): Promise<void> => {
-    await Promise.all([index.note(jobNumber, { state }), outbox.arrived(jobNumber)]);
+  /** Notes how far a job has come, before anybody reads of it; refuses to where it was cancelled or has expired. */
+  const advance = async (jobNumber: string, state: "running" | "done" | "failed"): Promise<void> => {
+    const standing = await index.note(jobNumber, { state });
+    if (standing === "cancelled" || standing === "expired") throw closed(standing);
   };
 
-  /** What an emulator says of its parts of a job; whether all parts have come to an end. A part is the first one's to claim it. */
+  /** What an emulator says of its parts of a job; whether that is the end of the job. A part is the first one's to claim it. */
   const noteParts = async (jobNumber: string, data: string): Promise<boolean> => {
-    let isAllOver = false;
-    for (const report of EmulatorReports.parse(JSON.parse(data))) {
+    const reports = EmulatorReports.parse(JSON.parse(data));
+    let end: PartsEnd | undefined;
+    for (const report of reports) {
       const noted = await emulatorParts.note(jobNumber, report);
       if (!noted.isNoted) throw new Conflict("This part of the job is another emulator's, or over");
       await outbox.arrived(jobNumber, report.part);
-      isAllOver = noted.isAllOver;
+      end = noted.end;
     }
-    if (!isAllOver) await index.note(jobNumber, { state: "running" });
-    return isAllOver;
+    if (reports.length > 0) await advance(jobNumber, end ?? "running");
+    return end !== undefined;
   };
 
   const begin = async (actor: Actor, kind: JobKind, target: string | null, work: Work): Promise<Queued> => {
     const jobNumber = crypto.randomUUID();
     await index.insert({ jobNumber, kind, state: "queued", target, ...ownerOf(actor) });
-    await streams.start(jobNumber, work);
+    try {
+      await streams.start(jobNumber, work);
+    } catch (error) {
+      // Nobody was told its number: it would be among the caller's jobs for two days, and never begin.
+      await index.remove(jobNumber).catch(() => {});
+      throw error;
+    }
     return { status: "queued", job_number: jobNumber, websocket: `/api/v1/ws/${jobNumber}` };
   };
 
@@ -159,10 +169,11 @@ export function createJobs({ index, streams, agents, outbox, emulatorParts, now 
       // A subscriber does not take a number from its reader.
       else if (!reachesAnyJob(actor, action)) allowOnJob(actor, action, await claim(actor, jobNumber));
       const isResult = kind === "command" && job?.kind === "command";
+      if (isResult) await advance(jobNumber, statusIn(data));
       const isAllOver = kind === "emulator" && job?.kind === "emulator" && (await noteParts(jobNumber, data));
-      const final = isResult || isAllOver;
-      const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key, final });
-      if (final) await conclude(jobNumber, "done");
+      const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key, final: isResult || isAllOver });
+      // Only then: until its answer is stored, a command is published again.
+      if (isResult) await outbox.arrived(jobNumber);
       const detail = queued ? "Stored until a socket connects" : `Sent to ${delivered} of the job's sockets`;
       return { status: "success", job_number: jobNumber, seq, delivered, queued, detail };
     },
@@ -170,6 +181,8 @@ export function createJobs({ index, streams, agents, outbox, emulatorParts, now 
     async takeResult(apId, { job_number, status, data }) {
       const job = await find(job_number);
       if (job?.target !== apId) throw new NotFound("Job");
+      const isResult = job.kind === "command";
+      if (isResult) await advance(job_number, status);
       // One answer to a command, however often the broker brings it.
       await post(job_number, {
         type: "command",
@@ -177,14 +190,16 @@ export function createJobs({ index, streams, agents, outbox, emulatorParts, now 
         final: true,
         key: RESULT_KEY,
       });
-      if (job.kind === "command") await conclude(job_number, status);
+      if (isResult) await outbox.arrived(job_number);
     },
 
     async expire(jobNumber) {
+      // The index first: who answers at the same moment has either answered in time or is told that it was too late.
+      const standing = await index.note(jobNumber, { state: "expired", detail: "Nobody answered in time" });
+      if (standing !== "expired") return;
       const data = JSON.stringify({ state: "expired", rows_sent: 0, rows_estimated: null } satisfies Progress);
       await streams.post(jobNumber, { type: "status", data, final: true, key: EXPIRY_KEY });
       await streams.close(jobNumber, "expired");
-      await index.note(jobNumber, { state: "expired", detail: "Nobody answered in time" });
     },
 
     async open(actor, { jobNumber, form, after, offeredProtocols }) {
@@ -233,6 +248,13 @@ export function createJobs({ index, streams, agents, outbox, emulatorParts, now 
     },
   };
 }
+
+const closed = (state: ClosedState): Conflict =>
+  new Conflict(state === "cancelled" ? "The job was cancelled" : "The job has expired");
+
+/** An answer that comes by HTTP may say how it went, as one by way of the broker has to. */
+const statusIn = (data: string): CommandResult["status"] =>
+  ObjectItems.parse(JSON.parse(data)).some(({ status }) => status === "failed") ? "failed" : "done";
 
 /** Whoever may not ask any more may not read the answer either. */
 function allowToRead(actor: Actor, { kind, target }: JobRow): void {

@@ -19,7 +19,7 @@ export interface ProductionOptions {
   deliver(): Promise<void>;
   pace(bytes: number): Pace;
   /** Tells the index of jobs. */
-  note(jobNumber: string, change: { state: JobState; detail: string }): Promise<void>;
+  note(jobNumber: string, change: { state: JobState; detail: string }): Promise<unknown>;
   now: () => number;
 }
 

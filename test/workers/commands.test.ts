@@ -67,6 +67,29 @@ describe("a command", () => {
     expect(late.status).toBe(409);
   });
 
+  it("has failed where its agent says so over HTTP", async () => {
+    const [agent, user] = await Promise.all([newAgent(), signedUp()]);
+    const jobNumber = await jobOf(await command(agent.apId, "ping", user.token));
+    const path = `/api/v1/callback/command?job_number=${jobNumber}`;
+    expect((await send("POST", path, [{ status: "failed" }], agent.token)).status).toBe(200);
+    expect(await stateOf(jobNumber, user.token)).toBe("failed");
+  });
+
+  it("that was answered in the moment in which it expires stays so, and has one end", async () => {
+    const [agent, user] = await Promise.all([newAgent(), signedUp()]);
+    const jobNumber = await jobOf(await command(agent.apId, "ping", user.token));
+    const message = await inOutbox(jobNumber);
+    if (message === undefined) throw new Error("The command is not in the outbox");
+    const path = `/api/v1/callback/command?job_number=${jobNumber}`;
+    expect((await send("POST", path, [{}], agent.token)).status).toBe(200);
+    // As whoever looked for what has expired saw it, just before.
+    await database.insert(outbox).values({ ...message, expiresAt: new Date(0) });
+    await runDurableObjectAlarm(env.PUBLISHER.getByName("publisher"));
+    await expect.poll(() => inOutbox(jobNumber)).toBeUndefined();
+    const job = await send("GET", `/api/v1/jobs/${jobNumber}`, undefined, user.token);
+    expect(await job.json()).toMatchObject({ state: "done", messages: 1 });
+  });
+
   it("is 409 within ten seconds of another one, which only an administrator is told of", async () => {
     const [agent, user] = await Promise.all([newAgent(), signedUp()]);
     const attempts = await Promise.all(Array.from({ length: 5 }, () => command(agent.apId, "reboot", user.token)));

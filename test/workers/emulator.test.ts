@@ -1,4 +1,4 @@
-import { env } from "cloudflare:test";
+import { env, runInDurableObject } from "cloudflare:test";
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { createDatabase } from "../../src/accounts/database.ts";
@@ -6,7 +6,8 @@ import { createSealing } from "../../src/auth/sealing.ts";
 import { outbox } from "../../src/broker/tables.ts";
 import type { SpinupMessage } from "../../src/emulator/plan.ts";
 import { parseEnv } from "../../src/env.ts";
-import { adminToken, newApp, send, signedUp, tokenOf, uniqueName } from "./support.ts";
+import { createJobIndex } from "../../src/jobs/job-index.ts";
+import { adminToken, bearer, newApp, postJson, send, signedUp, tokenOf, uniqueName } from "./support.ts";
 
 const config = parseEnv(env);
 const database = createDatabase({ url: config.LIBSQL_URL });
@@ -38,8 +39,11 @@ const messagesOf = async (jobNumber: string) => {
     rows.map(async ({ payload }) => JSON.parse(await sealing.open(payload, jobNumber)) as SpinupMessage),
   );
 };
-const report = (jobNumber: string, item: object, token: string) =>
-  send("POST", `/api/v1/callback/emulator?job_number=${jobNumber}`, [item], token);
+const report = (jobNumber: string, item: object, token: string, key?: string) =>
+  postJson(`/api/v1/callback/emulator?job_number=${jobNumber}`, [item], {
+    ...bearer(token),
+    ...(key !== undefined && { "Idempotency-Key": key }),
+  });
 const stateOf = async (jobNumber: string, token: string) =>
   ((await (await send("GET", `/api/v1/jobs/${jobNumber}`, undefined, token)).json()) as { state: string }).state;
 
@@ -245,6 +249,41 @@ describe("an emulator job", () => {
     expect((await report(job_number, from("a", 1, "done"), one.token)).status).toBe(200);
     expect(await stateOf(job_number, user.token)).toBe("done");
     expect(await (await send("GET", "/api/v1/emulator/", undefined, user.token)).json()).toEqual([]);
+    // A word that came late, and one that is about no part.
+    const index = createJobIndex(database);
+    expect(await index.note(job_number, { state: "running" })).toBe("done");
+    expect((await report(job_number, { x: 1 }, one.token)).status).toBe(200);
+    expect(await stateOf(job_number, user.token)).toBe("done");
+  });
+
+  it("has failed where one of its parts has", async () => {
+    const [user, one] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
+    const { job_number } = await queued([spec({ num_access_points: 1000 }), spec()], user.token);
+    for (const [part, state] of [
+      [1, "failed"],
+      [2, "done"],
+    ] as const)
+      expect((await report(job_number, { emulator: "a", part, state }, one.token)).status).toBe(200);
+    expect(await stateOf(job_number, user.token)).toBe("failed");
+  });
+
+  it("is done also where there is no room for the last word of it", async () => {
+    const [user, one] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
+    const { job_number } = await queued([spec()], user.token);
+    await runInDurableObject(env.JOB_STREAM.getByName(job_number), async (object) => {
+      while ((await object.post({ type: "emulator", data: "[]" })).outcome === "stored");
+    });
+    expect((await report(job_number, { emulator: "a", part: 1, state: "done" }, one.token)).status).toBe(429);
+    expect(await stateOf(job_number, user.token)).toBe("done");
+  });
+
+  it("that was cancelled refuses also what is no new message", async () => {
+    const [user, one] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
+    const { job_number } = await queued([spec()], user.token);
+    const running = { emulator: "a", part: 1, state: "running" };
+    for (let i = 0; i < 2; i++) expect((await report(job_number, running, one.token, "k")).status).toBe(200);
+    expect((await send("DELETE", `/api/v1/emulator/${job_number}`, undefined, user.token)).status).toBe(200);
+    expect((await report(job_number, running, one.token, "k")).status).toBe(409);
   });
 
   it("goes with its agents when its owner or an administrator removes it", async () => {

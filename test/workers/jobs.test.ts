@@ -1,6 +1,8 @@
+import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import {
   adminToken,
+  appWith,
   bearer,
   newAgent,
   newApp,
@@ -371,6 +373,16 @@ describe("a socket", () => {
 });
 
 describe("jobs", () => {
+  it("that could not be begun are not there", async () => {
+    const { token } = await signedUp();
+    const start = () => Promise.reject(new Error("broken"));
+    const JOB_STREAM = { getByName: () => ({ start }) } as unknown as typeof env.JOB_STREAM;
+    const path = "/api/v1/agent_details/request_all_agents_details";
+    const response = await appWith({}, { JOB_STREAM }).request(path, { method: "POST", headers: bearer(token) }, env);
+    expect(response.status).toBe(500);
+    expect(await (await send("GET", "/api/v1/jobs/", undefined, token)).json()).toEqual([]);
+  });
+
   it("are listed newest first, one's own only, by kind and state, in pages", async () => {
     const [one, two] = await Promise.all([signedUp(), signedUp()]);
     const numbers = [uniqueName(), uniqueName(), uniqueName()];
