@@ -6,6 +6,7 @@ import type { JobFiles, Progress } from "./job-files.ts";
 import { seedOf } from "./models/random.ts";
 import { commandSite, createSite, type Site, stepSite } from "./models/site.ts";
 import type { PartMessage } from "./part.ts";
+import { reportNumber } from "./report-number.ts";
 import type { EmulatorService } from "./service.ts";
 
 /** Runs one part of a job from its claim to its end, or until the emulator is stopped. */
@@ -93,8 +94,9 @@ async function emulate(run: PartRun, progress: Progress): Promise<void> {
     if (step % REPORT_EVERY_STEPS !== 0) continue;
     files.save(part, progress);
     const report = { ...summary(run, progress, online.size), state: "running" };
+    const key = keyOf(run, String(reportNumber(nowMs - progress.startedMs, part.parts)));
     // One at a time: the last one must be known to be over before the last word.
-    reporting ??= service.report(part.job_number, [report], keyOf(run, String(nowMs))).then((reported) => {
+    reporting ??= service.report(part.job_number, [report], key).then((reported) => {
       reporting = undefined;
       // The job was cancelled, and its agents may be gone.
       if (reported === "refused") over.abort();

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BrokerLink } from "../../scripts/emulator/broker-link.ts";
 import { JobFiles } from "../../scripts/emulator/job-files.ts";
 import { runPart } from "../../scripts/emulator/part-runner.ts";
+import { reportNumber } from "../../scripts/emulator/report-number.ts";
 import { EmulatorService } from "../../scripts/emulator/service.ts";
 import { until } from "../../scripts/trial/product.ts";
 
@@ -81,5 +82,28 @@ describe("a part of an emulator's job", () => {
     await run();
     expect(reported).toEqual([{ state: "done", key: "e 1 end" }]);
     expect(files.parts()).toEqual([]);
+  });
+});
+
+describe("the reports of a job that nobody reads", () => {
+  /** What a job keeps, and for how long. */
+  const [MESSAGES, DAY_MS] = [1_000, 24 * 3_600_000];
+
+  it.each([1, 10])("leave room for its end however long it runs, in %i parts", (parts) => {
+    for (const [fromDay, toDay] of [
+      [0, 1],
+      [1, 2],
+      [364, 365],
+    ] as const) {
+      const first = reportNumber(fromDay * DAY_MS, parts);
+      const last = reportNumber(toDay * DAY_MS, parts);
+      expect((last - first) * parts).toBeLessThan(0.6 * MESSAGES);
+      // Without a message for a day it would be taken for over.
+      expect(last - first).toBeGreaterThan(1);
+    }
+  });
+
+  it("come every five seconds at first", () => {
+    expect([5, 10, 15, 20].map((seconds) => reportNumber(seconds * 1000, 1))).toEqual([0, 1, 2, 3]);
   });
 });
