@@ -28,9 +28,11 @@ import { createGazetteer } from "./emulator/gazetteer.ts";
 import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
 import { createHealth, type Health } from "./health.ts";
+import { type Callbacks, createCallbacks } from "./jobs/callbacks.ts";
 import { createJobIndex } from "./jobs/job-index.ts";
 import type { JobStream } from "./jobs/job-stream.ts";
 import { createJobs, type Jobs } from "./jobs/jobs.ts";
+import { createKnownJobs } from "./jobs/known-jobs.ts";
 import { createEmulatorParts } from "./jobs/parts-store.ts";
 import { createStreams } from "./jobs/streams.ts";
 import { createMailer } from "./mail/mailer.ts";
@@ -58,6 +60,7 @@ export interface Services {
   assets: Pick<Fetcher, "fetch">;
   auditTrail: AuditTrail;
   authenticate: Authenticate;
+  callbacks: Callbacks;
   commands: Commands;
   /** Where a request comes from, as far as whoever stands in front of the service tells. */
   clientAddress: (request: Request) => string;
@@ -129,11 +132,9 @@ export function createServices(config: Config, bindings: Bindings): Services {
     ...(remotePasswords && { passwords: remotePasswords.ping }),
   });
   const nudge = () => publisher().nudge();
-  const jobs = createJobs({
-    index,
-    streams,
-    agents,
-    outbox,
+  const known = createKnownJobs(index);
+  const callbacks = createCallbacks({
+    ...{ index, known, streams, outbox },
     emulatorParts: createEmulatorParts(database),
   });
 
@@ -142,6 +143,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     apps: createApps(apps, sealing),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),
+    callbacks,
     authenticate: createAuthenticate({
       tokens,
       users,
@@ -166,7 +168,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       secrets: generatedSecrets,
     }),
     health,
-    jobs,
+    jobs: createJobs({ index, known, streams, agents }),
     loggedRequests: config.LOG_REQUESTS,
     login: countedLogin(
       createLogin({ users, agents, apps, attempts, passwords, generatedSecrets, apiKeys: sealing, tokens }),
@@ -185,7 +187,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     },
     metrics: createMetrics(agents, telemetry, shards, config.LIVE_WINDOW_MINUTES * 60_000),
     overview: createOverview(agents, telemetry, shards),
-    reports: countedReports(createReports(agents, shards, jobs.takeResult), tally),
+    reports: countedReports(createReports(agents, shards, callbacks.takeResult), tally),
     scrape: createScrape({ tally, ledger, shards, health, outbox, index }),
     outbox,
     tokens,

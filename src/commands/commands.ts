@@ -3,10 +3,10 @@ import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
 import type { Sealing } from "../auth/sealing.ts";
 import { commandTopic } from "../broker/topics.ts";
 import { Conflict, Invalid, Malformed, NotFound } from "../errors.ts";
-import { ownerOf } from "../jobs/jobs.ts";
+import { ownerOf } from "../jobs/job-index.ts";
 import { describeError, log } from "../log.ts";
 import { type CommandMany, type CommandRequest, MAX_COMMANDED, type ManyQueued } from "../schemas/command.ts";
-import type { Queued } from "../schemas/job.ts";
+import { type Queued, queued } from "../schemas/job.ts";
 import type { CommandStore, NewCommand } from "./command-store.ts";
 import { isSelected } from "./selection.ts";
 
@@ -98,23 +98,15 @@ export function createCommands({ agents, store, sealing, nudge, now = Date.now }
       ];
       return {
         status: "queued",
-        jobs: [...jobs].map(([apId, jobNumber]) => ({
-          ap_id: apId,
-          job_number: jobNumber,
-          websocket: pathOf(jobNumber),
-        })),
+        jobs: [...jobs].map(([apId, jobNumber]) => {
+          const { job_number, websocket } = queued(jobNumber);
+          return { ap_id: apId, job_number, websocket };
+        }),
         refused,
       };
     },
   };
 }
-
-const pathOf = (jobNumber: string): string => `/api/v1/ws/${jobNumber}`;
-const queued = (jobNumber: string): Queued => ({
-  status: "queued",
-  job_number: jobNumber,
-  websocket: pathOf(jobNumber),
-});
 
 /** Where an agent says which commands it knows, it knows no others. A command may have arguments behind its name. */
 function knows({ configuration: { commands } }: AgentRow, command: string): boolean {

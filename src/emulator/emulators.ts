@@ -4,12 +4,12 @@ import type { Sealing } from "../auth/sealing.ts";
 import { type GeneratedSecrets, randomSecret } from "../auth/secrets.ts";
 import { SPINUP_TOPIC } from "../broker/topics.ts";
 import { Invalid, NotAllowed, NotFound, type ValidationItem } from "../errors.ts";
-import type { JobIndex } from "../jobs/job-index.ts";
-import { ownerOf, toRecord } from "../jobs/jobs.ts";
+import { type JobIndex, ownerOf } from "../jobs/job-index.ts";
+import { toRecord } from "../jobs/jobs.ts";
 import type { Streams } from "../jobs/streams.ts";
 import { describeError, log } from "../log.ts";
 import type { EmulatorSpinupRequest, PlaceSuggestion, PlacesQuery, SpinupQueued } from "../schemas/emulator.ts";
-import type { JobRecord } from "../schemas/job.ts";
+import { type JobRecord, queued } from "../schemas/job.ts";
 import { type Done, done } from "../schemas/primitives.ts";
 import { type Location, resolveLocations } from "./locations.ts";
 import { planSpinup } from "./plan.ts";
@@ -110,9 +110,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
       );
       await nudge().catch((error: unknown) => log.warn("the publisher was not told", { error: describeError(error) }));
       return {
-        status: "queued",
-        job_number: jobNumber,
-        websocket: `/api/v1/ws/${jobNumber}`,
+        ...queued(jobNumber),
         agents: plan.agents.length,
         ap_ids: plan.agents.map(({ apId }) => apId),
         locations: [...located].map(([location, where]) => ({ location, ...where })),

@@ -1,6 +1,7 @@
 import { and, count, desc, eq, inArray, lt, notInArray } from "drizzle-orm";
 import * as z from "zod";
 import { type Database, reach } from "../accounts/database.ts";
+import type { Actor } from "../auth/permissions.ts";
 import { JOB_KINDS, JOB_STATES, type JobKind, type JobState } from "../schemas/job.ts";
 import { jobs } from "./tables.ts";
 
@@ -23,6 +24,12 @@ export type JobRow = z.output<typeof JobRow>;
 const CountedState = z.object({ state: z.enum(JOB_STATES), jobs: z.int() });
 
 export type NewJob = Pick<JobRow, "jobNumber" | "kind" | "state" | "ownerId" | "owner" | "target">;
+
+/** As the index names whom a job belongs to. */
+export const ownerOf = ({ id, kind, name }: Actor) => ({
+  ownerId: id,
+  owner: `${kind === "admin" ? "user" : kind}:${name}`,
+});
 
 export interface JobIndex {
   /** Makes a job, unless there is one of that number; the one that is there then. */

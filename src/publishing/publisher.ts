@@ -1,5 +1,4 @@
 import { DurableObject } from "cloudflare:workers";
-import { createAgentStore } from "../accounts/agent-store.ts";
 import { createDatabase } from "../accounts/database.ts";
 import { createSealing, type Sealing } from "../auth/sealing.ts";
 import { createTokens } from "../auth/tokens.ts";
@@ -7,9 +6,8 @@ import { BrokerConnection } from "../broker/connection.ts";
 import { createOutbox, type Outbox, type OutboxMessage } from "../broker/outbox.ts";
 import { withDeadline } from "../deadline.ts";
 import { type Config, parseEnv } from "../env.ts";
+import { createJobExpiry, type JobExpiry } from "../jobs/expiry.ts";
 import { createJobIndex } from "../jobs/job-index.ts";
-import { createJobs, type Jobs } from "../jobs/jobs.ts";
-import { createEmulatorParts } from "../jobs/parts-store.ts";
 import { createStreams } from "../jobs/streams.ts";
 import { describeError, log } from "../log.ts";
 
@@ -30,7 +28,7 @@ const PROBE_BYTES = 32 * 1024;
 export class Publisher extends DurableObject<Env> {
   readonly #config: Config;
   readonly #outbox: Outbox;
-  readonly #jobs: Jobs;
+  readonly #jobs: JobExpiry;
   readonly #sealing: Sealing;
   #connection: BrokerConnection | undefined;
   #draining: Promise<void> | undefined;
@@ -45,13 +43,7 @@ export class Publisher extends DurableObject<Env> {
     const database = createDatabase({ url: this.#config.LIBSQL_URL, authToken: this.#config.LIBSQL_AUTH_TOKEN });
     this.#outbox = createOutbox(database);
     this.#sealing = createSealing(this.#config.ENCRYPTION_KEY);
-    this.#jobs = createJobs({
-      index: createJobIndex(database),
-      streams: createStreams(env.JOB_STREAM),
-      agents: createAgentStore(database),
-      outbox: this.#outbox,
-      emulatorParts: createEmulatorParts(database),
-    });
+    this.#jobs = createJobExpiry(createJobIndex(database), createStreams(env.JOB_STREAM));
   }
 
   /** There is something in the outbox. Returns at once. */

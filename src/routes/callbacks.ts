@@ -14,7 +14,7 @@ const CALLBACKS = [
 ] as const;
 
 /** What subscribers have to say to whoever reads a job. */
-export function callbacksRoutes(operation: Operation, { jobs }: Pick<Services, "jobs">) {
+export function callbacksRoutes(operation: Operation, { callbacks }: Pick<Services, "callbacks">) {
   const routes = new Hono<AppEnv>();
   for (const { kind, items, summary } of CALLBACKS) {
     routes.post(
@@ -35,7 +35,7 @@ export function callbacksRoutes(operation: Operation, { jobs }: Pick<Services, "
         const { job_number: jobNumber } = c.req.valid("query");
         const data = JSON.stringify(c.req.valid("json"));
         const key = c.req.header("Idempotency-Key");
-        return c.json(await jobs.callback(c.get("actor"), kind, { jobNumber, data, key }));
+        return c.json(await callbacks.take(c.get("actor"), kind, { jobNumber, data, key }));
       },
     );
   }

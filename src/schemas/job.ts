@@ -24,6 +24,12 @@ export const Queued = z
   .meta({ id: "Queued" });
 export type Queued = z.output<typeof Queued>;
 
+export const queued = (jobNumber: string): Queued => ({
+  status: "queued",
+  job_number: jobNumber,
+  websocket: `/api/v1/ws/${jobNumber}`,
+});
+
 const MAX_RANGE_MS = 366 * 86_400_000;
 
 export const DataRequest = z

@@ -1,0 +1,129 @@
+import * as z from "zod";
+import { type Actor, allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
+import type { Outbox } from "../broker/outbox.ts";
+import { Conflict, Invalid, NotFound, TooLarge, TooMany } from "../errors.ts";
+import { EmulatorReport } from "../schemas/emulator.ts";
+import { type CallbackAnswer, type CommandResult, type JobKind, ObjectItems } from "../schemas/job.ts";
+import type { NewMessage } from "./buffer.ts";
+import { MAX_KEY_LENGTH } from "./idempotency.ts";
+import type { JobIndex } from "./job-index.ts";
+import type { Posted } from "./job-stream.ts";
+import type { KnownJobs } from "./known-jobs.ts";
+import type { ClosedState } from "./message-tables.ts";
+import type { EmulatorParts, PartsEnd } from "./parts-store.ts";
+import type { Streams } from "./streams.ts";
+
+/** What others have to say to whoever reads a job, and what that says of the job itself. */
+export interface Callbacks {
+  take(actor: Actor, kind: CallbackKind, callback: Callback): Promise<CallbackAnswer>;
+  /** An agent's answer to a command, which came by way of the broker. */
+  takeResult(apId: string, result: CommandResult): Promise<void>;
+}
+
+export type CallbackKind = Exclude<JobKind, "stream">;
+
+export interface Callback {
+  jobNumber: string;
+  /** JSON text. */
+  data: string;
+  /** Of several callbacks with the same key only the first counts. */
+  key?: string | undefined;
+}
+
+/** Items that say nothing of a part are passed on and no more. */
+const EmulatorReports = z
+  .array(z.unknown())
+  .transform((items) => items.flatMap((item) => EmulatorReport.safeParse(item).data ?? []));
+const RESULT_KEY = "result";
+
+export interface CallbacksOptions {
+  index: JobIndex;
+  known: KnownJobs;
+  streams: Pick<Streams, "post">;
+  outbox: Pick<Outbox, "arrived">;
+  emulatorParts: EmulatorParts;
+}
+
+export function createCallbacks({ index, known, streams, outbox, emulatorParts }: CallbacksOptions): Callbacks {
+  const post = async (jobNumber: string, message: NewMessage): Promise<Posted & { outcome: "stored" }> => {
+    const posted = await streams.post(jobNumber, message);
+    switch (posted.outcome) {
+      case "full":
+        throw new TooMany(posted.retryAfterS);
+      case "too_large":
+        throw new TooLarge();
+      case "closed":
+        throw closed(posted.state);
+      case "stored":
+        return posted;
+    }
+  };
+
+  /** Notes how far a job has come, before anybody reads of it; refuses to where it was cancelled or has expired. */
+  const advance = async (jobNumber: string, state: "running" | "done" | "failed"): Promise<void> => {
+    const standing = await index.note(jobNumber, { state });
+    if (standing === "cancelled" || standing === "expired") throw closed(standing);
+  };
+
+  /** What an emulator says of its parts of a job; whether that is the end of the job. A part is the first one's to claim it. */
+  const noteParts = async (jobNumber: string, data: string): Promise<boolean> => {
+    const reports = EmulatorReports.parse(JSON.parse(data));
+    let end: PartsEnd | undefined;
+    for (const report of reports) {
+      const noted = await emulatorParts.note(jobNumber, report);
+      if (!noted.isNoted) throw new Conflict("This part of the job is another emulator's, or over");
+      await outbox.arrived(jobNumber, report.part);
+      end = noted.end;
+    }
+    if (reports.length > 0) await advance(jobNumber, end ?? "running");
+    return end !== undefined;
+  };
+
+  return {
+    async take(actor, kind, { jobNumber, data, key }) {
+      const action = `callbacks.${kind}` as const;
+      allow(actor, action);
+      refuseLongKey(key);
+      const job = await known.find(jobNumber);
+      if (job !== undefined) allowOnJob(actor, action, job);
+      // A subscriber does not take a number from its reader.
+      else if (!reachesAnyJob(actor, action)) allowOnJob(actor, action, await known.claim(actor, jobNumber));
+      const isResult = kind === "command" && job?.kind === "command";
+      if (isResult) await advance(jobNumber, statusIn(data));
+      const isAllOver = kind === "emulator" && job?.kind === "emulator" && (await noteParts(jobNumber, data));
+      const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key, final: isResult || isAllOver });
+      // Only then: until its answer is stored, a command is published again.
+      if (isResult) await outbox.arrived(jobNumber);
+      const detail = queued ? "Stored until a socket connects" : `Sent to ${delivered} of the job's sockets`;
+      return { status: "success", job_number: jobNumber, seq, delivered, queued, detail };
+    },
+
+    async takeResult(apId, { job_number, status, data }) {
+      const job = await known.find(job_number);
+      if (job?.target !== apId) throw new NotFound("Job");
+      const isResult = job.kind === "command";
+      if (isResult) await advance(job_number, status);
+      // One answer to a command, however often the broker brings it.
+      await post(job_number, {
+        type: "command",
+        data: JSON.stringify([{ status, data }]),
+        final: true,
+        key: RESULT_KEY,
+      });
+      if (isResult) await outbox.arrived(job_number);
+    },
+  };
+}
+
+const closed = (state: ClosedState): Conflict =>
+  new Conflict(state === "cancelled" ? "The job was cancelled" : "The job has expired");
+
+/** An answer that comes by HTTP may say how it went, as one by way of the broker has to. */
+const statusIn = (data: string): CommandResult["status"] =>
+  ObjectItems.parse(JSON.parse(data)).some(({ status }) => status === "failed") ? "failed" : "done";
+
+function refuseLongKey(key: string | undefined): void {
+  if ((key?.length ?? 0) <= MAX_KEY_LENGTH) return;
+  const msg = `String should have at most ${MAX_KEY_LENGTH} characters`;
+  throw new Invalid([{ loc: ["header", "Idempotency-Key"], msg, type: "string_too_long" }]);
+}
