@@ -10,6 +10,9 @@ import { connectAsync, connect as connectNow, type IClientOptions, type MqttClie
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { listen } from "../../scripts/bridge/broker-listener.ts";
 import { BrokerLink } from "../../scripts/emulator/broker-link.ts";
+import { JobFiles } from "../../scripts/emulator/job-files.ts";
+import { createSite } from "../../scripts/emulator/models/site.ts";
+import { runPart } from "../../scripts/emulator/part-runner.ts";
 import { EmulatorService } from "../../scripts/emulator/service.ts";
 import { canMount, SmallDisk } from "../../scripts/faults/small-disk.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
@@ -465,6 +468,45 @@ describe("the broker", () => {
       service.close();
       service.closeAllConnections();
       line.close();
+    }
+  });
+
+  it("brings commands to a part that was begun while the service is still asked about it", async () => {
+    const token = await sign({ sub: "emulator", login_type: "third_party_app" });
+    // Answers logins, and nothing that is said of a job.
+    const server = createServer((request, response) => {
+      if (request.url?.includes("/token/")) response.end(JSON.stringify({ access_token: token, expires_in: 60 }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+    const url = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+    const service = new EmulatorService({ url, appName: "emulator", apiKey: "no secret" });
+    const stop = new AbortController();
+    const { signal } = stop;
+    const link = new BrokerLink({ url: `mqtt://127.0.0.1:${port}`, clientId: "emulator", service, signal });
+    const agent = { ap_id: "begun", password: "no secret", latitude: 51, longitude: -2 };
+    const spec = { access_point_type: "WiFi" as const, num_devices: 1, duration: 60, agents: [agent] };
+    const part = { job_number: "00000001", part: 1, parts: 1, emulators: [spec] };
+    const accessPoints = [{ apId: "begun", technology: "WiFi" as const, numDevices: 1 }];
+    const files = new JobFiles(join(folder, "begun"));
+    files.save(part, { startedMs: Date.now(), samples: 1, sites: [createSite({ longitudeDeg: -2, accessPoints }, 1)] });
+    const running = runPart({ part, id: "e", service, link, files, signal });
+    try {
+      await link.connect();
+      const speaker = await connect("bridge", await sign({ sub: "bridge", login_type: "third_party_app" }));
+      const answers: unknown[] = [];
+      speaker.on("message", (_topic, payload) => answers.push(JSON.parse(payload.toString())));
+      await speaker.subscribeAsync("agent/begun/result", { qos: 1 });
+      const expires_at = new Date(Date.now() + 60_000).toISOString();
+      const command = { job_number: "00000002", command: "power_off", expires_at };
+      await speaker.publishAsync("agent/begun/command", JSON.stringify(command), { qos: 1 });
+      await until(() => answers.length > 0);
+      expect(answers).toMatchObject([{ job_number: "00000002", status: "done" }]);
+    } finally {
+      stop.abort();
+      server.close();
+      server.closeAllConnections();
+      await running;
+      await link.close();
     }
   });
 });
