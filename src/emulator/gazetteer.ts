@@ -2,7 +2,6 @@ import { sql } from "drizzle-orm";
 import * as z from "zod";
 import { type Database, reach } from "../accounts/database.ts";
 import type { Place, PlaceQuery } from "./locations.ts";
-import { placeKey } from "./place-key.ts";
 import type { PlaceNames } from "./suggestions.ts";
 import { gazetteer } from "./tables.ts";
 
@@ -68,10 +67,6 @@ export function createGazetteer(database: Database): PlaceNames {
           limit ${limit}`),
       );
       return z.array(FoundPlace).parse(rows);
-    },
-    async find(name, country) {
-      const [place] = await findAll([{ key: placeKey(name), country }]);
-      return place;
     },
   };
 }

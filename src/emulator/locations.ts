@@ -19,7 +19,6 @@ export interface PlaceQuery {
 
 /** Of several places with one name, the most populous. */
 export interface Gazetteer {
-  find(name: string, country?: string): Promise<Place | undefined>;
   /** In the order of the queries. */
   findAll(queries: readonly PlaceQuery[]): Promise<(Place | undefined)[]>;
 }
@@ -59,11 +58,6 @@ function placeQuery(text: string): PlaceQuery | undefined {
         parts.slice(0, -1).filter((part, index) => index === 0 || countryCode(part) !== country);
   const key = placeKey(names.join(" "));
   return /\p{L}/u.test(key) ? { key, country } : undefined;
-}
-
-export async function resolveLocation(text: string, gazetteer: Gazetteer): Promise<Resolution> {
-  const [resolution] = await resolveLocations([text], gazetteer);
-  return resolution ?? { refused: NOT_UNDERSTOOD };
 }
 
 /** All at once, each name being looked up once. In the order of the texts. */

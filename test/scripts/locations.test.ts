@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type GazetteerRow, gazetteerRows, rowsOf } from "../../scripts/gazetteer/rows.ts";
 import { countryCode } from "../../src/emulator/countries.ts";
-import { type Gazetteer, readLocation, resolveLocation, resolveLocations } from "../../src/emulator/locations.ts";
+import { type Gazetteer, readLocation, resolveLocations } from "../../src/emulator/locations.ts";
 import { decodeOpenLocationCode } from "../../src/emulator/open-location-code.ts";
 import { placeKey } from "../../src/emulator/place-key.ts";
 
@@ -10,7 +10,6 @@ import { placeKey } from "../../src/emulator/place-key.ts";
 const rowsByKey = Map.groupBy(gazetteerRows(), ({ key }) => key);
 let asked: { key: string; country?: string | undefined }[] = [];
 const gazetteer: Gazetteer = {
-  find: async (name, country) => (await gazetteer.findAll([{ key: placeKey(name), country }]))[0],
   findAll: async (queries) => {
     asked = [...queries];
     return queries.map(({ key, country }) =>
@@ -18,6 +17,7 @@ const gazetteer: Gazetteer = {
     );
   },
 };
+const resolve = async (text: string) => (await resolveLocations([text], gazetteer))[0];
 
 const near = (latitude: number, longitude: number, digits = 4) => ({
   latitude: expect.closeTo(latitude, digits),
@@ -129,7 +129,7 @@ describe("coordinates", () => {
     ["+51.4545-02.5879/", /not a location/],
     ["+5127-002/", /not a location/],
   ])("%j is refused", async (text, reason) => {
-    expect(await resolveLocation(text, gazetteer)).toEqual({ refused: expect.stringMatching(reason) });
+    expect(await resolve(text)).toEqual({ refused: expect.stringMatching(reason) });
   });
 
   const latitudes = fc.double({ min: -90, max: 90, noNaN: true });
@@ -209,7 +209,7 @@ describe("an Open Location Code", () => {
     "XXXXXXXX+XX",
   ])("that is short, broken or nowhere is refused: %s", async (code) => {
     expect(decodeOpenLocationCode(code)).toBeUndefined();
-    expect(await resolveLocation(code, gazetteer)).toHaveProperty("refused");
+    expect(await resolve(code)).toHaveProperty("refused");
   });
 
   it("of any place is near it", () => {
@@ -260,7 +260,7 @@ describe("the name of a place", () => {
     ["Saint-Denis, Réunion", "Saint-Denis, RE", -20.882, 55.45],
     ["Geneva", "Genève, CH", 46.202, 6.146],
   ])("%j is %s", async (text, place, latitude, longitude) => {
-    expect(await resolveLocation(text, gazetteer)).toEqual({ ...near(latitude, longitude, 2), place });
+    expect(await resolve(text)).toEqual({ ...near(latitude, longitude, 2), place });
   });
 
   it.each([
@@ -273,7 +273,7 @@ describe("the name of a place", () => {
     ["Cambridge", "Cambridge, GB"],
     ["Perth", "Perth, AU"],
   ])("that many have is the one that is meant: %s is %s", async (text, place) => {
-    expect(await resolveLocation(text, gazetteer)).toMatchObject({ place });
+    expect(await resolve(text)).toMatchObject({ place });
   });
 
   it.each([
@@ -288,7 +288,7 @@ describe("the name of a place", () => {
     "#",
     "+",
   ])("that is not one is refused: %s", async (text) => {
-    expect(await resolveLocation(text, gazetteer)).toHaveProperty("refused");
+    expect(await resolve(text)).toHaveProperty("refused");
   });
 
   it("is looked up once, with all others, and the answers keep their order", async () => {
@@ -305,7 +305,7 @@ describe("the name of a place", () => {
   });
 
   it("is not looked up where there is none to look up", async () => {
-    const none: Gazetteer = { find: () => Promise.reject(new Error()), findAll: () => Promise.reject(new Error()) };
+    const none: Gazetteer = { findAll: () => Promise.reject(new Error()) };
     expect(await resolveLocations(["1,2", "geo:3,4"], none)).toHaveLength(2);
   });
 });
@@ -396,7 +396,7 @@ describe("hostile input", () => {
     ["a path", "../../etc/passwd"],
     ["SQL", "' OR 1=1 --"],
   ])("is refused: %s", async (_, text) => {
-    expect(await resolveLocation(text, gazetteer)).toEqual({ refused: expect.any(String) });
+    expect(await resolve(text)).toEqual({ refused: expect.any(String) });
   });
 
   it("never throws, takes little time, and never says back what it was given", () => {
