@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, inArray, lte, min, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, inArray, lte, min, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import { type Database, reach } from "../accounts/database.ts";
 import { outbox } from "./tables.ts";
@@ -9,10 +9,12 @@ export interface Outbox {
   due(limit: number): Promise<OutboxMessage[]>;
   /** The broker has acknowledged these; unless somebody shows that they have arrived, they are published again. */
   published(messages: readonly OutboxMessage[]): Promise<void>;
+  /** These cannot be published as they are. They make way for others until it is tried again. */
+  postpone(messages: readonly OutboxMessage[]): Promise<void>;
   /** Somebody has shown that a job's messages, or one of them, have arrived. */
   arrived(jobNumber: string, part?: number): Promise<void>;
-  /** The jobs whose messages nobody has heard in time. */
-  expired(): Promise<string[]>;
+  /** The jobs whose messages nobody has heard in time, those first that have been over for the longest. */
+  expired(limit: number): Promise<string[]>;
   state(): Promise<OutboxState>;
 }
 
@@ -50,9 +52,23 @@ export interface OutboxState {
 }
 
 const FIRST_REPEAT_MS = 3_000;
-const MAX_REPEAT_MS = 60_000;
+/** Not seldom either: a command, which has a minute, is repeated every ten seconds to its end. */
+const MAX_REPEAT_MS = sql`min(60000, (${outbox.expiresAt} - ${outbox.createdAt}) / 6)`;
+const REPEAT_MS = sql`min(${FIRST_REPEAT_MS} << min(${outbox.published}, 10), ${MAX_REPEAT_MS})`;
 
 export function createOutbox(database: Database, now: () => number = () => Date.now()): Outbox {
+  /** Counts messages as published so many times more, and has them come again after a pause. */
+  const repeat = async (messages: readonly OutboxMessage[], times: number, pauseMs: SQL): Promise<void> => {
+    if (messages.length === 0) return;
+    const ids = messages.map(({ id }) => id);
+    await reach(
+      database
+        .update(outbox)
+        .set({ published: sql`${outbox.published} + ${times}`, dueAt: sql`${now()} + ${pauseMs}` })
+        .where(inArray(outbox.id, ids)),
+    );
+  };
+
   return {
     async due(limit) {
       const at = new Date(now());
@@ -73,33 +89,23 @@ export function createOutbox(database: Database, now: () => number = () => Date.
       return z.array(OutboxMessage).parse(rows);
     },
 
-    async published(messages) {
-      if (messages.length === 0) return;
-      const pauseMs = sql`min(${FIRST_REPEAT_MS} << min(${outbox.published}, 10), ${MAX_REPEAT_MS})`;
-      await reach(
-        database
-          .update(outbox)
-          .set({ published: sql`${outbox.published} + 1`, dueAt: sql`${now()} + ${pauseMs}` })
-          .where(
-            inArray(
-              outbox.id,
-              messages.map(({ id }) => id),
-            ),
-          ),
-      );
-    },
+    published: (messages) => repeat(messages, 1, REPEAT_MS),
+    postpone: (messages) => repeat(messages, 0, MAX_REPEAT_MS),
 
     async arrived(jobNumber, part) {
       const ofJob = eq(outbox.jobNumber, jobNumber);
       await reach(database.delete(outbox).where(part === undefined ? ofJob : and(ofJob, eq(outbox.part, part))));
     },
 
-    async expired() {
+    async expired(limit) {
       const rows = await reach(
         database
-          .selectDistinct({ jobNumber: outbox.jobNumber })
+          .select({ jobNumber: outbox.jobNumber })
           .from(outbox)
-          .where(lte(outbox.expiresAt, new Date(now()))),
+          .where(lte(outbox.expiresAt, new Date(now())))
+          .groupBy(outbox.jobNumber)
+          .orderBy(min(outbox.expiresAt))
+          .limit(limit),
       );
       return rows.map(({ jobNumber }) => jobNumber);
     },

@@ -49,8 +49,8 @@ export class Publisher extends DurableObject<Env> {
   /** There is something in the outbox. Returns at once. */
   async nudge(): Promise<void> {
     this.#isWanted = true;
-    // Should this object end before it is done.
-    await this.ctx.storage.setAlarm(Date.now() + LOOK_EVERY_MS);
+    // Should this object end before it is done. While it is at work an alarm is set already, perhaps for an earlier time.
+    if (this.#draining === undefined) await this.ctx.storage.setAlarm(Date.now() + LOOK_EVERY_MS);
     this.ctx.waitUntil(this.#drain());
   }
 
@@ -68,24 +68,30 @@ export class Publisher extends DurableObject<Env> {
   }
 
   #drain(): Promise<void> {
-    this.#draining ??= this.#empty().finally(() => {
-      this.#draining = undefined;
-    });
+    this.#draining ??= this.#emptyUntilNobodyComes();
     return this.#draining;
+  }
+
+  async #emptyUntilNobodyComes(): Promise<void> {
+    try {
+      // Where it failed the alarm comes soon enough.
+      do await this.#empty();
+      while (this.#isWanted && this.#failures === 0);
+    } finally {
+      // Nothing comes between the last look at who came and this.
+      this.#draining = undefined;
+    }
   }
 
   async #empty(): Promise<void> {
     let nextMs = Date.now() + LOOK_EVERY_MS;
     try {
-      do {
+      for (let isMore = true; isMore; ) {
         this.#isWanted = false;
-        await this.#publishDue();
-        for (const jobNumber of await this.#outbox.expired()) {
-          await this.#jobs.expire(jobNumber);
-          // Only then: a job must not wait for ever because this object ended in between.
-          await this.#outbox.arrived(jobNumber);
-        }
-      } while (this.#isWanted);
+        // Neither waits for the other: what is over is over, also while the broker is away.
+        const outcomes = await allToTheirEnds([this.#endExpired(), this.#publishDue()]);
+        isMore = outcomes.includes(true);
+      }
       const state = await this.#outbox.state();
       nextMs = Math.min(nextMs, state.nextMs);
       if (state.messages === 0) this.#disconnect();
@@ -102,20 +108,46 @@ export class Publisher extends DurableObject<Env> {
     await this.ctx.storage.setAlarm(Math.max(nextMs, Date.now()));
   }
 
-  async #publishDue(): Promise<void> {
-    for (let due = await this.#outbox.due(AT_ONCE); due.length > 0; due = await this.#outbox.due(AT_ONCE)) {
-      const connection = await this.#connect();
-      const acknowledged = await withDeadline(ACKNOWLEDGED_MS, () =>
-        Promise.allSettled(
-          due.map(async ({ jobNumber, topic, payload }) =>
-            connection.publish(topic, await this.#sealing.open(payload, jobNumber)),
-          ),
-        ),
-      );
-      await this.#outbox.published(due.filter((_: OutboxMessage, i) => acknowledged[i]?.status === "fulfilled"));
-      const failed = acknowledged.find((outcome) => outcome.status === "rejected");
-      if (failed !== undefined) throw failed.reason;
+  /** Ends some of the jobs that nobody has answered in time. Whether there may be more. */
+  async #endExpired(): Promise<boolean> {
+    const jobNumbers = await this.#outbox.expired(AT_ONCE);
+    const end = async (jobNumber: string): Promise<void> => {
+      await this.#jobs.expire(jobNumber);
+      // Only then: a job must not wait for ever because this object ended in between.
+      await this.#outbox.arrived(jobNumber);
+    };
+    await allToTheirEnds(jobNumbers.map(end));
+    return jobNumbers.length === AT_ONCE;
+  }
+
+  /** Publishes some of what is due. Whether there may be more. */
+  async #publishDue(): Promise<boolean> {
+    const due = await this.#outbox.due(AT_ONCE);
+    if (due.length === 0) return false;
+    const connection = await this.#connect();
+    const acknowledged: OutboxMessage[] = [];
+    const unfit: OutboxMessage[] = [];
+    const publish = async (message: OutboxMessage): Promise<void> => {
+      const { jobNumber, topic, payload } = message;
+      try {
+        await connection.publish(topic, await this.#sealing.open(payload, jobNumber));
+        acknowledged.push(message);
+      } catch (error) {
+        // A connection ends for all of them; what goes wrong while it stands is the message's own fault.
+        if (!connection.isOpen) throw error;
+        if (unfit.push(message) > 1) return;
+        log.error("a message cannot be published", { job_number: jobNumber, error: describeError(error) });
+      }
+    };
+    try {
+      await withDeadline(ACKNOWLEDGED_MS, () => Promise.all(due.map(publish)));
+    } finally {
+      // Also where the line is too slow for all of them: what got through does not go over it again.
+      await this.#outbox.published(acknowledged);
+      await this.#outbox.postpone(unfit);
+      if (acknowledged.length > 0) this.#failures = 0;
     }
+    return due.length === AT_ONCE;
   }
 
   async #connect(): Promise<BrokerConnection> {
@@ -139,4 +171,10 @@ export class Publisher extends DurableObject<Env> {
     this.#connection?.close();
     this.#connection = undefined;
   }
+}
+
+/** What all of them come to; where one fails, it is said only when the others are done as well. */
+async function allToTheirEnds<T>(works: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(works);
+  return await Promise.all(works);
 }

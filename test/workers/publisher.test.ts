@@ -1,0 +1,141 @@
+import { env, runInDurableObject } from "cloudflare:test";
+import { eq } from "drizzle-orm";
+import { describe, expect, it, vi } from "vitest";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { createSealing } from "../../src/auth/sealing.ts";
+import { createOutbox, outboxInsert } from "../../src/broker/outbox.ts";
+import { outbox } from "../../src/broker/tables.ts";
+import { parseEnv } from "../../src/env.ts";
+import { Publisher } from "../../src/publishing/publisher.ts";
+import { uniqueName } from "./support.ts";
+
+const config = parseEnv(env);
+const database = createDatabase({ url: config.LIBSQL_URL });
+const sealing = createSealing(config.ENCRYPTION_KEY);
+const TOPIC = "emulator_test";
+const MINUTE_MS = 60_000;
+
+/** Puts a message into the outbox, as belonging to a job of its own. */
+async function put({ payload, createdMs = Date.now(), lastsMs = MINUTE_MS }: Partial<Put> = {}): Promise<string> {
+  const jobNumber = crypto.randomUUID();
+  const sealed = payload ?? (await sealing.seal("{}", jobNumber));
+  await outboxInsert(database, { jobNumber, part: 1, topic: TOPIC, payload: sealed }, createdMs, createdMs + lastsMs);
+  return jobNumber;
+}
+interface Put {
+  payload: string;
+  createdMs: number;
+  lastsMs: number;
+}
+
+const inOutbox = async (jobNumber: string) =>
+  (await database.select().from(outbox).where(eq(outbox.jobNumber, jobNumber)))[0];
+const isExpired = async (jobNumber: string) =>
+  (await env.JOB_STREAM.getByName(jobNumber).describe()).closed === "expired";
+
+/** Another publisher than the service's own, which shares its outbox. */
+const withPublisher = <T>(work: (publisher: Publisher, state: DurableObjectState) => Promise<T>, changes = {}) =>
+  runInDurableObject(env.PUBLISHER.getByName(uniqueName()), async (_, state) => {
+    const result = await work(new Publisher(state, { ...env, ...changes }), state);
+    // It has done its part, and leaves what comes later to others.
+    await state.storage.deleteAlarm();
+    return result;
+  });
+
+const STALLED_URL = "ws://stalled.test";
+const CONNACK = new Uint8Array([0x20, 2, 0, 0]);
+
+/** A broker that greets, acknowledges so many messages and no more. */
+function stalledBroker(real: typeof fetch, acknowledged: number): typeof fetch {
+  return async (input, init) => {
+    if (new URL(input instanceof Request ? input.url : input).hostname !== "stalled.test")
+      return await real(input, init);
+    const { 0: client, 1: server } = new WebSocketPair();
+    server.binaryType = "arraybuffer";
+    server.accept();
+    let left = acknowledged;
+    server.addEventListener("message", ({ data }) => {
+      const packet = new Uint8Array(data as ArrayBuffer);
+      const idAt = 4 + TOPIC.length;
+      if (packet[0] === 0x10) server.send(CONNACK);
+      else if (packet[0] === 0x32 && left-- > 0)
+        server.send(new Uint8Array([0x40, 2, ...packet.slice(idAt, idAt + 2)]));
+    });
+    return new Response(null, { status: 101, webSocket: client });
+  };
+}
+
+describe("the publisher", () => {
+  it("ends what nobody has answered in time, also while the broker is away", async () => {
+    const waiting = await put();
+    const over = await put({ createdMs: Date.now() - 2 * MINUTE_MS });
+    await withPublisher((publisher) => publisher.alarm(), { MQTT_URL: "mqtt://127.0.0.1:9" });
+    expect(await inOutbox(over)).toBeUndefined();
+    expect(await isExpired(over)).toBe(true);
+    expect(await inOutbox(waiting)).toMatchObject({ jobNumber: waiting });
+  });
+
+  it("publishes what it can, though there are messages that it cannot open", async () => {
+    const sealedForAnother = await sealing.seal("{}", uniqueName());
+    const former = await Promise.all(
+      Array.from({ length: 120 }, () => put({ payload: sealedForAnother, createdMs: Date.now() - 1_000 })),
+    );
+    const jobNumber = await put();
+    const over = await put({ createdMs: Date.now() - 2 * MINUTE_MS });
+    await withPublisher((publisher) => publisher.alarm());
+    expect((await inOutbox(jobNumber))?.published).toBeGreaterThan(0);
+    expect(await isExpired(over)).toBe(true);
+    // Not at once again, and until its time is over: whoever has lost a key may find it.
+    const [closed] = former;
+    expect((await inOutbox(closed ?? ""))?.published).toBe(0);
+    expect((await inOutbox(closed ?? ""))?.dueAt.getTime()).toBeGreaterThan(Date.now());
+    await database.delete(outbox).where(eq(outbox.payload, sealedForAnother));
+  });
+
+  it("counts what a broker has acknowledged, though the others take too long", async () => {
+    const broker = stalledBroker(globalThis.fetch, 2);
+    vi.spyOn(globalThis, "fetch").mockImplementation(broker);
+    const jobNumbers = [];
+    for (let i = 0; i < 4; i++) jobNumbers.push(await put({ createdMs: Date.now() - 10_000 }));
+    await withPublisher((publisher) => publisher.alarm(), { MQTT_URL: STALLED_URL });
+    vi.restoreAllMocks();
+    for (const jobNumber of jobNumbers.slice(0, 2)) expect((await inOutbox(jobNumber))?.published).toBeGreaterThan(0);
+  });
+
+  it("hears also of what comes when it is all but done", async () => {
+    await withPublisher(async (publisher, { storage }) => {
+      const setAlarm = storage.setAlarm.bind(storage);
+      let late: string | undefined;
+      const spy = vi.spyOn(storage, "setAlarm").mockImplementation(async (at) => {
+        await setAlarm(at);
+        if (late !== undefined) return;
+        late = await put();
+        await publisher.nudge();
+      });
+      await publisher.alarm();
+      spy.mockRestore();
+      expect((await inOutbox(late ?? ""))?.published).toBeGreaterThan(0);
+    });
+  });
+});
+
+describe("the outbox", () => {
+  it.each([
+    ["a command, until its minute is over", MINUTE_MS, MINUTE_MS, [0, 3, 9, 19, 29, 39, 49, 59]],
+    ["a spin-up, for a day", 24 * 60 * MINUTE_MS, 5 * MINUTE_MS, [0, 3, 9, 21, 45, 93, 153, 213, 273]],
+  ])("repeats %s", async (_, lastsMs, watchedMs, expectedS) => {
+    // So far ahead that the service's own publisher does not come to it.
+    const createdMs = Date.UTC(2100, 0);
+    const jobNumber = await put({ createdMs, lastsMs });
+    const publishedS: number[] = [];
+    let nowMs = createdMs;
+    const ahead = createOutbox(database, () => nowMs);
+    for (; nowMs < createdMs + watchedMs; nowMs += 1_000) {
+      const due = (await ahead.due(1_000)).filter((message) => message.jobNumber === jobNumber);
+      await ahead.published(due);
+      publishedS.push(...due.map(() => (nowMs - createdMs) / 1_000));
+    }
+    await ahead.arrived(jobNumber);
+    expect(publishedS).toEqual(expectedS);
+  });
+});
