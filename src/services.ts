@@ -162,7 +162,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     corsOrigins: config.CORS_ORIGINS,
     countRequest: createCountRequest(tally),
     emulators: createEmulators({
-      ...{ index, streams, attempts, nudge, sealing },
+      ...{ index, streams, outbox, attempts, nudge, sealing },
       store: createSpinupStore(database),
       gazetteer: createGazetteer(database),
       secrets: generatedSecrets,

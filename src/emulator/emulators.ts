@@ -2,6 +2,7 @@ import type { Attempts } from "../accounts/attempts.ts";
 import { type Actor, allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
 import type { Sealing } from "../auth/sealing.ts";
 import { type GeneratedSecrets, randomSecret } from "../auth/secrets.ts";
+import type { Outbox } from "../broker/outbox.ts";
 import { SPINUP_TOPIC } from "../broker/topics.ts";
 import { Invalid, NotAllowed, NotFound, type ValidationItem } from "../errors.ts";
 import { type JobIndex, ownerOf } from "../jobs/job-index.ts";
@@ -31,6 +32,7 @@ export interface EmulatorsOptions {
   store: SpinupStore;
   index: JobIndex;
   streams: Streams;
+  outbox: Pick<Outbox, "arrived">;
   attempts: Attempts;
   gazetteer: PlaceNames;
   secrets: GeneratedSecrets;
@@ -45,7 +47,7 @@ const TAKEN_WITHIN_MS = 24 * 3_600_000;
 const MAX_LISTED = 1_000;
 
 export function createEmulators(options: EmulatorsOptions): Emulators {
-  const { store, index, streams, attempts, gazetteer, secrets, sealing, nudge, now = Date.now } = options;
+  const { store, index, streams, outbox, attempts, gazetteer, secrets, sealing, nudge, now = Date.now } = options;
 
   /** Where each location is; a fault for every one that is nowhere. */
   const locate = async ({ emulators }: EmulatorSpinupRequest): Promise<Map<string, Location>> => {
@@ -138,8 +140,9 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
       const job = await index.find(jobNumber);
       if (job?.kind !== "emulator") throw new NotFound("Job");
       allowOnJob(actor, "emulator.remove", job);
-      // First nothing more is taken, so that whoever runs it stops; then its agents go.
+      // First nothing more is taken, so that whoever runs it stops; then nobody else hears of it, and its agents go.
       await streams.close(jobNumber, "cancelled");
+      await outbox.arrived(jobNumber);
       const removed = await store.removeAgents(jobNumber, actor);
       await index.note(jobNumber, { state: "cancelled", detail: "Removed" });
       return done(`${removed} agents removed`);

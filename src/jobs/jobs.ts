@@ -116,6 +116,8 @@ export function createJobs({ index, streams, agents, known }: JobsOptions): Jobs
       }
       // The object first: when the index says so, nothing more is taken.
       await streams.close(jobNumber, "cancelled");
+      // Nobody is to hear of it from now on. Not before: what is in the outbox ends by itself, should this get no further.
+      await outbox.arrived(jobNumber);
       await index.note(jobNumber, { state: "cancelled", detail: "Cancelled" });
       return done("Job cancelled");
     },

@@ -90,6 +90,14 @@ describe("a command", () => {
     expect(await job.json()).toMatchObject({ state: "done", messages: 1 });
   });
 
+  it("is not published any more when it was cancelled", async () => {
+    const [agent, user] = await Promise.all([newAgent(), signedUp()]);
+    const jobNumber = await jobOf(await command(agent.apId, "power_off", user.token));
+    expect((await send("DELETE", `/api/v1/jobs/${jobNumber}`, undefined, user.token)).status).toBe(200);
+    expect(await inOutbox(jobNumber)).toBeUndefined();
+    expect(await stateOf(jobNumber, user.token)).toBe("cancelled");
+  });
+
   it("is 409 within ten seconds of another one, which only an administrator is told of", async () => {
     const [agent, user] = await Promise.all([newAgent(), signedUp()]);
     const attempts = await Promise.all(Array.from({ length: 5 }, () => command(agent.apId, "reboot", user.token)));

@@ -299,6 +299,7 @@ describe("an emulator job", () => {
     expect([await exists(ap_ids[0]), await exists(keptIds[0])]).toEqual([404, 200]);
     expect((await report(job_number, { emulator: "a", part: 1, state: "running" }, one.token)).status).toBe(409);
     expect(await stateOf(job_number, owner.token)).toBe("cancelled");
+    expect(await messagesOf(job_number)).toEqual([]);
     expect((await remove(kept, await adminToken())).status).toBe(200);
   });
 });
