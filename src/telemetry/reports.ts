@@ -2,6 +2,7 @@ import type * as z from "zod";
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
 import { DomainError, Invalid, NotAllowed, NotFound, Unavailable } from "../errors.ts";
+import { describeError, log } from "../log.ts";
 import { parse, toValidationItems } from "../schemas/faults.ts";
 import { CommandResult } from "../schemas/job.ts";
 import { AgentReport, type Delivered, type Delivery, type ReportAnswer } from "../schemas/telemetry.ts";
@@ -82,9 +83,12 @@ export function createReports(
             await takeResult(ap_id, valid(CommandResult, result));
             return { apId: ap_id, samples: [], rejected: [], accepted: 0 };
           } catch (error) {
-            // Whoever brings it can try again where a store is away, and with the message itself nothing can be done.
-            if (!(error instanceof DomainError) || error instanceof Unavailable) throw error;
-            return { error: error instanceof Invalid ? (error.items[0]?.msg ?? error.message) : error.message };
+            // Where a store is away, whoever brings it can try again. Otherwise it would fail for ever, and the others with it.
+            if (error instanceof Unavailable) throw error;
+            if (error instanceof Invalid) return { error: error.items[0]?.msg ?? error.message };
+            if (error instanceof DomainError) return { error: error.message };
+            log.error("bug", { error: describeError(error) });
+            return { error: "Internal Server Error" };
           }
         }),
       );

@@ -1,4 +1,4 @@
-import { env } from "cloudflare:test";
+import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import {
   adminToken,
@@ -306,6 +306,24 @@ describe("an agent's answer that comes by way of the broker", () => {
     expect(client.messages().filter(({ type }) => type === "command")).toMatchObject([
       { final: true, data: [{ status: "done", data: { x: 1 } }] },
     ]);
+  });
+
+  it("does not hold up the others where its job's object fails at it", async () => {
+    const [agent, user, bridge] = await Promise.all([newAgent(), signedUp(), newApp({ broker: true })]);
+    const path = `/api/v1/send_command?agent_id=${agent.apId}&command=ping`;
+    const { job_number } = (await (await send("POST", path, undefined, user.token)).json()) as { job_number: string };
+    const inObject = (statement: string) =>
+      runInDurableObject(env.JOB_STREAM.getByName(job_number), (_, { storage }) => void storage.sql.exec(statement));
+    // A table of another make than the object takes it for.
+    await inObject("CREATE TABLE stream (other)");
+    const of = { ap_id: agent.apId, received_at: Date.now() };
+    const messages = [
+      { ...of, result: { job_number, status: "done", data: {} } },
+      { ...of, report: { a: 1 } },
+    ];
+    const response = await send("POST", "/api/v1/bridge/data", { messages }, bridge.token);
+    expect(await response.json()).toMatchObject({ results: [{ error: "Internal Server Error" }, { accepted: 1 }] });
+    await inObject("DROP TABLE stream");
   });
 });
 
