@@ -40,7 +40,7 @@ import { type CountRequest, countedLogin, countedReports, createCountRequest } f
 import { type Ledger, ledgerOf } from "./monitoring/ledger.ts";
 import { createScrape, type Scrape } from "./monitoring/scrape.ts";
 import { Tally } from "./monitoring/tally.ts";
-import type { Publisher } from "./publishing/publisher.ts";
+import { type Publisher, publisherOf } from "./publishing/publisher.ts";
 import type { DashboardSettings } from "./schemas/dashboard.ts";
 import type { AgentShard } from "./telemetry/agent-shard.ts";
 import { createClickHouse } from "./telemetry/clickhouse.ts";
@@ -121,17 +121,16 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const outbox = createOutbox(database);
   const index = createJobIndex(database);
   const streams = createStreams(bindings.JOB_STREAM);
-  const publisher = () => bindings.PUBLISHER.getByName("publisher");
+  const publisher = publisherOf(bindings.PUBLISHER);
   const ledger = ledgerOf(bindings.LEDGER);
   const tally = new Tally({ ledger, now: Date.now });
   const health = createHealth({
     libsql: createDatabaseProbe(database),
     clickhouse: () => clickhouse.check(),
     broker: (signal) => probeBroker(config.MQTT_URL, signal),
-    objects: () => publisher().check(),
+    objects: publisher.check,
     ...(remotePasswords && { passwords: remotePasswords.ping }),
   });
-  const nudge = () => publisher().nudge();
   const known = createKnownJobs(index);
   const callbacks = createCallbacks({
     ...{ index, known, streams, outbox },
@@ -157,18 +156,19 @@ export function createServices(config: Config, bindings: Bindings): Services {
       agents,
       store: createCommandStore(database),
       sealing,
-      nudge,
+      nudge: publisher.nudge,
     }),
     corsOrigins: config.CORS_ORIGINS,
     countRequest: createCountRequest(tally),
     emulators: createEmulators({
-      ...{ index, streams, outbox, attempts, nudge, sealing },
+      ...{ index, streams, outbox, attempts, sealing },
+      nudge: publisher.nudge,
       store: createSpinupStore(database),
       gazetteer: createGazetteer(database),
       secrets: generatedSecrets,
     }),
     health,
-    jobs: createJobs({ index, known, streams, agents }),
+    jobs: createJobs({ index, known, streams, agents, outbox }),
     loggedRequests: config.LOG_REQUESTS,
     login: countedLogin(
       createLogin({ users, agents, apps, attempts, passwords, generatedSecrets, apiKeys: sealing, tokens }),

@@ -1,4 +1,5 @@
 import { connect, type MqttClient } from "mqtt";
+import { SPINUP_TOPIC } from "../../src/broker/topics.ts";
 import { KEEP_ALIVE_S } from "../bridge/broker-listener.ts";
 import { say } from "../stack/console.ts";
 import type { EmulatorService } from "./service.ts";
@@ -16,7 +17,6 @@ export interface BrokerLinkOptions {
 
 export type CommandHandler = (payload: Buffer) => void;
 
-const SPINUP_TOPIC = "emulator_spinup";
 const RECONNECT_MS = 500;
 const RETRY_RENEWAL_MS = 5_000;
 /** Beyond this, what is measured while the broker is away is not worth keeping. */

@@ -7,6 +7,8 @@ import { openWire } from "./wire.ts";
  */
 export async function probeBroker(url: string, signal: AbortSignal): Promise<void> {
   const answered = Promise.withResolvers<void>();
+  // Where there is no connection nobody waits for it.
+  answered.promise.catch(() => {});
   const reader = new PacketReader();
   const onBytes = (bytes: Uint8Array): void => {
     try {

@@ -4,7 +4,6 @@ import type { Sealing } from "../auth/sealing.ts";
 import { commandTopic } from "../broker/topics.ts";
 import { Conflict, Invalid, Malformed, NotFound } from "../errors.ts";
 import { ownerOf } from "../jobs/job-index.ts";
-import { describeError, log } from "../log.ts";
 import { type CommandMany, type CommandRequest, MAX_COMMANDED, type ManyQueued } from "../schemas/command.ts";
 import { type Queued, queued } from "../schemas/job.ts";
 import type { CommandStore, NewCommand } from "./command-store.ts";
@@ -21,7 +20,7 @@ export interface CommandsOptions {
   agents: AgentStore;
   store: CommandStore;
   sealing: Sealing;
-  /** Tells whoever empties the outbox that there is something in it. */
+  /** Tells whoever empties the outbox that there is something in it. Does not fail. */
   nudge(): Promise<void>;
   now?: () => number;
 }
@@ -57,10 +56,7 @@ export function createCommands({ agents, store, sealing, nudge, now = Date.now }
     };
     const commands = await Promise.all(to.map(prepare));
     const noted = await store.insert(commands, { createdMs, expiresMs, pauseMs: PAUSE_MS });
-    // If nobody hears it, the outbox is looked at before long all the same.
-    if (noted.size > 0) {
-      await nudge().catch((error: unknown) => log.warn("the publisher was not told", { error: describeError(error) }));
-    }
+    if (noted.size > 0) await nudge();
     return new Map(
       commands.filter(({ jobNumber }) => noted.has(jobNumber)).map(({ apId, jobNumber }) => [apId, jobNumber]),
     );

@@ -8,7 +8,6 @@ import { Invalid, NotAllowed, NotFound, type ValidationItem } from "../errors.ts
 import { type JobIndex, ownerOf } from "../jobs/job-index.ts";
 import { toRecord } from "../jobs/jobs.ts";
 import type { Streams } from "../jobs/streams.ts";
-import { describeError, log } from "../log.ts";
 import type { EmulatorSpinupRequest, PlaceSuggestion, PlacesQuery, SpinupQueued } from "../schemas/emulator.ts";
 import { type JobRecord, queued } from "../schemas/job.ts";
 import { type Done, done } from "../schemas/primitives.ts";
@@ -37,6 +36,7 @@ export interface EmulatorsOptions {
   gazetteer: PlaceNames;
   secrets: GeneratedSecrets;
   sealing: Sealing;
+  /** Tells whoever empties the outbox that there is something in it. Does not fail. */
   nudge(): Promise<void>;
   now?: () => number;
 }
@@ -110,7 +110,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
         },
         actor,
       );
-      await nudge().catch((error: unknown) => log.warn("the publisher was not told", { error: describeError(error) }));
+      await nudge();
       return {
         ...queued(jobNumber),
         agents: plan.agents.length,

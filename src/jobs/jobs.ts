@@ -1,5 +1,6 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { type Actor, allow, allowOnAgent, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
+import type { Outbox } from "../broker/outbox.ts";
 import { Conflict, NotAllowed, NotFound } from "../errors.ts";
 import {
   type DataRequest,
@@ -40,9 +41,10 @@ export interface JobsOptions {
   streams: Streams;
   agents: AgentStore;
   known: KnownJobs;
+  outbox: Pick<Outbox, "arrived">;
 }
 
-export function createJobs({ index, streams, agents, known }: JobsOptions): Jobs {
+export function createJobs({ index, streams, agents, known, outbox }: JobsOptions): Jobs {
   const findNow = async (actor: Actor, action: "jobs.read" | "jobs.cancel", jobNumber: string): Promise<JobRow> => {
     allow(actor, action);
     const job = await index.find(jobNumber);

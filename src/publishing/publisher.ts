@@ -6,6 +6,7 @@ import { BrokerConnection } from "../broker/connection.ts";
 import { createOutbox, type Outbox, type OutboxMessage } from "../broker/outbox.ts";
 import { withDeadline } from "../deadline.ts";
 import { type Config, parseEnv } from "../env.ts";
+import { DomainError } from "../errors.ts";
 import { createJobExpiry, type JobExpiry } from "../jobs/expiry.ts";
 import { createJobIndex } from "../jobs/job-index.ts";
 import { createStreams } from "../jobs/streams.ts";
@@ -112,7 +113,11 @@ export class Publisher extends DurableObject<Env> {
   async #endExpired(): Promise<boolean> {
     const jobNumbers = await this.#outbox.expired(AT_ONCE);
     const end = async (jobNumber: string): Promise<void> => {
-      await this.#jobs.expire(jobNumber);
+      await this.#jobs.expire(jobNumber).catch((error: unknown) => {
+        // What may pass is tried again; anything else would fail for ever.
+        if (error instanceof DomainError) throw error;
+        log.error("bug", { error: describeError(error) });
+      });
       // Only then: a job must not wait for ever because this object ended in between.
       await this.#outbox.arrived(jobNumber);
     };
@@ -171,6 +176,19 @@ export class Publisher extends DurableObject<Env> {
     this.#connection?.close();
     this.#connection = undefined;
   }
+}
+
+/** The way to it, for as many requests as come: a stub is good only in the one that it was made in. */
+export function publisherOf(namespace: DurableObjectNamespace<Publisher>): Pick<Publisher, "nudge" | "check"> {
+  const publisher = () => namespace.getByName(NAME);
+  return {
+    check: () => publisher().check(),
+    // If nobody hears it, the outbox is looked at before long all the same.
+    nudge: () =>
+      publisher()
+        .nudge()
+        .catch((error: unknown) => log.warn("the publisher was not told", { error: describeError(error) })),
+  };
 }
 
 /** What all of them come to; where one fails, it is said only when the others are done as well. */
