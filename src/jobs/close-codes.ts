@@ -17,12 +17,13 @@ export const CLOSE = {
   },
   cancelled: { code: 4410, reason: "The job was cancelled", remedy: "There is nothing more to come." },
   expired: { code: 4410, reason: "The job has expired", remedy: "There is nothing more to come." },
-  deleted: { code: 4410, reason: "The job was deleted", remedy: "There is nothing more to come." },
 } as const;
 export type Close = (typeof CLOSE)[keyof typeof CLOSE];
 
 /** Codes that stand for the lack of one, and must not be sent. */
 const NEVER_SENT: ReadonlySet<number> = new Set([1004, 1005, 1006, 1015]);
 
-/** What a client's Close is answered with: its own code, where it has one. */
-export const answerTo = (code: number): number => (NEVER_SENT.has(code) ? 1000 : code);
+const mayBeSent = (code: number): boolean => code >= 1000 && code <= 4999 && !NEVER_SENT.has(code);
+
+/** What a client's Close is answered with: its own code, where it has one that may be sent. */
+export const answerTo = (code: number): number => (mayBeSent(code) ? code : 1000);

@@ -33,6 +33,7 @@ export interface JobDescription {
 
 /** While sockets are open, somebody was there to read: noted now and then, for the case that all of it ends at once. So is the index. */
 const TOUCH_EVERY_MS = 60 * 60 * 1000;
+const INDEX_TOLD_KEY = "index told";
 
 /** One for all objects of an isolate, which may be thousands, as the Worker has one for all requests. Made when first needed. */
 let stores: JobStores | undefined;
@@ -42,7 +43,6 @@ export class JobStream extends DurableObject<Env> {
   readonly #buffer: PendingBuffer;
   readonly #sockets: JobSockets;
   readonly #production: Production;
-  #indexToldMs = 0;
   /** As the service's figures were last told, if this is known. */
   #toldSockets: number | undefined;
   /** When the alarm is set for, if this is known. */
@@ -134,11 +134,6 @@ export class JobStream extends DurableObject<Env> {
     await this.#settle();
   }
 
-  async destroy(): Promise<void> {
-    this.#sockets.closeAll(CLOSE.deleted);
-    await this.#wipe();
-  }
-
   override async webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
     if (this.#sockets.receive(socket, message)) await this.#settle();
     this.#goOn();
@@ -169,11 +164,16 @@ export class JobStream extends DurableObject<Env> {
     if (this.#sockets.count === 0) this.#tellSockets();
     if (this.#sockets.count > 0 && Date.now() - this.#buffer.touchedMs >= TOUCH_EVERY_MS) this.#buffer.touch();
     if (!this.#buffer.isEmpty && Date.now() - this.#indexToldMs >= TOUCH_EVERY_MS) {
-      this.#indexToldMs = Date.now();
+      this.ctx.storage.kv.put(INDEX_TOLD_KEY, Date.now());
       await this.#index((index, jobNumber) => index.note(jobNumber, { messages: this.#buffer.lastSeq }));
     }
     await this.#settle();
     this.#goOn();
+  }
+
+  /** Kept, since the object sleeps between one alarm and the next. */
+  get #indexToldMs(): number {
+    return Number(this.ctx.storage.kv.get(INDEX_TOLD_KEY) ?? 0);
   }
 
   /** For the figures of the service. Nobody waits for it; where it does not get there, the next change or the alarm sets it right. */

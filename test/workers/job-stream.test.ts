@@ -1,5 +1,9 @@
-import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { env, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { parseEnv } from "../../src/env.ts";
+import { answerTo } from "../../src/jobs/close-codes.ts";
+import { createJobIndex } from "../../src/jobs/job-index.ts";
 import {
   alarmOf,
   connect,
@@ -341,6 +345,41 @@ describe("access to a stream", () => {
   });
 });
 
+describe("a client's Close", () => {
+  it.each([
+    [1000, 1000],
+    [1001, 1001],
+    [4999, 4999],
+    [0, 1000],
+    [999, 1000],
+    [1005, 1000],
+    [5000, 1000],
+    [65535, 1000],
+  ])("with %d is answered with %d", (code, answer) => {
+    expect(answerTo(code)).toBe(answer);
+  });
+});
+
+describe("a stream's note to the index", () => {
+  it("comes once an hour, however often the object has slept in between", async () => {
+    const job = newJob();
+    const index = createJobIndex(createDatabase({ url: parseEnv(env).LIBSQL_URL }));
+    const jobNumber = job.name ?? "";
+    await index.insert({ jobNumber, kind: "stream", state: "running", target: null, ownerId: "x", owner: "user:x" });
+    await post(job);
+    const notedMs = async () => (await index.find(jobNumber))?.updatedAt.getTime() ?? 0;
+    const nextAlarm = async (forwardMs: number) => {
+      clock.forwardMs += forwardMs;
+      await evictDurableObject(job);
+      await runDurableObjectAlarm(job);
+      return await notedMs();
+    };
+    const first = await nextAlarm(HOUR_MS);
+    expect(await nextAlarm(HOUR_MS / 12)).toBe(first);
+    expect(await nextAlarm(HOUR_MS)).toBeGreaterThan(first + HOUR_MS);
+  });
+});
+
 describe("the end of a stream", () => {
   it("leaves nothing where it was only asked for", async () => {
     const job = newJob();
@@ -399,16 +438,5 @@ describe("the end of a stream", () => {
     clock.forwardMs += 23 * HOUR_MS;
     await runDurableObjectAlarm(job);
     expect(await job.describe()).toMatchObject({ messages: 1, retained: 0 });
-  });
-
-  it("can be made to come", async () => {
-    const job = newJob();
-    await post(job, "[]", "key");
-    const client = await connect(job);
-    await job.destroy();
-    await client.isClosed(4410);
-    await soon(async () => (await job.describe()).sockets === 0);
-    await expectNothingLeft(job);
-    expect(await post(job, "[]", "key")).toMatchObject({ seq: 1, queued: true });
   });
 });

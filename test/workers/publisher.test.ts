@@ -75,6 +75,17 @@ describe("the publisher", () => {
     expect(await inOutbox(waiting)).toMatchObject({ jobNumber: waiting });
   });
 
+  it("ends the others, though one job's object fails at it", async () => {
+    const broken = await put({ createdMs: Date.now() - 3 * MINUTE_MS });
+    await runInDurableObject(env.JOB_STREAM.getByName(broken), (_, { storage }) => {
+      storage.sql.exec("CREATE TABLE stream (other)");
+    });
+    const over = await put({ createdMs: Date.now() - 2 * MINUTE_MS });
+    await withPublisher((publisher) => publisher.alarm());
+    expect(await isExpired(over)).toBe(true);
+    expect([await inOutbox(broken), await inOutbox(over)]).toEqual([undefined, undefined]);
+  });
+
   it("publishes what it can, though there are messages that it cannot open", async () => {
     const sealedForAnother = await sealing.seal("{}", uniqueName());
     const former = await Promise.all(
