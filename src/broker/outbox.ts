@@ -11,8 +11,8 @@ export interface Outbox {
   published(messages: readonly OutboxMessage[]): Promise<void>;
   /** These cannot be published as they are. They make way for others until it is tried again. */
   postpone(messages: readonly OutboxMessage[]): Promise<void>;
-  /** Somebody has shown that a job's messages, or one of them, have arrived. */
-  arrived(jobNumber: string, part?: number): Promise<void>;
+  /** Takes a job's messages away, or one of them: somebody has shown that they arrived, or nobody is to hear them any more. */
+  withdraw(jobNumber: string, part?: number): Promise<void>;
   /** The jobs whose messages nobody has heard in time, those first that have been over for the longest. */
   expired(limit: number): Promise<string[]>;
   state(): Promise<OutboxState>;
@@ -92,7 +92,7 @@ export function createOutbox(database: Database, now: () => number = () => Date.
     published: (messages) => repeat(messages, 1, REPEAT_MS),
     postpone: (messages) => repeat(messages, 0, MAX_REPEAT_MS),
 
-    async arrived(jobNumber, part) {
+    async withdraw(jobNumber, part) {
       const ofJob = eq(outbox.jobNumber, jobNumber);
       await reach(database.delete(outbox).where(part === undefined ? ofJob : and(ofJob, eq(outbox.part, part))));
     },

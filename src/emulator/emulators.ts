@@ -31,7 +31,7 @@ export interface EmulatorsOptions {
   store: SpinupStore;
   index: JobIndex;
   streams: Streams;
-  outbox: Pick<Outbox, "arrived">;
+  outbox: Pick<Outbox, "withdraw">;
   attempts: Attempts;
   gazetteer: PlaceNames;
   secrets: GeneratedSecrets;
@@ -142,7 +142,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
       allowOnJob(actor, "emulator.remove", job);
       // First nothing more is taken, so that whoever runs it stops; then nobody else hears of it, and its agents go.
       await streams.close(jobNumber, "cancelled");
-      await outbox.arrived(jobNumber);
+      await outbox.withdraw(jobNumber);
       const removed = await store.removeAgents(jobNumber, actor);
       await index.note(jobNumber, { state: "cancelled", detail: "Removed" });
       return done(`${removed} agents removed`);

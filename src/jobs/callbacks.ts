@@ -40,7 +40,7 @@ export interface CallbacksOptions {
   index: JobIndex;
   known: KnownJobs;
   streams: Pick<Streams, "post">;
-  outbox: Pick<Outbox, "arrived">;
+  outbox: Pick<Outbox, "withdraw">;
   emulatorParts: EmulatorParts;
 }
 
@@ -72,7 +72,7 @@ export function createCallbacks({ index, known, streams, outbox, emulatorParts }
     for (const report of reports) {
       const noted = await emulatorParts.note(jobNumber, report);
       if (!noted.isNoted) throw new Conflict("This part of the job is another emulator's, or over");
-      await outbox.arrived(jobNumber, report.part);
+      await outbox.withdraw(jobNumber, report.part);
       end = noted.end;
     }
     if (reports.length > 0) await advance(jobNumber, end ?? "running");
@@ -93,7 +93,7 @@ export function createCallbacks({ index, known, streams, outbox, emulatorParts }
       const isAllOver = kind === "emulator" && job?.kind === "emulator" && (await noteParts(jobNumber, data));
       const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key, final: isResult || isAllOver });
       // Only then: until its answer is stored, a command is published again.
-      if (isResult) await outbox.arrived(jobNumber);
+      if (isResult) await outbox.withdraw(jobNumber);
       const detail = queued ? "Stored until a socket connects" : `Sent to ${delivered} of the job's sockets`;
       return { status: "success", job_number: jobNumber, seq, delivered, queued, detail };
     },
@@ -110,7 +110,7 @@ export function createCallbacks({ index, known, streams, outbox, emulatorParts }
         final: true,
         key: RESULT_KEY,
       });
-      if (isResult) await outbox.arrived(job_number);
+      if (isResult) await outbox.withdraw(job_number);
     },
   };
 }

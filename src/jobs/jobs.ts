@@ -41,7 +41,7 @@ export interface JobsOptions {
   streams: Streams;
   agents: AgentStore;
   known: KnownJobs;
-  outbox: Pick<Outbox, "arrived">;
+  outbox: Pick<Outbox, "withdraw">;
 }
 
 export function createJobs({ index, streams, agents, known, outbox }: JobsOptions): Jobs {
@@ -119,7 +119,7 @@ export function createJobs({ index, streams, agents, known, outbox }: JobsOption
       // The object first: when the index says so, nothing more is taken.
       await streams.close(jobNumber, "cancelled");
       // Nobody is to hear of it from now on. Not before: what is in the outbox ends by itself, should this get no further.
-      await outbox.arrived(jobNumber);
+      await outbox.withdraw(jobNumber);
       await index.note(jobNumber, { state: "cancelled", detail: "Cancelled" });
       return done("Job cancelled");
     },

@@ -119,7 +119,7 @@ export class Publisher extends DurableObject<Env> {
         log.error("bug", { error: describeError(error) });
       });
       // Only then: a job must not wait for ever because this object ended in between.
-      await this.#outbox.arrived(jobNumber);
+      await this.#outbox.withdraw(jobNumber);
     };
     await allToTheirEnds(jobNumbers.map(end));
     return jobNumbers.length === AT_ONCE;

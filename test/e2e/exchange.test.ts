@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { Api } from "../../scripts/trial/api.ts";
 import { type HeldSocket, holdSocket } from "../../scripts/trial/held-socket.ts";
 import { Product } from "../../scripts/trial/product.ts";
-import { logIn, makeAgents } from "../../scripts/upgrade/accounts.ts";
+import { makeAgents } from "../../scripts/upgrade/accounts.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
 
 const ADMIN = { username: "admin@example.com", password: `${SECRET_MARK} of an administrator` };
@@ -30,8 +31,9 @@ afterAll(async () => {
 it("answers everyone, whoever came while it was exchanged included, when it is started with a socket", async () => {
   product = await Product.run("start", folder, SETTINGS, { socket });
   const { url } = product;
-  const [agent] = await makeAgents(url, ADMIN, 1);
-  const token = await logIn(url, "user", ADMIN);
+  const api = new Api(url);
+  const token = await api.logIn(ADMIN.username, ADMIN.password);
+  const [agent] = await makeAgents(api, token, 1);
   const answers: (number | string)[] = [];
   let isOver = false;
   // For something that takes both stores, each time on a connection of its own.

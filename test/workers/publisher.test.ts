@@ -146,7 +146,7 @@ describe("the outbox", () => {
       await ahead.published(due);
       publishedS.push(...due.map(() => (nowMs - createdMs) / 1_000));
     }
-    await ahead.arrived(jobNumber);
+    await ahead.withdraw(jobNumber);
     expect(publishedS).toEqual(expectedS);
   });
 });
