@@ -4,9 +4,10 @@ import type { StillAllowed } from "./access.ts";
 import type { PendingBuffer } from "./buffer.ts";
 import { CLOSE, type Close } from "./close-codes.ts";
 import { gapToWire, toWire } from "./envelope.ts";
-import type { Opening, Reader } from "./opening.ts";
+import type { Opening } from "./opening.ts";
 import { noteAcknowledged, noteSent, nothingOutstanding, outstandingBytes } from "./outstanding.ts";
 import type { Flow } from "./pace.ts";
+import { ReaderChecks } from "./reader-checks.ts";
 import { type SocketState, SocketStates } from "./socket-state.ts";
 
 /**
@@ -22,17 +23,6 @@ export interface SocketLimits {
 
 export const SOCKET_LIMITS: SocketLimits = { sockets: 16, unacknowledgedBytes: 16 * 1024 * 1024 };
 
-/** How long a check of a reader's access holds: as long as a session elsewhere in the service. */
-const CHECK_HOLDS_MS = 5_000;
-/**
- * How often access is checked where nothing is sent, and so nothing given away. Each check wakes a sleeping object, which then takes
- * three files and some 200 KB for ten seconds.
- */
-const RECHECK_MS = 5 * 60_000;
-/** After how long a check is tried again that could not be made: where a message waits for it, and where none does. */
-const RETRY_MS = 5_000;
-const RETRY_IDLE_MS = 60_000;
-
 const MAX_CLIENT_MESSAGE_LENGTH = 1_024;
 
 export interface SocketsOptions {
@@ -43,21 +33,14 @@ export interface SocketsOptions {
   now: () => number;
 }
 
-interface Access {
-  isAllowed: boolean;
-  askedMs: number;
-}
-
 export class JobSockets {
   readonly #options: SocketsOptions;
   readonly #states = new SocketStates();
-  /** One check at a time for each socket; whoever comes meanwhile waits for the same. */
-  readonly #checks = new Map<WebSocket, Promise<void>>();
-  /** What is being asked of the accounts, by reader: many sockets may be one reader's. */
-  readonly #lookUps = new Map<string, Promise<Access>>();
+  readonly #checks: ReaderChecks;
 
   constructor(options: SocketsOptions) {
     this.#options = options;
+    this.#checks = new ReaderChecks(options);
   }
 
   get count(): number {
@@ -87,11 +70,10 @@ export class JobSockets {
 
   /** When something is to be done even though nobody comes; never where no socket is open. */
   get nextDueMs(): number {
-    const nowMs = this.#options.now();
     const due = this.#open.flatMap((socket) => {
       const { reader, checkedMs, sentUpTo } = this.#states.of(socket);
       const isBehind = sentUpTo < this.#options.buffer.lastSeq;
-      return [reader.expiresAtMs, isBehind ? nowMs + RETRY_MS : nextIdleCheckMs(checkedMs, nowMs)];
+      return [reader.expiresAtMs, this.#checks.nextDueMs(checkedMs, isBehind)];
     });
     return Math.min(...due);
   }
@@ -119,12 +101,12 @@ export class JobSockets {
 
   /** Sends every socket what it has not been sent; those first whose access needs no check. */
   async deliver(): Promise<void> {
-    const { buffer, now } = this.#options;
+    const { buffer } = this.#options;
     const unchecked: WebSocket[] = [];
     for (const socket of this.#open) {
       const { sentUpTo, checkedMs } = this.#states.of(socket);
       if (sentUpTo >= buffer.lastSeq) continue;
-      if (now() - checkedMs <= CHECK_HOLDS_MS) this.#send(socket);
+      if (this.#checks.holds(checkedMs)) this.#send(socket);
       else unchecked.push(socket);
     }
     await Promise.all(unchecked.map((socket) => this.#check(socket)));
@@ -132,9 +114,8 @@ export class JobSockets {
 
   /** Closes the sockets of those whose token is over, and checks those that were not for a while. */
   async recheck(): Promise<void> {
-    const { now } = this.#options;
     this.#closeExpired();
-    const due = this.#open.filter((socket) => now() - this.#states.of(socket).checkedMs >= RECHECK_MS);
+    const due = this.#open.filter((socket) => this.#checks.isOld(this.#states.of(socket).checkedMs));
     await Promise.all(due.map((socket) => this.#check(socket)));
   }
 
@@ -177,46 +158,16 @@ export class JobSockets {
     }
   }
 
+  /** Whoever may not read any more goes; whoever may is sent what there is. */
   #check(socket: WebSocket): Promise<void> {
-    let check = this.#checks.get(socket);
-    if (check === undefined) {
-      check = this.#checkAndSend(socket).finally(() => this.#checks.delete(socket));
-      this.#checks.set(socket, check);
-    }
-    return check;
-  }
-
-  async #checkAndSend(socket: WebSocket): Promise<void> {
     const state = this.#states.of(socket);
-    let access: Access;
-    try {
-      access = await this.#lookUp(state.reader);
-    } catch (error) {
-      // The socket stays, and what it is to be sent stays stored: it is asked again with the next message, or by the alarm.
-      log.warn("a reader's access could not be checked", { error: describeError(error) });
-      return;
-    }
-    if (!isOpen(socket)) return;
-    if (access.isAllowed) {
-      state.checkedMs = access.askedMs;
+    return this.#checks.check(socket, state.reader, ({ isAllowed, askedMs }) => {
+      if (!isOpen(socket)) return;
+      if (!isAllowed) return this.#close(socket, CLOSE.notAllowed);
+      state.checkedMs = askedMs;
       this.#states.save(socket, state);
       this.#send(socket);
-    } else this.#close(socket, CLOSE.notAllowed);
-  }
-
-  #lookUp(reader: Reader): Promise<Access> {
-    const key = JSON.stringify([reader.kind, reader.name, reader.version]);
-    let lookUp = this.#lookUps.get(key);
-    if (lookUp === undefined) {
-      // From before the look-up: what it finds may have changed by the time it is back.
-      const askedMs = this.#options.now();
-      lookUp = this.#options
-        .stillAllowed(reader)
-        .then((isAllowed) => ({ isAllowed, askedMs }))
-        .finally(() => this.#lookUps.delete(key));
-      this.#lookUps.set(key, lookUp);
-    }
-    return lookUp;
+    });
   }
 
   /** Without a single wait, so that nothing comes in between. */
@@ -269,12 +220,6 @@ export class JobSockets {
     this.#states.save(socket, state);
     buffer.acknowledge(seq, this.neededAfter);
   }
-}
-
-/** Does not depend on when it is asked for: nobody can put a check off by waking the object. */
-function nextIdleCheckMs(checkedMs: number, nowMs: number): number {
-  const overdueMs = nowMs - (checkedMs + RECHECK_MS);
-  return overdueMs < 0 ? checkedMs + RECHECK_MS : nowMs + RETRY_IDLE_MS - (overdueMs % RETRY_IDLE_MS);
 }
 
 const isOpen = ({ readyState }: WebSocket): boolean => readyState === WebSocket.OPEN;
