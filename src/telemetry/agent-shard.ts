@@ -11,7 +11,8 @@ import { Latest, type LatestColumns } from "./latest.ts";
 import { LiveWindow } from "./live-window.ts";
 import { News, type NewsAnswer, type Place } from "./news.ts";
 import { Novelty } from "./novelty.ts";
-import { type AgentSample, createTelemetryStore, MAX_POINTS, type TelemetryStore } from "./store.ts";
+import { MAX_POINTS } from "./series-queries.ts";
+import { type AgentSample, createTelemetryStore, type TelemetryStore } from "./store.ts";
 
 /** What became of samples. Not an exception: those lose their kind on the way out of an object. */
 export type Appended = "committed" | "unavailable";

@@ -7,8 +7,9 @@ import { TtlCache } from "../ttl-cache.ts";
 import { toIsoTime } from "./iso-time.ts";
 import { labelOf } from "./labels.ts";
 import { presenceOf } from "./presence.ts";
+import type { Series, SeriesQuery } from "./series-queries.ts";
 import type { Shards } from "./shards.ts";
-import type { Series, SeriesQuery, TelemetryStore } from "./store.ts";
+import type { TelemetryStore } from "./store.ts";
 
 /** What charts ask for. */
 export interface Metrics {

@@ -5,8 +5,9 @@ import { describeError, log } from "../log.ts";
 import type { AgentShard } from "./agent-shard.ts";
 import type { Figures, LatestColumns } from "./latest.ts";
 import type { NewsAnswer, Place } from "./news.ts";
+import type { SeriesQuery } from "./series-queries.ts";
 import { SharedCalls } from "./shared-calls.ts";
-import type { AgentSample, SeriesQuery } from "./store.ts";
+import type { AgentSample } from "./store.ts";
 
 const PART = "telemetry store";
 /** Next to the insert that follows, nothing. */

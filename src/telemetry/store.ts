@@ -1,6 +1,8 @@
 import * as z from "zod";
 import type { ClickHouse } from "./clickhouse.ts";
+import { column, IN_MINUTES, IN_RANGE, READING, readerOf } from "./reading.ts";
 import type { Sample } from "./samples.ts";
+import { MAX_POINTS, readSeries, type Series, type SeriesQuery } from "./series-queries.ts";
 
 /** The telemetry in ClickHouse: what goes in, and every question that is asked of it. */
 
@@ -8,26 +10,11 @@ export interface AgentSample extends Sample {
   apId: string;
 }
 
-export interface SeriesQuery {
-  apId: string;
-  /** All of the agent's, where absent. */
-  metrics?: readonly string[] | undefined;
-  fromMs: number;
-  toMs: number;
-}
-
 export interface HistoryQuery extends Omit<SeriesQuery, "metrics"> {
   of: "numbers" | "texts";
   /** Only what comes after this row. */
   after?: { field: string; tsMs: number } | undefined;
   limit: number;
-}
-
-export interface Series<V = number> {
-  metric: string;
-  /** Where there were too many points: how long each of the equal spans is over which they are averaged. */
-  bucketMs?: number;
-  points: { tsMs: number; value: V }[];
 }
 
 export interface TelemetryStore {
@@ -54,15 +41,12 @@ export interface TelemetryStore {
   metrics(apId: string, sinceMs: number): Promise<string[]>;
 }
 
-export const MAX_POINTS = 2_000;
-const MINUTE_MS = 60_000;
 /** Questions travel in the address of the request, which has its limits. */
 const MAX_ASKED = 500;
 
-const Points = z.array(
-  z.object({ metric: z.string(), n: z.coerce.number(), at: z.coerce.number(), value: z.number() }),
-);
-const RawPoints = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.number() }));
+const RawPoints = z.object({
+  data: z.object({ metric: column(z.string()), at: column(z.number()), value: column(z.number()) }),
+});
 const Texts = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.string() }));
 const Stored = z.array(z.object({ ap_id: z.string(), at: z.coerce.number(), metric: z.string() }));
 const LastSeen = z.tuple([z.object({ ap_ids: z.array(z.string()), times: z.array(z.coerce.number()) })]);
@@ -70,23 +54,8 @@ const Counted = z.array(z.object({ count: z.coerce.number() }));
 const Names = z.array(z.object({ metric: z.string() }));
 
 export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
-  const rows = async <S extends z.ZodType>(
-    schema: S,
-    query: string,
-    query_params: Record<string, unknown>,
-  ): Promise<z.output<S>> =>
-    schema.parse(
-      await clickhouse.reach(async (client, abort_signal) => {
-        const answer = await client.query({
-          query,
-          query_params,
-          abort_signal,
-          format: "JSONEachRow",
-          clickhouse_settings: READING,
-        });
-        return await answer.json();
-      }),
-    );
+  const rows = readerOf(clickhouse, "JSONEachRow");
+  const columns = readerOf(clickhouse, "JSONColumnsWithMetadata");
 
   return {
     async insert(samples, token) {
@@ -135,31 +104,12 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
       return found;
     },
 
-    async series({ apId, metrics, fromMs, toMs }) {
-      const spanMs = Math.floor((toMs - fromMs) / MAX_POINTS) + 1;
-      // From half a minute on, in whole ones: their means are there already, and a day of them is a sixtieth of its points.
-      const bucketMs = spanMs > MINUTE_MS / 2 ? Math.ceil(spanMs / MINUTE_MS) * MINUTE_MS : spanMs;
-      const params = {
-        ap_id: apId,
-        from: fromMs,
-        to: toMs,
-        bucket: bucketMs,
-        max_points: MAX_POINTS,
-        all: metrics === undefined,
-        metrics: metrics ?? [],
-      };
-      const isMany = ({ n }: { n: number }) => n > MAX_POINTS;
-      if (bucketMs < MINUTE_MS) {
-        const found = grouped(await rows(Points, SERIES_OF_POINTS, params));
-        return found.map((series) => (isMany(series) ? { ...series, bucketMs } : series));
-      }
-      const found = grouped(await rows(Points, SERIES_OF_MINUTES, params));
-      const many = found.filter(isMany).map((series) => ({ ...series, bucketMs }));
-      return many.length === found.length ? many : [...many, ...grouped(await rows(Points, SPARSE_SERIES, params))];
+    async series(query) {
+      return await readSeries(columns, query);
     },
 
     async recent(apId, sinceMs, max) {
-      const found = await rows(
+      const { data } = await columns(
         RawPoints,
         `SELECT metric, toUnixTimestamp64Milli(ts) AS at, value
          FROM points_v1 FINAL
@@ -168,7 +118,9 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
          LIMIT {limit:UInt32}`,
         { ap_id: apId, since: sinceMs, limit: max + 1 },
       );
-      return found.length > max ? undefined : found.map(({ metric, at, value }) => ({ metric, tsMs: at, value }));
+      const { metric, at, value } = data;
+      if (metric.length > max) return undefined;
+      return metric.map((name, i) => ({ metric: name, tsMs: at[i] ?? 0, value: value[i] ?? 0 }));
     },
 
     async texts({ apId, fromMs, toMs }) {
@@ -182,7 +134,11 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
          LIMIT {max_points:UInt32} BY metric`,
         { ap_id: apId, from: fromMs, to: toMs, max_points: MAX_POINTS },
       );
-      return grouped(found.reverse().map((row) => ({ ...row, n: 0 }))).toReversed();
+      const byField = Map.groupBy(found, ({ metric }) => metric);
+      return [...byField].map(([metric, its]) => ({
+        metric,
+        points: its.map(({ at, value }) => ({ tsMs: at, value })).reverse(),
+      }));
     },
 
     async history({ apId, fromMs, toMs, of, after, limit }) {
@@ -260,74 +216,8 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
   };
 }
 
-/** A read whose asker has gone is cut off. */
-export const READING = {
-  readonly: "2",
-  cancel_http_readonly_queries_on_client_close: 1,
-  // All copies of a value lie in the partition of its day.
-  do_not_merge_across_partitions_select_final: 1,
-  // On a cluster: only the agent's shard is asked.
-  optimize_skip_unused_shards: 1,
-} as const;
-
 /**
  * For reading a little in the order of the table. One block is read of each part before the first row is known, and a long past has
  * many parts: with blocks of the usual size that is a hundred times what is asked for.
  */
 const IN_SMALL_BLOCKS = { max_block_size: "8192" } as const;
-
-const OF_AGENT = "ap_id = {ap_id:String} AND ({all:Bool} OR metric IN {metrics:Array(String)})";
-const IN_RANGE = "ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts <= fromUnixTimestamp64Milli({to:Int64})";
-const IN_MINUTES =
-  "minute > fromUnixTimestamp64Milli({from:Int64}) - INTERVAL 1 MINUTE AND minute <= fromUnixTimestamp64Milli({to:Int64})";
-const BUCKET = "{from:Int64} + intDiv(ms - {from:Int64}, {bucket:Int64}) * {bucket:Int64}";
-/** Very large numbers may add up to infinity, which JSON has no word for. */
-const mean = (expression: string): string =>
-  `least(greatest(${expression}, -${Number.MAX_VALUE}), ${Number.MAX_VALUE})`;
-
-/** The points themselves, or their means where they are too many. */
-const SERIES_OF_POINTS = `
-  SELECT metric, n, if(n > {max_points:UInt32}, ${BUCKET}, ms) AS at, ${mean("avg(value)")} AS value
-  FROM (
-    SELECT metric, toUnixTimestamp64Milli(ts) AS ms, value, count() OVER (PARTITION BY metric) AS n
-    FROM points_v1 FINAL
-    WHERE ${OF_AGENT} AND ${IN_RANGE}
-  )
-  GROUP BY metric, n, at
-  ORDER BY metric, at`;
-
-/** The same over a range so long that each mean is over minutes; of a metric with few points only their number. */
-const SERIES_OF_MINUTES = `
-  SELECT metric, n, if(n > {max_points:UInt32}, ${BUCKET}, 0) AS at, ${mean("sum(total) / sum(points)")} AS value
-  FROM (
-    SELECT metric, toInt64(toUnixTimestamp(minute)) * 1000 AS ms, minutes.n AS points, total, sum(points) OVER (PARTITION BY metric) AS n
-    FROM minutes_v1 AS minutes
-    WHERE ${OF_AGENT} AND ${IN_MINUTES}
-  )
-  GROUP BY metric, n, at
-  ORDER BY metric, at`;
-
-/** The points of those metrics that have few. */
-const SPARSE_SERIES = `
-  SELECT metric, 0 AS n, toUnixTimestamp64Milli(ts) AS at, value
-  FROM points_v1 FINAL
-  WHERE ${OF_AGENT} AND ${IN_RANGE} AND metric GLOBAL IN (
-    SELECT metric FROM minutes_v1 WHERE ${OF_AGENT} AND ${IN_MINUTES} GROUP BY metric HAVING sum(n) <= {max_points:UInt32}
-  )
-  ORDER BY metric, at`;
-
-/** Rows that come metric by metric, as one series each. */
-function grouped<V>(
-  rows: readonly { metric: string; n: number; at: number; value: V }[],
-): (Series<V> & { n: number })[] {
-  const all: (Series<V> & { n: number })[] = [];
-  for (const { metric, n, at, value } of rows) {
-    let series = all.at(-1);
-    if (series?.metric !== metric) {
-      series = { metric, n, points: [] };
-      all.push(series);
-    }
-    series.points.push({ tsMs: at, value });
-  }
-  return all;
-}

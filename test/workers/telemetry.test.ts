@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { parseEnv } from "../../src/env.ts";
 import { Unavailable } from "../../src/errors.ts";
 import { createClickHouse } from "../../src/telemetry/clickhouse.ts";
-import { READING } from "../../src/telemetry/store.ts";
+import { READING } from "../../src/telemetry/reading.ts";
 import { adminToken, newAgent, newApp, send, signedUp, uniqueName } from "./support.ts";
 
 interface Point {
