@@ -56,7 +56,13 @@ const MAX_TYPE_LENGTH = 64;
 
 const MAX_MERGES = 5;
 /** As much as one call can bring. An agent that brings other keys with every call gets no further. */
-const MAX_CONFIGURATION_LENGTH = 1024 * 1024;
+const MAX_CONFIGURATION_BYTES = 1024 * 1024;
+
+/** In bytes, and as it is written, which may be longer than what was sent: what no message can hold could be told to nobody. */
+function refuseLarge(configuration: string): void {
+  const { byteLength } = new TextEncoder().encode(configuration);
+  if (byteLength > MAX_CONFIGURATION_BYTES) throw new TooLarge("Configuration");
+}
 
 const objectOf = (apId: string): string => `agent:${apId}`;
 
@@ -70,6 +76,7 @@ export function createAgentStore(database: Database): AgentStore {
     find,
 
     async insert(agent, by) {
+      refuseLarge(JSON.stringify(agent.configuration));
       const row = { id: crypto.randomUUID(), createdAt: new Date(), version: Date.now(), ...agent };
       try {
         const [rows] = await reach(
@@ -85,6 +92,7 @@ export function createAgentStore(database: Database): AgentStore {
     },
 
     async update(apId, { passwordHash, configuration }, by) {
+      if (configuration !== undefined) refuseLarge(JSON.stringify(configuration));
       const changed = [passwordHash && "change password", configuration && "configure"].filter(Boolean);
       const [rows] = await reach(
         database.batch([
@@ -115,7 +123,7 @@ export function createAgentStore(database: Database): AgentStore {
         const after = { ...row.configuration, ...patch };
         const text = JSON.stringify(after);
         if (text === before) return;
-        if (text.length > MAX_CONFIGURATION_LENGTH) throw new TooLarge("Configuration");
+        refuseLarge(text);
         // Only if it is still what was read: of two that merge at once, one sees the other's keys and tries again.
         const unchanged = sql`${agents.configuration} = ${before}`;
         const [rows] = await reach(

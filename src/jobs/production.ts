@@ -177,6 +177,11 @@ export class Production {
     if (!this.#options.hasRoomFor(messages)) return false;
     for (const message of messages) {
       const { outcome } = this.#options.append(message);
+      if (outcome === "too_large") {
+        // It would be so at every attempt.
+        log.error("a job's row is too large", { job: before.jobNumber });
+        return this.#store(before, undefined);
+      }
       if (outcome !== "stored") throw new Error(`A message of the service's own is ${outcome}`);
     }
     this.#save(next);

@@ -16,6 +16,7 @@ class Remains {
   room = Number.POSITIVE_INFINITY;
   pace: () => Pace = () => ({ go: true, pauseMs: 0 });
   note: () => Promise<void> = async () => {};
+  isTooLarge: (message: NewMessage) => boolean = () => false;
 
   wake(producer: Producer): Production {
     const kv = {
@@ -26,7 +27,8 @@ class Remains {
       storage: { kv: kv as unknown as SyncKvStorage },
       producerOf: () => producer,
       hasRoomFor: (messages) => this.messages.length + messages.length <= this.room,
-      append: (message) => ({ outcome: "stored", seq: this.messages.push(message) }),
+      append: (message) =>
+        this.isTooLarge(message) ? { outcome: "too_large" } : { outcome: "stored", seq: this.messages.push(message) },
       deliver: async () => {},
       pace: () => this.pace(),
       note: async (_, { state }) => {
@@ -117,6 +119,19 @@ describe("a production", () => {
     errors.mockRestore();
     expect(remains.messages.at(-1)).toMatchObject({ type: "error", final: true });
     expect(remains.messages.at(-1)?.data).not.toContain("secret");
+    expect(remains.notes).toEqual(["running", "failed"]);
+  });
+
+  it("fails, and does not try for ever, where a row is larger than a message may be", async () => {
+    const errors = vi.spyOn(console, "error").mockImplementation(() => {});
+    const remains = new Remains();
+    remains.isTooLarge = ({ data }) => data === "[2]";
+    const production = remains.wake(counting(5));
+    production.begin("job", WORK);
+    await production.run();
+    errors.mockRestore();
+    expect(remains.rows).toEqual([0, 1]);
+    expect(remains.messages.at(-1)).toMatchObject({ type: "error", final: true });
     expect(remains.notes).toEqual(["running", "failed"]);
   });
 

@@ -116,7 +116,8 @@ describe("what an agent reports", () => {
     const { apId, token } = await newAgent();
     const statuses: number[] = [];
     for (const key of ["a", "b"]) {
-      statuses.push((await post({ configuration: { [key]: "x".repeat(600_000) } }, token)).status);
+      // In bytes, not in characters: these take three each.
+      statuses.push((await post({ configuration: { [key]: "網".repeat(200_000) } }, token)).status);
     }
     expect(statuses).toEqual([200, 413]);
     const agent = (await (await send("GET", `/api/v1/agents/${apId}`, undefined, token)).json()) as {
