@@ -34,8 +34,8 @@ const Cursor = z.discriminatedUnion("phase", [Past, Live]);
 
 const Row = z.object({ time: z.string(), field: z.string() });
 
-/** Read at once from the store; several messages' worth. */
-const READ_AHEAD = 20_000;
+/** Rows read at once from the store: several messages' worth. Texts may be long, and what is read is all in memory. */
+const READ_AHEAD = { numbers: 20_000, texts: 1_000 } as const;
 const MAX_WAIT_MS = 20_000;
 /** Samples may be so late that they are older than what came before them. */
 const LATE_MS = 60_000;
@@ -66,7 +66,7 @@ export function produceAgentHistory({ store, shards, range, now }: HistoryOption
     const rows =
       ahead.cursor === JSON.stringify(cursor)
         ? ahead.rows
-        : await store.history({ apId, fromMs, toMs, of, after, limit: READ_AHEAD });
+        : await store.history({ apId, fromMs, toMs, of, after, limit: READ_AHEAD[of] });
     if (rows.length > 0) {
       const count = fitting(rows);
       const last = Row.parse(JSON.parse(rows[count - 1] ?? "null"));

@@ -15,6 +15,8 @@ export interface Rejection {
 }
 
 export const MAX_NAME_LENGTH = 256;
+/** An agent says something every few seconds: what is longer is not for this, and a day of it must be readable. */
+export const MAX_TEXT_LENGTH = 16_384;
 
 /** Flattens a payload. Every value ends up either in the sample or, by name, among the rejections. */
 export function toSample(tsMs: number, payload: Payload): { sample: Sample; rejected: Rejection[] } {
@@ -44,6 +46,8 @@ function whyNot({ metrics, texts }: Sample, field: string, value: unknown): stri
   if (field === "") return "has no name";
   if (field.length > MAX_NAME_LENGTH) return `has a name of more than ${MAX_NAME_LENGTH} characters`;
   if (Object.hasOwn(metrics, field) || Object.hasOwn(texts, field)) return "is given twice";
+  if (typeof value === "string" && value.length > MAX_TEXT_LENGTH)
+    return `is a text of more than ${MAX_TEXT_LENGTH} characters`;
   if (value === null) return "is null";
   if (Array.isArray(value)) return "is an array";
   if (typeof value === "number" && !Number.isFinite(value)) return "is not a finite number";

@@ -76,6 +76,16 @@ describe("what an agent reports", () => {
     expect(values((await multi(apId, token, "name,cpu.ok")).series)).toEqual({ name: [], "cpu.ok": [1] });
   });
 
+  it("may be a text of 16,384 characters, not of more", async () => {
+    const { apId, token } = await newAgent();
+    const payload = { fits: "x".repeat(16_384), long: "x".repeat(16_385) };
+    expect(await (await post({ payload }, token)).json()).toMatchObject({
+      accepted: 1,
+      rejected: [{ field: "long", reason: "is a text of more than 16384 characters" }],
+    });
+    expect(values((await data(apId, token)).series)).toEqual({ fits: [payload.fits] });
+  });
+
   it("sent twice is there once: the first one stays", async () => {
     const { apId, token } = await newAgent();
     const sample = { ts: secondsAgo(5), payload: { a: 1, b: "x" } };
