@@ -69,6 +69,7 @@ export class LiveWindow {
     if (tracks === undefined) return undefined;
     this.#watched.delete(apId);
     this.#watched.set(apId, tracks);
+    this.#dropEnded(tracks);
     const texts: string[] = [];
     for (const metric of metrics) {
       const track = tracks.get(metric);
@@ -89,9 +90,20 @@ export class LiveWindow {
     if (track === undefined) {
       track = new Track();
       tracks.set(metric, track);
+      this.#bytes += track.bytes;
     }
     const its = track;
     this.#on(its, () => its.put(tsMs, value));
+  }
+
+  /** Names may be of clients, which come and go: what has got nothing for so long that nothing is left of it goes. */
+  #dropEnded(tracks: Map<string, Track>): void {
+    for (const [metric, track] of tracks) {
+      this.#on(track, () => {});
+      if (!track.isEmpty) continue;
+      tracks.delete(metric);
+      this.#bytes -= track.bytes;
+    }
   }
 
   /** Whatever is done with a track, what is too old goes first, and its bytes are counted anew. */

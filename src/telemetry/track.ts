@@ -13,8 +13,13 @@ export class Track {
   #offset = 0;
   #written = new Writing(0);
 
+  /** What it takes, with the room that it has for more: where there are many names, most of them have few points. */
   get bytes(): number {
-    return (this.#end - this.#start) * BYTES_PER_POINT + this.#written.bytes;
+    return OBJECTS_BYTES + this.#ts.length * BYTES_PER_POINT + this.#written.bytes;
+  }
+
+  get isEmpty(): boolean {
+    return this.#end === this.#start;
   }
 
   /** A time that has a point already keeps it. */
@@ -74,6 +79,9 @@ export class Track {
 
 const FIRST_CAPACITY = 64;
 const BYTES_PER_POINT = 16;
+/** The objects that a track is made of, its name and its place in a map, about. */
+const OBJECTS_BYTES = 512;
+const BYTES_PER_LENGTH = 8;
 
 /** A run of numbered things, written one behind the other, each with a comma at its end. */
 class Writing {
@@ -90,7 +98,7 @@ class Writing {
   }
 
   get bytes(): number {
-    return this.#text.length;
+    return this.#text.length + this.#lengths.length * BYTES_PER_LENGTH;
   }
 
   /** Those from `from` to before `to`, as an array. */

@@ -2,14 +2,15 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { toIsoTime } from "../../src/telemetry/iso-time.ts";
 import { LiveWindow } from "../../src/telemetry/live-window.ts";
+import { Track } from "../../src/telemetry/track.ts";
 import { newAgent, send, testStore } from "./support.ts";
 
 const NOW = 1_000_000;
 const sample = (tsMs: number, metrics: Record<string, number>) => ({ tsMs, metrics, texts: {} });
-const BYTES = 16;
-const windowOf = (spanMs = 1_000, maxPoints = 1_000) => {
+const SMALLEST_TRACK_BYTES = new Track().bytes;
+const windowOf = (spanMs = 1_000, maxBytes = 16_000) => {
   const clock = { ms: NOW };
-  return { clock, window: new LiveWindow({ spanMs, maxBytes: maxPoints * BYTES, now: () => clock.ms }) };
+  return { clock, window: new LiveWindow({ spanMs, maxBytes, now: () => clock.ms }) };
 };
 const read = (
   window: LiveWindow,
@@ -52,12 +53,13 @@ describe("the live window", () => {
       clock.ms += 10;
       window.add("a", sample(clock.ms, { m: i }));
     }
-    expect(window.bytes).toBe(101 * BYTES);
+    expect(window.bytes).toBeLessThan(SMALLEST_TRACK_BYTES + 256 * 16);
+    expect(read(window)).toHaveLength(101);
     expect(read(window)?.[0]).toEqual([clock.ms - 1_000, 399]);
   });
 
   it("lets go of whoever was not asked for the longest time when there is too much", () => {
-    const { window } = windowOf(1_000, 20);
+    const { window } = windowOf(1_000, 2 * SMALLEST_TRACK_BYTES + 50);
     for (const apId of ["a", "b"]) {
       window.watch(apId);
       for (let i = 0; i < 8; i++) window.add(apId, sample(NOW - i, { m: i }));
@@ -66,11 +68,24 @@ describe("the live window", () => {
     window.watch("c");
     for (let i = 0; i < 8; i++) window.add("c", sample(NOW - i, { m: i }));
     expect([window.has("a"), window.has("b"), window.has("c")]).toEqual([true, false, true]);
-    expect(window.bytes).toBe(16 * BYTES);
+    expect(window.bytes).toBe(2 * SMALLEST_TRACK_BYTES);
     // What is written for readers takes room as well.
     read(window, "c", NOW - 1);
     expect([window.has("a"), window.has("c")]).toEqual([false, true]);
-    expect(window.bytes).toBeGreaterThan(8 * BYTES);
+    expect(window.bytes).toBeGreaterThan(SMALLEST_TRACK_BYTES);
+  });
+
+  it("counts what names take that have hardly a point, and lets go of those that have none any more", () => {
+    const { window, clock } = windowOf(1_000, 100 * SMALLEST_TRACK_BYTES);
+    window.watch("a");
+    for (let i = 0; i < 80; i++) window.add("a", sample(NOW, { [`client-${i}`]: i }));
+    expect(window.bytes).toBe(80 * SMALLEST_TRACK_BYTES);
+    clock.ms += 2_000;
+    window.add("a", sample(clock.ms, { m: 1 }));
+    expect(read(window)).toEqual([[clock.ms, 1]]);
+    expect(window.bytes).toBeLessThan(2 * SMALLEST_TRACK_BYTES);
+    for (let i = 0; i < 101; i++) window.add("a", sample(clock.ms, { [`client-${i}`]: i }));
+    expect(window.has("a")).toBe(false);
   });
 
   it("says nothing where a metric has more points than a chart takes", () => {
