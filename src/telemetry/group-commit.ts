@@ -1,4 +1,5 @@
 import { Unavailable } from "../errors.ts";
+import { pause } from "./pause.ts";
 
 /**
  * Commits what many callers bring in few batches. Whoever comes while a batch is under way waits for the next one; each is
@@ -104,5 +105,3 @@ export class GroupCommit<T> {
     return now() - sinceMs < (isRefused(error) ? MAX_REFUSED_MS : MAX_DOUBT_MS);
   }
 }
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,5 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import { Unavailable } from "../errors.ts";
+import { pause } from "./pause.ts";
 
 /**
  * Calls that many requests make to the same place within a moment, made as one: for a small request, a call to a Durable Object is a
@@ -67,5 +68,3 @@ export class SharedCalls<T> {
     }
   }
 }
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
