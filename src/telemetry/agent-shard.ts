@@ -34,7 +34,7 @@ export class AgentShard extends DurableObject<Env> {
   readonly #novelty: Novelty;
   readonly #commits: GroupCommit<AgentSample>;
   readonly #window: LiveWindow;
-  readonly #news = new News({ maxSamples: 1_000, followedMs: 60_000, now: Date.now });
+  readonly #news = new News({ maxSamples: 1_000, maxLength: 4 * MEGABYTE, followedMs: 60_000, now: Date.now });
   readonly #latest = new Latest({ spanMs: 300_000, maxAgents: 100_000, now: Date.now });
   readonly #tally: Tally;
   readonly #spanMs: number;

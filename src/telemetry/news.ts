@@ -18,15 +18,17 @@ export interface NewsAnswer {
 }
 
 export interface NewsOptions {
-  /** Of one agent. */
+  /** Of one agent: how many, and how many characters of names and texts they may hold. */
   maxSamples: number;
+  maxLength: number;
   /** An agent that nobody has asked for during this time is not followed any more. */
   followedMs: number;
   now: () => number;
 }
 
 interface Followed {
-  samples: { seq: number; sample: AgentSample }[];
+  samples: { seq: number; sample: AgentSample; length: number }[];
+  length: number;
   /** What came up to here is not remembered. */
   forgottenUpTo: number;
   askedMs: number;
@@ -58,12 +60,13 @@ export class News {
         this.#followed.delete(sample.apId);
         continue;
       }
-      followed.samples.push({ seq: ++this.#seq, sample });
+      const length = lengthOf(sample);
+      followed.samples.push({ seq: ++this.#seq, sample, length });
+      followed.length += length;
       woken.add(followed);
     }
     for (const followed of woken) {
-      const tooMany = followed.samples.length - this.#options.maxSamples;
-      if (tooMany > 0) followed.forgottenUpTo = followed.samples.splice(0, tooMany).at(-1)?.seq ?? 0;
+      this.#makeRoom(followed);
       for (const wake of followed.waiting) wake();
     }
   }
@@ -79,6 +82,18 @@ export class News {
     return this.#answer(isIncomplete ? [] : followed.samples.filter(({ seq }) => seq > place.seq), isIncomplete);
   }
 
+  #makeRoom(followed: Followed): void {
+    const { maxSamples, maxLength } = this.#options;
+    let count = 0;
+    for (const { seq, length } of followed.samples) {
+      if (followed.samples.length - count <= maxSamples && followed.length <= maxLength) break;
+      count++;
+      followed.length -= length;
+      followed.forgottenUpTo = seq;
+    }
+    if (count > 0) followed.samples.splice(0, count);
+  }
+
   #answer(news: readonly { sample: AgentSample }[], isIncomplete: boolean): NewsAnswer {
     return { place: { epoch: this.#epoch, seq: this.#seq }, samples: news.map(({ sample }) => sample), isIncomplete };
   }
@@ -89,7 +104,7 @@ export class News {
       // Those that neither report nor are asked for any more would stay for ever.
       for (const [other, its] of this.#followed) if (this.#isForgotten(its)) this.#followed.delete(other);
       // A number of its own: whoever has an earlier place may have missed something.
-      followed = { samples: [], forgottenUpTo: ++this.#seq, askedMs: 0, waiting: new Set() };
+      followed = { samples: [], length: 0, forgottenUpTo: ++this.#seq, askedMs: 0, waiting: new Set() };
       this.#followed.set(apId, followed);
     }
     followed.askedMs = this.#options.now();
@@ -99,6 +114,13 @@ export class News {
   #isForgotten({ askedMs, waiting }: Followed): boolean {
     return waiting.size === 0 && this.#options.now() - askedMs > this.#options.followedMs;
   }
+}
+
+function lengthOf({ metrics, texts }: AgentSample): number {
+  let length = 0;
+  for (const name in metrics) length += name.length;
+  for (const [name, text] of Object.entries(texts)) length += name.length + text.length;
+  return length;
 }
 
 async function wakeWithin(waiting: Set<() => void>, waitMs: number): Promise<void> {

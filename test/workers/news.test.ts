@@ -5,9 +5,9 @@ const sample = (apId: string, tsMs: number) => ({ apId, tsMs, metrics: { m: tsMs
 const times = ({ samples }: { samples: { tsMs: number }[] }) => samples.map(({ tsMs }) => tsMs);
 
 describe("news", () => {
-  const newsOf = (maxSamples = 10) => {
+  const newsOf = (maxSamples = 10, maxLength = 1_000) => {
     const clock = { ms: 0 };
-    return { clock, news: new News({ maxSamples, followedMs: 1_000, now: () => clock.ms }) };
+    return { clock, news: new News({ maxSamples, maxLength, followedMs: 1_000, now: () => clock.ms }) };
   };
 
   it("are what came after a place, of one agent, in the order of its coming", async () => {
@@ -43,5 +43,17 @@ describe("news", () => {
     expect(news.followed).toBe(0);
     expect(await news.since("a", later, 0)).toMatchObject({ isIncomplete: true });
     expect(await newsOf().news.since("a", later, 0)).toMatchObject({ isIncomplete: true });
+  });
+
+  it("are forgotten, the oldest first, where their texts are too long to be remembered", async () => {
+    const { news } = newsOf(10, 100);
+    const { place } = await news.since("a", undefined, 0);
+    const long = (tsMs: number) => ({ ...sample("a", tsMs), texts: { t: "x".repeat(60) } });
+    news.add([long(1)]);
+    const first = await news.since("a", place, 0);
+    expect(times(first)).toEqual([1]);
+    news.add([long(2)]);
+    expect(times(await news.since("a", first.place, 0))).toEqual([2]);
+    expect(await news.since("a", place, 0)).toMatchObject({ isIncomplete: true, samples: [] });
   });
 });
