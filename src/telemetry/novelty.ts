@@ -5,7 +5,8 @@ const NEVER_MS = Number.NEGATIVE_INFINITY;
 
 /**
  * Tells which values of a batch are not stored yet. Agents and bridges send again what they are not sure of; sums over minutes must
- * count it once all the same. A value is named by its agent, metric and time, and the first one stays.
+ * count it once all the same. A number is named by its agent, metric and time, and the first one stays. Texts are not counted: they
+ * go in again, and of those under one name and time the store keeps the last.
  *
  * A sample that is newer than anything of its agent is new without a question; only the others are looked up.
  */
