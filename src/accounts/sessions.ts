@@ -48,8 +48,8 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
     const askedMs = now();
     const seen = await withDeadline(LOOK_MS, () => changes.since(mark));
     const { changed } = seen;
-    if (changed === "everything" || isOfMany(changed)) known.forget(() => true);
-    else if (changed.size > 0) known.forget((identity) => changed.has(objectOf(identity)));
+    if (changed === "everything") known.forget(() => true);
+    else if (changed.size > 0) known.forget(isAmong(changed));
     // Of two looks at once the later one to come back may have seen less.
     mark = Math.max(mark ?? 0, seen.mark);
     lookedMs = Math.max(lookedMs, askedMs);
@@ -103,8 +103,12 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
 /** As the audit trail names an account. */
 const objectOf = ({ kind, name }: Identity): string => `${kind === "admin" ? "user" : kind}:${name}`;
 
-/** Emulated agents come and go by the thousand, under the name of their job. */
-const isOfMany = (changed: ReadonlySet<string>): boolean => [...changed].some((object) => object.startsWith("job:"));
+/** Whether an account is named there. Emulated agents come and go by the thousand, under the name of their job. */
+function isAmong(changed: ReadonlySet<string>): (identity: Identity) => boolean {
+  const hasJobs = [...changed].some((object) => object.startsWith("job:"));
+  return (identity) =>
+    changed.has(objectOf(identity)) || (hasJobs && identity.kind === "agent" && identity.name.startsWith("emu-"));
+}
 
 /** The account behind the claims as it is now; none where it is gone, or has changed so that its old tokens are no good. */
 async function identify(

@@ -63,6 +63,19 @@ describe("a session", () => {
     expect(counted.lookups).toBe(2);
   });
 
+  it("of an agent that is not emulated is not looked up again when emulated ones come or go", async () => {
+    let mark = 0;
+    const { authenticate, clock, counted } = sessions({
+      since: async () => ({ mark: ++mark, changed: new Set(["job:0123456789"]) }),
+    });
+    const { token } = await newAgent();
+    for (let i = 0; i < 3; i++) {
+      await authenticate(token);
+      clock.ms += 2_000;
+    }
+    expect(counted.lookups).toBe(1);
+  });
+
   it("does not remember what changed while it was being looked up", async () => {
     const { authenticate, clock, counted } = sessions();
     const { apId, token } = await newAgent();
