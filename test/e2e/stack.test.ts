@@ -467,7 +467,7 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
   inProduction("runs access points that are spun up, through the end of their emulator, and they obey", async () => {
     const { access_token } = (await (await logIn(ADMIN)).json()) as { access_token: string };
     const headers = { Authorization: `Bearer ${access_token}`, "Content-Type": "application/json" };
-    const spec = { num_access_points: 2, locations: ["Bristol, UK"], num_devices: 10, duration: 15 };
+    const spec = { num_access_points: 2, locations: ["Bristol, UK"], num_devices: 10, duration: 30 };
     const emulators = ["5G", "WiFi", "LiFi"].map((access_point_type) => ({ access_point_type, ...spec }));
     const response = await call("/api/v1/emulator/spinup", {
       method: "POST",
