@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, sql } from "drizzle-orm";
 import * as z from "zod";
 import { Conflict, Duplicate, NotFound, TooLarge } from "../errors.ts";
 import type { Page } from "../schemas/primitives.ts";
@@ -31,8 +31,10 @@ export interface AgentStore {
   update(apId: string, changes: AgentChanges, by: Author): Promise<AgentRow>;
   /** Puts keys into the agent's configuration, each replacing what it held; a configuration that stays the same is not written. */
   mergeConfiguration(apId: string, patch: Record<string, unknown>, by: Author): Promise<void>;
-  /** In the order of their names; of `only` those, where given. */
-  list(page: Page, only?: readonly string[]): Promise<AgentRow[]>;
+  /** In the order of their names, those after one of them; of `only` those, where given. */
+  list(page: Page & { after?: string | undefined }, only?: readonly string[]): Promise<AgentRow[]>;
+  /** Which of these names are those of agents. */
+  existing(apIds: readonly string[]): Promise<string[]>;
   /** What an overview tells of all agents, in the order of their names. */
   outlines(): Promise<AgentOutline[]>;
   delete(apId: string, by: Author): Promise<void>;
@@ -141,17 +143,30 @@ export function createAgentStore(database: Database): AgentStore {
       throw new Conflict("The agent's configuration keeps changing");
     },
 
-    async list({ limit, offset }, only) {
+    async list({ limit, offset, after }, only) {
       const rows = await reach(
         database
           .select()
           .from(agents)
-          .where(only === undefined ? undefined : inArray(agents.apId, [...only]))
+          .where(
+            and(
+              after === undefined ? undefined : gt(agents.apId, after),
+              only === undefined ? undefined : inArray(agents.apId, [...only]),
+            ),
+          )
           .orderBy(asc(agents.apId))
           .limit(limit ?? ALL_ROWS)
           .offset(offset),
       );
       return z.array(AgentRow).parse(rows);
+    },
+
+    async existing(apIds) {
+      const names = database
+        .select({ apId: agents.apId })
+        .from(agents)
+        .where(inArray(agents.apId, [...apIds]));
+      return (await reach(names)).map(({ apId }) => apId);
     },
 
     async outlines() {

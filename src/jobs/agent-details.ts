@@ -2,7 +2,8 @@ import * as z from "zod";
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { fitting, type Producer } from "./work.ts";
 
-const Cursor = z.object({ offset: z.int() }).default({ offset: 0 });
+/** By name, not by number: of those that are left, none is skipped where others are deleted meanwhile. */
+const Cursor = z.object({ after: z.string().optional() }).default({});
 
 /** Whole configurations are in memory at a time; each may be large. */
 const PAGE = 100;
@@ -11,14 +12,14 @@ const PAGE = 100;
 export function produceAgentDetails(agents: AgentStore, apIds: readonly string[] | undefined): Producer {
   return {
     async next(cursor) {
-      const { offset } = Cursor.parse(cursor);
-      const page = await agents.list({ limit: PAGE, offset }, apIds);
+      const { after } = Cursor.parse(cursor);
+      const page = await agents.list({ limit: PAGE, offset: 0, after }, apIds);
       const rows = page.map(({ id, apId, configuration, onboard }) =>
         JSON.stringify({ id, ap_id: apId, configuration, onboard }),
       );
       const count = fitting(rows);
       const isLast = count === rows.length && page.length < PAGE;
-      return { rows: rows.slice(0, count), cursor: { offset: offset + count }, isLast };
+      return { rows: rows.slice(0, count), cursor: { after: page[count - 1]?.apId ?? after }, isLast };
     },
   };
 }

@@ -34,7 +34,7 @@ export function createReports(
   const existing = async (apIds: readonly string[]): Promise<Set<string>> => {
     const [sure, unsure] = [new Set<string>(), new Set<string>()];
     for (const apId of apIds) (known.get(apId) ? sure : unsure).add(apId);
-    for (const { apId } of unsure.size === 0 ? [] : await agents.list({ offset: 0 }, [...unsure])) {
+    for (const apId of unsure.size === 0 ? [] : await agents.existing([...unsure])) {
       known.set(apId, true, now() + KNOWN_MS);
       sure.add(apId);
     }

@@ -1,10 +1,17 @@
+import { env } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
+import { createAgentStore } from "../../src/accounts/agent-store.ts";
+import { anyone } from "../../src/accounts/audit.ts";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { parseEnv } from "../../src/env.ts";
 import { Unavailable } from "../../src/errors.ts";
+import { produceAgentDetails } from "../../src/jobs/agent-details.ts";
 import { produceAgentHistory } from "../../src/jobs/agent-history.ts";
 import type { NewMessage } from "../../src/jobs/buffer.ts";
 import type { Pace } from "../../src/jobs/pace.ts";
 import { Production } from "../../src/jobs/production.ts";
 import { fitting, MAX_ROWS, type Producer, type Step } from "../../src/jobs/work.ts";
+import { newAgent } from "./support.ts";
 
 const WORK = { kind: "agent_details" } as const;
 
@@ -170,6 +177,23 @@ describe("rows", () => {
     expect(fitting([large, large, large])).toBe(1);
     expect(fitting(["x".repeat(1024 * 1024)])).toBe(1);
     expect(fitting([])).toBe(0);
+  });
+});
+
+describe("the details of all agents", () => {
+  it("leave out nobody where one that was told already is deleted meanwhile", async () => {
+    const store = createAgentStore(createDatabase({ url: parseEnv(env).LIBSQL_URL }));
+    // So large that each takes a message of its own.
+    const agents = await Promise.all([1, 2, 3].map(() => newAgent({ note: "x".repeat(400_000) })));
+    const [first = "", ...others] = agents.map(({ apId }) => apId).toSorted();
+    const producer = produceAgentDetails(store, [first, ...others]);
+    const told: string[] = [];
+    for (let step = await producer.next(undefined); ; step = await producer.next(step.cursor)) {
+      told.push(...step.rows.map((row) => String((JSON.parse(row) as { ap_id: string }).ap_id)));
+      if (step.isLast) break;
+      if (told.length === 1) await store.delete(first, anyone("test"));
+    }
+    expect(told).toEqual([first, ...others]);
   });
 });
 
