@@ -75,15 +75,15 @@ export class BrokerLink {
     else this.#commands.set(apId, handler);
   }
 
-  /** Publishes with QoS 1; whether it was taken, and is sure to be sent. */
-  publish(topic: string, message: object): boolean {
-    if (this.#client === undefined || this.#unacknowledged >= MAX_UNACKNOWLEDGED) return false;
+  /** Publishes with QoS 1; `onTaken` hears when the broker has it. */
+  publish(topic: string, message: object, onTaken: () => void = () => {}): void {
+    if (this.#client === undefined || this.#unacknowledged >= MAX_UNACKNOWLEDGED) return;
     if (this.#unacknowledged++ === 0) this.#waitingSinceMs = Date.now();
-    this.#client.publish(topic, JSON.stringify(message), { qos: 1 }, () => {
+    this.#client.publish(topic, JSON.stringify(message), { qos: 1 }, (error) => {
       this.#unacknowledged--;
       this.#waitingSinceMs = Date.now();
+      if (!error) onTaken();
     });
-    return true;
   }
 
   async close(): Promise<void> {

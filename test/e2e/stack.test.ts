@@ -504,10 +504,12 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     await until(() => messages.some(({ final }) => final), 60_000);
     socket.close();
     expect(messages.at(-1)?.data[0]).toMatchObject({ state: "done", agents: 6 });
-    const counts = await Promise.all(ap_ids.map(async (apId) => (await loads(apId)).length));
-    // What was published is there, but for what was on its way when it was killed.
-    const stored = counts.reduce((sum, count) => sum + count, 0);
-    expect(stored).toBeGreaterThanOrEqual(messages.at(-1)?.data[0]?.samples ?? 0);
+    const taken = messages.at(-1)?.data[0]?.samples ?? 0;
+    // What the broker has taken comes, through the end of the emulator.
+    await until(async () => {
+      const counts = await Promise.all(ap_ids.map(async (apId) => (await loads(apId)).length));
+      return counts.reduce((sum, count) => sum + count, 0) >= taken;
+    });
     const removed = await call(`/api/v1/emulator/${job_number}`, { method: "DELETE", headers });
     expect(await removed.json()).toMatchObject({ detail: "6 agents removed" });
   });
