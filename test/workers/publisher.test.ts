@@ -6,12 +6,14 @@ import { createSealing } from "../../src/auth/sealing.ts";
 import { createOutbox, outboxInsert } from "../../src/broker/outbox.ts";
 import { outbox } from "../../src/broker/tables.ts";
 import { parseEnv } from "../../src/env.ts";
+import { createJobIndex } from "../../src/jobs/job-index.ts";
 import { Publisher } from "../../src/publishing/publisher.ts";
 import { uniqueName } from "./support.ts";
 
 const config = parseEnv(env);
 const database = createDatabase({ url: config.LIBSQL_URL });
 const sealing = createSealing(config.ENCRYPTION_KEY);
+const index = createJobIndex(database);
 const MINUTE_MS = 60_000;
 
 interface Put {
@@ -27,6 +29,7 @@ async function put(over: Partial<Put> = {}): Promise<string> {
   const { text = "{}", sealed, createdMs = Date.now(), lastsMs = MINUTE_MS } = over;
   const jobNumber = crypto.randomUUID();
   const payload = sealed ?? (await sealing.seal(text, jobNumber));
+  await index.insert({ jobNumber, kind: "command", state: "queued", target: null, ownerId: "", owner: "" });
   const message = { jobNumber, part: 1, topic: "emulator_test", payload };
   await outboxInsert(database, message, createdMs, createdMs + lastsMs);
   return jobNumber;
