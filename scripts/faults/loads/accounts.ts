@@ -78,11 +78,12 @@ export async function startAccounts(target: Target, { pauseMs }: AccountsOptions
   ): Promise<boolean> => {
     for (let isFirst = true; ; isFirst = false, await sleep(pauseMs)) {
       const answer = await target.ask(path, { method, token, ...(body !== undefined && { body }) });
-      if (answer?.status === 200 || (!isFirst && answer?.status === already)) {
+      if (answer === undefined) continue;
+      if (answer.status === 200 || (!isFirst && answer.status === already)) {
         acknowledged++;
         return true;
       }
-      if (answer?.status === 404) return false;
+      if (answer.status === 404) return false;
     }
   };
 
