@@ -118,11 +118,10 @@ const WranglerConfig = z.object({
 });
 
 /**
- * Every request leaves objects that V8 calls the platform back for when it collects them, during which nobody is answered. A small young
- * generation makes that many pauses of two or three milliseconds in place of a few of twenty, and an old one with room from the
- * start makes the long ones rare. Smaller still, and what charts take while they are put together would not fit.
+ * Every request leaves objects that V8 calls the platform back for when it collects them, during which nobody is answered. With room from
+ * the start such pauses are rarer. (A smaller young generation makes them shorter as well, down to three milliseconds, but charts dearer.)
  */
-const V8_FLAGS = ["--min-semi-space-size=2", "--max-semi-space-size=2", "--initial-old-space-size=64"];
+const V8_FLAGS = ["--initial-old-space-size=64"];
 
 interface WorkerdOptions {
   address: string;
