@@ -117,12 +117,6 @@ const WranglerConfig = z.object({
   durable_objects: z.object({ bindings: z.array(z.object({ name: z.string(), class_name: z.string() })) }),
 });
 
-/**
- * Every request leaves objects that V8 calls the platform back for when it collects them, during which nobody is answered. With room from
- * the start such pauses are rarer. (A smaller young generation makes them shorter as well, down to three milliseconds, but charts dearer.)
- */
-const V8_FLAGS = ["--initial-old-space-size=64"];
-
 interface WorkerdOptions {
   address: string;
   buildDir: string;
@@ -163,7 +157,6 @@ const config :Workerd.Config = (
     (name = "objects", disk = (path = ${quoted(objectsDir)}, writable = true)),
     (name = "page", disk = (path = ${quoted(pageDir)})),
   ],
-  v8Flags = [${V8_FLAGS.map(quoted).join(", ")}],
   sockets = [(name = "http", address = ${quoted(address)}, http = (), service = "controller")],
 );
 
