@@ -112,7 +112,7 @@ async function main(): Promise<void> {
 /** Each on a product of its own: what one leaves behind, in memory and in the stores, would be measured by the next. */
 async function runSuite(
   suite: Suite,
-  options: Omit<BenchContext, "product" | "bareUrl" | "supervisor" | "folder">,
+  options: Omit<BenchContext, "product" | "bareUrl" | "supervisor" | "folder" | "signal">,
   signal: AbortSignal,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "controller-bench-"));
@@ -122,8 +122,8 @@ async function runSuite(
     say("Starting the product and, beside it, the bare Worker.");
     // The bare Worker writes no log either.
     product = await Product.run("start", join(folder, "data"), { LOG_REQUESTS: "failures" }, { signal });
-    const bareUrl = await unlessAborted(runBareWorker(supervisor, folder), signal);
-    await unlessAborted(suite({ ...options, product, bareUrl, supervisor, folder }), signal);
+    const bareUrl = await unlessAborted(runBareWorker(supervisor, folder, signal), signal);
+    await unlessAborted(suite({ ...options, product, bareUrl, supervisor, folder, signal }), signal);
   } finally {
     await Promise.all([supervisor.stop(), product?.interrupt()]);
     rmSync(folder, { recursive: true, force: true });

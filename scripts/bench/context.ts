@@ -9,6 +9,8 @@ export interface BenchContext {
   bareUrl: string;
   supervisor: Supervisor;
   folder: string;
+  /** Of whoever cuts the run off: what a suite starts must not outlive it. */
+  signal: AbortSignal;
   seconds: number;
   isQuick: boolean;
   /** Of the history, where told. */

@@ -21,10 +21,11 @@ const ACKNOWLEDGE_EVERY = 50;
 const SHOWN = 12;
 
 export async function benchProfile(context: BenchContext): Promise<void> {
-  const { product, folder, seconds, report } = context;
+  const { product, folder, seconds, report, signal } = context;
   say("Building the Worker once more, with the names of its functions.");
   const buildDir = join(folder, "profiled");
-  await buildWorker({ outdir: buildDir, minify: false, options: ["--assets", join(product.dataDir, "dashboard")] });
+  const options = ["--assets", join(product.dataDir, "dashboard")];
+  await buildWorker({ outdir: buildDir, minify: false, options, signal });
   await copyFile(join(buildDirOf(product), "workerd.capnp"), join(buildDir, "workerd.capnp"));
   const inspectorPort = await anyFreePort();
   const twin = await runTwin(product, { folder, buildDir, args: [`--inspector-addr=127.0.0.1:${inspectorPort}`] });

@@ -15,7 +15,7 @@ export const BARE = "bare";
 export const bareBuildDir = (folder: string): string => join(folder, "bare");
 
 /** Runs the bare Worker on the same workerd, in the same form as the product; where it is. */
-export async function runBareWorker(supervisor: Supervisor, folder: string): Promise<string> {
+export async function runBareWorker(supervisor: Supervisor, folder: string, signal: AbortSignal): Promise<string> {
   const config = join(folder, "bare.json");
   // The same as the product's.
   const { compatibility_date } = readWranglerConfig({ config: join(ROOT, "wrangler.toml") });
@@ -34,7 +34,7 @@ export async function runBareWorker(supervisor: Supervisor, folder: string): Pro
   const buildDir = bareBuildDir(folder);
   const objectsDir = join(folder, "bare-objects");
   mkdirSync(objectsDir);
-  await buildWorker({ outdir: buildDir, config });
+  await buildWorker({ outdir: buildDir, config, signal });
   const port = await anyFreePort();
   const url = `http://127.0.0.1:${port}`;
   const configFile = join(buildDir, "workerd.capnp");
