@@ -45,33 +45,33 @@ async function main(): Promise<void> {
     apiKey: EMULATOR_KEY,
   });
   const files = new JobFiles(EMULATOR_DIR || join(".data", "emulator"));
-  const stop = { signal: interruption() };
+  const signal = interruption();
 
   const insist = async (ask: () => Promise<unknown>): Promise<void> => {
-    while (!stop.signal.aborted) {
+    while (!signal.aborted) {
       try {
         await ask();
         return;
       } catch (error) {
         say(`Waiting for the service: ${(error as Error).message}`);
-        await sleep(1_000, undefined, { signal: stop.signal }).catch(() => {});
+        await sleep(1_000, undefined, { signal }).catch(() => {});
       }
     }
   };
   await insist(() => service.logIn());
-  if (stop.signal.aborted) return say("Stopped.");
+  if (signal.aborted) return say("Stopped.");
   const link = new BrokerLink({
     url: MQTT_URL || "mqtt://127.0.0.1:1883",
     clientId: `emulator-${id}`,
     service,
-    signal: stop.signal,
+    signal,
   });
   const running = new Map<string, Promise<void>>();
   const take = (part: PartMessage): void => {
     const name = `${part.job_number} ${part.part}`;
     // Published again until it is claimed: once is enough.
     if (running.has(name)) return;
-    const run = runPart({ part, id, service, link, files, signal: stop.signal })
+    const run = runPart({ part, id, service, link, files, signal })
       .catch((error: unknown) => say(`${name}: ${(error as Error).message}`))
       .finally(() => running.delete(name));
     running.set(name, run);
@@ -83,9 +83,9 @@ async function main(): Promise<void> {
   };
   for (const part of files.parts()) take(part);
   await insist(() => link.connect());
-  if (!stop.signal.aborted) {
+  if (!signal.aborted) {
     say(LISTENING);
-    await new Promise((resolve) => stop.signal.addEventListener("abort", resolve, { once: true }));
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
   }
   await Promise.all(running.values());
   await link.close();

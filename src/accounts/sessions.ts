@@ -2,6 +2,7 @@ import { DOORS, type Door, type Identity, SCOPES_OF_AGENT, scopesOfApp, scopesOf
 import { isSame } from "../auth/secrets.ts";
 import type { Tokens, VerifiedClaims } from "../auth/tokens.ts";
 import { withDeadline } from "../deadline.ts";
+import { isEmulated } from "../emulator/names.ts";
 import { NotAuthenticated, Unavailable } from "../errors.ts";
 import { TtlCache } from "../ttl-cache.ts";
 import type { AgentStore } from "./agent-store.ts";
@@ -107,7 +108,7 @@ const objectOf = ({ kind, name }: Identity): string => `${kind === "admin" ? "us
 function isAmong(changed: ReadonlySet<string>): (identity: Identity) => boolean {
   const hasJobs = [...changed].some((object) => object.startsWith("job:"));
   return (identity) =>
-    changed.has(objectOf(identity)) || (hasJobs && identity.kind === "agent" && identity.name.startsWith("emu-"));
+    changed.has(objectOf(identity)) || (hasJobs && identity.kind === "agent" && isEmulated(identity.name));
 }
 
 /** The account behind the claims as it is now; none where it is gone, or has changed so that its old tokens are no good. */

@@ -5,6 +5,7 @@ import { agents } from "../accounts/tables.ts";
 import { type NewOutboxMessage, outboxInsert } from "../broker/outbox.ts";
 import { emulatorParts } from "../jobs/parts-table.ts";
 import { jobs } from "../jobs/tables.ts";
+import { BEYOND_EMULATED, EMULATED_PREFIX } from "./names.ts";
 
 /** Emulated agents, their job and the messages to those who run them, stored together or not at all. */
 export interface SpinupStore {
@@ -76,9 +77,9 @@ export function createSpinupStore(database: Database): SpinupStore {
     async removeAgents(jobNumber, by) {
       const isOfJob = and(
         // By the index on ap_id first; several jobs may share these eight characters.
-        gte(agents.apId, "emu-"),
-        lt(agents.apId, "emu."),
-        like(agents.apId, `emu-%-${jobNumber.slice(0, 8)}-%`),
+        gte(agents.apId, EMULATED_PREFIX),
+        lt(agents.apId, BEYOND_EMULATED),
+        like(agents.apId, `${EMULATED_PREFIX}%-${jobNumber.slice(0, 8)}-%`),
         eq(sql`json_extract(${agents.configuration}, '$.job_number')`, jobNumber),
       );
       const [removed] = await reach(

@@ -9,10 +9,11 @@ import { createUserStore } from "../../src/accounts/user-store.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import { NotAuthenticated, Unavailable } from "../../src/errors.ts";
-import { adminToken, newAgent, send } from "./support.ts";
+import { adminToken, newAgent, send, signedUp } from "./support.ts";
 
 const config = parseEnv(env);
 const database = createDatabase({ url: config.LIBSQL_URL });
+const tokens = createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 3600 });
 
 /** Sessions with a clock of their own, that count how often an account is looked up. */
 function sessions(changes: AccountChanges = createAccountChanges(database)) {
@@ -20,7 +21,7 @@ function sessions(changes: AccountChanges = createAccountChanges(database)) {
   const counted = { lookups: 0, during: async () => {} };
   const agents = createAgentStore(database);
   const authenticate = createAuthenticate({
-    tokens: createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 3600 }),
+    tokens,
     users: createUserStore(database),
     agents: {
       ...agents,
@@ -74,6 +75,21 @@ describe("a session", () => {
       clock.ms += 2_000;
     }
     expect(counted.lookups).toBe(1);
+  });
+
+  it("of an emulated agent ends when its job is removed", async () => {
+    const { authenticate, clock } = sessions();
+    const { token: owner } = await signedUp();
+    const spec = { access_point_type: "WiFi", num_access_points: 1, locations: ["51.45, -2.58"], num_devices: 1 };
+    const spinUp = await send("POST", "/api/v1/emulator/spinup", { emulators: [{ ...spec, duration: 60 }] }, owner);
+    const { job_number, ap_ids } = (await spinUp.json()) as { job_number: string; ap_ids: [string] };
+    const [sub] = ap_ids;
+    const { version: ver = 0 } = (await createAgentStore(database).find(sub)) ?? {};
+    const token = await tokens.issue({ sub, login_type: "agent", roles: [], scope: "", ver });
+    expect(await authenticate(token)).toMatchObject({ kind: "agent", name: sub });
+    expect((await send("DELETE", `/api/v1/emulator/${job_number}`, undefined, owner)).status).toBe(200);
+    clock.ms += 2_000;
+    await expect(authenticate(token)).rejects.toThrow(NotAuthenticated);
   });
 
   it("does not remember what changed while it was being looked up", async () => {
