@@ -14,5 +14,6 @@ Data is kept in .data and survives a restart. Ctrl-C stops everything.
 
 Settings are PORT, HOST, DATA_DIR, ADMIN_USERNAME, ADMIN_PASSWORD, MQTT_PORT, MQTT_WS_PORT, LIBSQL_URL, CLICKHOUSE_URL, MQTT_URL and
 more; README.md, "Settings", explains them, and docs/self-hosting/controller.conf is a file with all of them.`,
+  opensLast: false,
   workerPart: devWorkerPart,
 });

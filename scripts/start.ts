@@ -16,5 +16,6 @@ and run on plain workerd. Data is kept in .data and survives a restart. Ctrl-C o
 Settings are PORT, HOST, DATA_DIR, ADMIN_USERNAME, ADMIN_PASSWORD, MQTT_PORT, MQTT_WS_PORT, LIBSQL_URL, CLICKHOUSE_URL, MQTT_URL and
 more; README.md, "Settings", explains them, and docs/self-hosting/controller.conf is a file with all of them.`,
   socket: () => handedSocket(process.env),
+  opensLast: true,
   workerPart: productionWorkerPart,
 });

@@ -10,11 +10,12 @@ const ROWS_PER_STATEMENT = 10_000;
  * Puts the towns into the database, if this edition of them is not there yet. Each part is a transaction, and one that is
  * repeated changes nothing: an interrupted load starts over, and two at once do no harm. Answers how many rows were written.
  */
-export async function loadGazetteer(client: Client, nowMs: number): Promise<number> {
+export async function loadGazetteer(client: Client, nowMs: number, signal?: AbortSignal): Promise<number> {
   const known = await client.execute({ sql: "SELECT 1 FROM gazetteer_editions WHERE edition = ?", args: [EDITION] });
   if (known.rows.length > 0) return 0;
   const rows = gazetteerRows();
   for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT) {
+    signal?.throwIfAborted();
     const some = rows.slice(from, from + ROWS_PER_STATEMENT).map(toArray);
     await client.execute({ sql: INSERT, args: [EDITION, JSON.stringify(some)] });
   }

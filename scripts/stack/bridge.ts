@@ -20,6 +20,6 @@ export function bridgePart({ serviceUrl, mqttUrl, apiKey }: BridgeOptions): Part
     // From then on the broker keeps what agents say for it, whether it is there or not.
     ready: async (lastLines) => lastLines.includes(LISTENING),
     graceMs: 2_000,
-    shows: (line) => line !== LISTENING && !line.startsWith("Waiting for"),
+    display: (line) => (line === LISTENING || line.startsWith("Waiting for") ? undefined : line),
   };
 }

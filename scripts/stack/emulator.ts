@@ -28,6 +28,6 @@ export function emulatorPart({ dataDir, serviceUrl, mqttUrl, apiKey }: EmulatorO
     },
     ready: async (lastLines) => lastLines.includes(LISTENING),
     graceMs: 2_000,
-    shows: (line) => line !== LISTENING && !line.startsWith("Waiting for"),
+    display: (line) => (line === LISTENING || line.startsWith("Waiting for") ? undefined : line),
   };
 }

@@ -24,11 +24,14 @@ export async function migrateAccounts({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: auth
   }
 }
 
-/** The names of the world's towns; there already but for the first time. */
-export async function fillGazetteer({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig): Promise<void> {
+/** Loads the names of the world's towns, unless they are there. An abort ends it between two statements; the next call starts over. */
+export async function fillGazetteer(
+  { LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig,
+  signal?: AbortSignal,
+): Promise<void> {
   const client = createLibsql({ url, ...(authToken !== undefined && { authToken }) });
   try {
-    await loadGazetteer(client, Date.now());
+    await loadGazetteer(client, Date.now(), signal);
   } finally {
     client.close();
   }

@@ -35,10 +35,16 @@ export function sqldPart(dataDir: string, port: number, publicKey?: string): Par
       ...["--max-concurrent-connections", "2"],
       ...["--connection-creation-timeout-sec", "15"],
     ],
-    env: { RUST_LOG: "warn", ...(publicKey !== undefined && { SQLD_AUTH_JWT_KEY: publicKey }) },
+    // sqld turns backtraces on unless told otherwise; a person learns nothing from them.
+    env: { RUST_LOG: "warn", RUST_BACKTRACE: "0", ...(publicKey !== undefined && { SQLD_AUTH_JWT_KEY: publicKey }) },
+    display: withoutBacktrace,
     ready: async () => (await fetch(`http://${address}/health`)).ok,
   };
 }
+
+/** Hides the frames of a backtrace: an error's own line says what happened. */
+export const withoutBacktrace = (line: string): string | undefined =>
+  /^\s+(?:\d+: |at )|stack backtrace:/i.test(line) ? undefined : line;
 
 function sqldBinary(): string {
   const require = createRequire(import.meta.url);

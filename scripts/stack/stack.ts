@@ -33,6 +33,8 @@ export interface StackForm {
   help: string;
   /** The socket that it is started with, if it can serve one. */
   socket?(): HandedSocket | undefined;
+  /** Whether the Worker starts only when everything behind it is ready. */
+  opensLast: boolean;
   workerPart(options: WorkerOptions): Part | Promise<Part>;
 }
 

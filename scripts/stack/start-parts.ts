@@ -6,7 +6,7 @@ import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts
 import { BRIDGE_APP, bridgePart } from "./bridge.ts";
 import { brokerPart } from "./broker.ts";
 import { clickhousePart } from "./clickhouse.ts";
-import { Refused, say } from "./console.ts";
+import { Refused, red, say } from "./console.ts";
 import { EMULATOR_APP, emulatorPart } from "./emulator.ts";
 import { mailPart } from "./mail.ts";
 import { fillGazetteer, migrateAccounts, migrateTelemetry } from "./migrations.ts";
@@ -44,7 +44,6 @@ export async function startParts(
     await persistently("The accounts database cannot be prepared", () => migrateAccounts(config));
     await ensureServiceApp(config, BRIDGE_APP, secrets.BRIDGE_KEY, { broker: true });
     await ensureServiceApp(config, EMULATOR_APP, secrets.EMULATOR_KEY, { broker: true, callbacks: true });
-    await persistently("The gazetteer cannot be filled", () => fillGazetteer(config));
     return await ensureAdministrator(database, settings.adminUsername, settings.adminPassword);
   };
   const telemetry = async () => {
@@ -72,8 +71,8 @@ export async function startParts(
   const worker = async () => {
     const { serviceUrl: url } = addresses;
     const part = await form.workerPart({ host, port, socket, url, signal: supervisor.stopSignal, dataDir, env });
-    // Whoever waits at the door, or comes when it opens, finds everything behind it.
-    await others;
+    // In production requests may be waiting for the port to open, and need everything behind it.
+    if (form.opensLast) await others;
     await supervisor.start(part);
   };
   const [[administrator]] = await Promise.all([others, step("worker", worker())]);
@@ -83,7 +82,17 @@ export async function startParts(
     supervisor.start(bridgePart({ serviceUrl, mqttUrl, apiKey: secrets.BRIDGE_KEY })),
     supervisor.start(emulatorPart({ dataDir, serviceUrl, mqttUrl, apiKey: secrets.EMULATOR_KEY })),
   ]);
+  void loadTowns(config, supervisor.stopSignal);
   return administrator;
+}
+
+/** Loads the gazetteer beside the running product. Only names of places need it, and loading takes several seconds. */
+async function loadTowns(config: Config, signal: AbortSignal): Promise<void> {
+  try {
+    await persistently("The gazetteer cannot be loaded", () => fillGazetteer(config, signal));
+  } catch (error) {
+    if (!signal.aborted) say(red(`${(error as Error).message} Start again to find places by name.`));
+  }
 }
 
 const ATTEMPTS = 5;

@@ -16,8 +16,8 @@ export interface Part {
   fd?: number;
   /** Whether the part does its work by now; its last lines may tell. */
   ready: (lastLines: readonly string[]) => Promise<boolean>;
-  /** Which of its lines a person should see; all of them by default. */
-  shows?: (line: string) => boolean;
+  /** What the stack prints of one of its lines; nothing hides the line. By default it prints all lines as they are. */
+  display?: (line: string) => string | undefined;
   /** How long it may take to end by itself when told to. */
   graceMs?: number;
 }
@@ -112,7 +112,9 @@ export class Supervisor {
       createInterface({ input: stream }).on("line", (line) => {
         lastLines.push(line);
         if (lastLines.length > LAST_LINES) lastLines.shift();
-        if (!this.#stopping && (part.shows?.(line) ?? true)) sayFrom(part.name, line);
+        if (this.#stopping) return;
+        const shown = part.display === undefined ? line : part.display(line);
+        if (shown !== undefined) sayFrom(part.name, shown);
       });
     }
     const exited = new Promise<void>((resolve) => {

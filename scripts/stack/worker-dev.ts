@@ -2,12 +2,15 @@ import { join } from "node:path";
 import { Refused } from "./console.ts";
 import { buildDashboard } from "./dashboard.ts";
 import { writeWhole } from "./files.ts";
+import { readableLine } from "./log-line.ts";
 import { installed } from "./project.ts";
 import type { WorkerOptions } from "./stack.ts";
 import type { Part } from "./supervisor.ts";
 
 /** The Worker in `wrangler dev`: rebuilt at every change of the sources. */
 export async function devWorkerPart({ host, port, url, dataDir, env }: WorkerOptions): Promise<Part> {
+  // Asked for by name, every request gets its line.
+  const showsOwnPrograms = env.LOG_REQUESTS === "all";
   const pageDir = join(dataDir, "dashboard");
   await buildDashboard(pageDir);
   // In a file that only this user can read: arguments show in process lists.
@@ -28,7 +31,10 @@ export async function devWorkerPart({ host, port, url, dataDir, env }: WorkerOpt
     ],
     env: WRANGLER_ENVIRONMENT,
     ready: async () => (await fetch(`${url}/healthz`)).ok,
-    shows: (line) => !WRANGLER_CHATTER.test(line) && isNews(line),
+    display: (line) => {
+      if (WRANGLER_CHATTER.test(line) || !isNews(line)) return undefined;
+      return process.stdout.isTTY ? readableLine(line, { showsOwnPrograms }) : line;
+    },
     graceMs: 2_000,
   };
 }
@@ -44,7 +50,8 @@ function envLine([name, value]: [string, string]): string {
 export const isNews = (line: string): boolean => !/"path":"\/(?:healthz|readyz|metrics)","status":200/.test(line);
 
 /** What wrangler says of itself; the Worker's own lines and all errors come through. */
-const WRANGLER_CHATTER = /^\s*$|^Using secrets|^Your Worker has|^Binding\s|^env\.|^⎔|^\[wrangler:info\]/;
+const WRANGLER_CHATTER =
+  /^\s*$|^Using secrets|^Your Worker has|^Binding\s|^env\.|^⎔|^\[wrangler:info\]|^Cloudflare collects anonymous telemetry|update available|npm (?:install|i) (?:--save-dev )?wrangler|^─+$/;
 
 /** Keeps wrangler from calling home, from decorating its output, and from one more file in its user's home at every start. */
 export const WRANGLER_ENVIRONMENT = {

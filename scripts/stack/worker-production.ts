@@ -54,7 +54,7 @@ export async function productionWorkerPart({
     env,
     ...(socket && { fd: socket.fd }),
     ready: async () => (await fetch(`${url}/healthz`)).ok,
-    shows: isNews,
+    display: (line) => (isNews(line) ? line : undefined),
     graceMs: 2_000,
   };
 }

@@ -1,13 +1,18 @@
 import { sql } from "drizzle-orm";
 import * as z from "zod";
 import { type Database, reach } from "../accounts/database.ts";
+import { Unavailable } from "../errors.ts";
 import type { Place, PlaceQuery } from "./locations.ts";
 import type { PlaceNames } from "./suggestions.ts";
-import { gazetteer } from "./tables.ts";
+import { gazetteer, gazetteerEditions } from "./tables.ts";
+
+/** The stack loads the towns in the background after its first start. Until all are there, a name could mean the wrong town. */
+const IS_LOADED = sql`exists (select 1 from ${gazetteerEditions})`;
 
 const FoundPlace = z.object({ name: z.string(), country: z.string(), latitude: z.number(), longitude: z.number() });
 const Answer = z.object({
   position: z.int(),
+  isLoaded: z.int().transform(Boolean),
   found: z
     .string()
     .transform((text): unknown => JSON.parse(text))
@@ -39,16 +44,18 @@ export function createGazetteer(database: Database): PlaceNames {
           where ${gazetteer.key} = asked.value ->> 'key'
             and (asked.value ->> 'country' is null or country = asked.value ->> 'country')
           order by weight desc
-          limit 1) as found
+          limit 1) as found,
+          ${IS_LOADED} as isLoaded
         from json_each(${JSON.stringify(queries)}) as asked`),
     );
-    const places = new Map(
-      Answer.array()
-        .parse(rows)
-        .map(({ position, found }) => [position, found ?? undefined]),
-    );
+    const answers = Answer.array().parse(rows);
+    if (answers.some(({ isLoaded }) => !isLoaded)) throw notLoaded();
+    const places = new Map(answers.map(({ position, found }) => [position, found ?? undefined]));
     return queries.map((_, index) => places.get(index));
   }
+
+  const isLoaded = async (): Promise<boolean> =>
+    (await reach(database.select().from(gazetteerEditions).limit(1))).length > 0;
 
   return {
     findAll,
@@ -58,7 +65,7 @@ export function createGazetteer(database: Database): PlaceNames {
           select name, country, latitude, longitude, max(weight) as weight
           from (
             select * from ${gazetteer}
-            where ${gazetteer.key} >= ${key} and ${gazetteer.key} < ${key + LAST_CHARACTER}
+            where ${IS_LOADED} and ${gazetteer.key} >= ${key} and ${gazetteer.key} < ${key + LAST_CHARACTER}
               and (${country ?? null} is null or country = ${country ?? null})
             order by ${gazetteer.weight} desc
             limit ${MAX_NAMES})
@@ -66,7 +73,10 @@ export function createGazetteer(database: Database): PlaceNames {
           order by weight desc
           limit ${limit}`),
       );
+      if (rows.length === 0 && !(await isLoaded())) throw notLoaded();
       return z.array(FoundPlace).parse(rows);
     },
   };
 }
+
+const notLoaded = (): Unavailable => new Unavailable("gazetteer", new Error("The towns are still being loaded"));

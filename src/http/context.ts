@@ -10,6 +10,8 @@ export interface AppEnv {
     operation: Action;
     /** Set by `operation()` for every operation that is not public. */
     actor: Actor;
+    /** Set by a successful login: who the new token is for, for the log. */
+    loggedIn: string;
   };
 }
 

@@ -19,7 +19,7 @@ export function requestRecord(logged: "all" | "failures", count: CountRequest): 
       path: c.req.path,
       status,
       duration_ms: endedMs - startedMs,
-      caller: actor === undefined ? undefined : `${actor.kind}:${actor.name}`,
+      caller: actor === undefined ? c.get("loggedIn") : `${actor.kind}:${actor.name}`,
     });
   };
 }

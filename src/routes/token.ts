@@ -23,11 +23,10 @@ export function tokenRoutes(operation: Operation, { login }: Pick<Services, "log
     query(TokenQuery),
     form(LoginForm),
     async (c) => {
-      const { token, afterwards } = await login(
-        c.req.valid("query").login_type,
-        c.req.valid("form"),
-        c.get("requestId"),
-      );
+      const loginType = c.req.valid("query").login_type;
+      const credentials = c.req.valid("form");
+      const { token, afterwards } = await login(loginType, credentials, c.get("requestId"));
+      c.set("loggedIn", `${loginType === "third_party_app" ? "app" : loginType}:${credentials.username.trim()}`);
       inBackground(c, afterwards);
       return c.json(token);
     },
