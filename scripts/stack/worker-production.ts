@@ -80,6 +80,8 @@ export async function buildWorker({
   rmSync(outdir, { recursive: true, force: true });
   mkdirSync(outdir, { recursive: true });
   const { main = "" } = await readWranglerConfig(config);
+  // A stop that came meanwhile would not end a process that starts after it.
+  signal?.throwIfAborted();
   // A group of its own, since wrangler has children: all of them go when the stack is told to stop.
   const wrangler = spawn(
     process.execPath,
