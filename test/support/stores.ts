@@ -15,7 +15,7 @@ import { Supervisor } from "../../scripts/stack/supervisor.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import { sharedClickHouse } from "./clickhouse.ts";
-import { SECRET_MARK } from "./secret-mark.ts";
+import { PASSWORD, SECRET_MARK } from "./secret-mark.ts";
 
 /** Starts the real stores and the broker for the tests inside workerd: on free ports, in a folder that goes with them. */
 export default async function startStores(project: TestProject): Promise<() => Promise<void>> {
@@ -54,6 +54,7 @@ export default async function startStores(project: TestProject): Promise<() => P
       SETUP_TOKEN: `${SECRET_MARK}-setup-token`,
       ENROLMENT_TOKEN: `${SECRET_MARK}-enrolment-token`,
       METRICS_TOKEN: `${SECRET_MARK}-metrics-token`,
+      PASSWORD_HASH: await nativePasswords.hash(PASSWORD),
     };
     const config = parseEnv(environment);
     const passwordService = { url: `http://127.0.0.1:${passwords}`, token: `${SECRET_MARK}-passwords-token` };

@@ -1,14 +1,19 @@
 import { createExecutionContext, env, waitOnExecutionContext } from "cloudflare:test";
 import { Validator } from "@cfworker/json-schema";
 import { expect } from "vitest";
+import { createAgentStore } from "../../src/accounts/agent-store.ts";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { createUserStore } from "../../src/accounts/user-store.ts";
 import { createApp } from "../../src/app.ts";
+import { SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/permissions.ts";
+import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import type { OpenApiDocument } from "../../src/http/openapi.ts";
 import { type Bindings, createServices } from "../../src/services.ts";
 import { createClickHouse } from "../../src/telemetry/clickhouse.ts";
 import { createTelemetryStore, type TelemetryStore } from "../../src/telemetry/store.ts";
 import worker from "../../src/worker.ts";
-import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
+import { PASSWORD, SECRETS } from "../support/secret-mark.ts";
 
 /** Requests to the Worker under test, as its users send them. Every answer is held against the OpenAPI document. */
 
@@ -100,7 +105,7 @@ export async function tokenOf(
   return ((await response.json()) as { access_token: string }).access_token;
 }
 
-export const PASSWORD = `${SECRET_MARK} horse battery`;
+export { PASSWORD };
 
 /** Names that no other test uses. */
 export const uniqueEmail = (): string => `u-${crypto.randomUUID()}@example.com`;
@@ -113,17 +118,34 @@ export async function adminToken(): Promise<string> {
   return admin;
 }
 
+const config = parseEnv(env);
+const database = createDatabase({ url: config.LIBSQL_URL });
+const tokens = createTokens({
+  keys: config.JWT_KEYS,
+  issuer: config.JWT_ISSUER,
+  lifetimeSeconds: config.TOKEN_LIFETIME_SECONDS,
+});
+const BY = { kind: "console", name: "test", requestId: "" } as const;
+
+/** A user who has signed up and logged in with PASSWORD. Written into the database: most of the suite's time would go into hashing. */
 export async function signedUp(): Promise<{ username: string; token: string }> {
+  const users = createUserStore(database);
   const username = uniqueEmail();
-  expect((await postJson("/api/v1/users/signup", { username, password: PASSWORD })).status).toBe(200);
-  return { username, token: await tokenOf(username, PASSWORD) };
+  await users.insert({ username, passwordHash: settings.PASSWORD_HASH ?? "", roles: ["user"] }, BY);
+  const ver = (await users.find(username))?.version ?? 0;
+  const scope = scopesOfRoles(["user"]).join(" ");
+  return { username, token: await tokens.issue({ sub: username, login_type: "user", roles: ["user"], scope, ver }) };
 }
 
-export async function newAgent(configuration: object = {}): Promise<{ apId: string; token: string }> {
+/** An agent that has logged in with PASSWORD; written into the database as well. */
+export async function newAgent(configuration: Record<string, unknown> = {}): Promise<{ apId: string; token: string }> {
+  const agents = createAgentStore(database);
   const apId = uniqueName();
-  const body = { ap_id: apId, password: PASSWORD, configuration };
-  expect((await send("POST", "/api/v1/agents/", body, await adminToken())).status).toBe(200);
-  return { apId, token: await tokenOf(apId, PASSWORD, "agent") };
+  const credential = { credentialKind: "argon2id", credential: settings.PASSWORD_HASH ?? "" } as const;
+  const { version: ver } = await agents.insert({ apId, ...credential, configuration }, BY);
+  await agents.markOnboard(apId);
+  const scope = SCOPES_OF_AGENT.join(" ");
+  return { apId, token: await tokens.issue({ sub: apId, login_type: "agent", roles: [], scope, ver }) };
 }
 
 export async function newApp(permissions: object = {}): Promise<{ appName: string; token: string }> {
