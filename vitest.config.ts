@@ -69,13 +69,25 @@ export default defineConfig({
         },
       },
       {
-        // The whole product from outside, as its users run it.
+        // One running product from outside, as its users have it. Its files stop none of its components.
         test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
+          globalSetup: ["./test/support/product.ts"],
           ...IN_NODE,
           sequence: { groupOrder: 3 },
-          // Each file runs a whole stack; two at once would only share two cores.
+          maxWorkers: 2,
+        },
+      },
+      {
+        // Products of their own, whose components die.
+        test: {
+          name: "faults",
+          include: ["test/faults/**/*.test.ts"],
+          globalSetup: ["./test/support/database-image.ts"],
+          ...IN_NODE,
+          sequence: { groupOrder: 4 },
+          // Two whole products at once would only share two cores.
           fileParallelism: false,
         },
       },

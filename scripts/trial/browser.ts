@@ -79,11 +79,12 @@ export async function visit(browser: Browser, url: string, options: BrowserConte
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** What keeps people from using the page, as axe finds it: serious and critical findings, each with where it is. */
-export async function barriers(page: Page): Promise<string[]> {
+/** Serious and critical findings of axe, each with its place on the page. By default of all rules. */
+export async function barriers(page: Page, rules?: string[]): Promise<string[]> {
   // As the debugger's own: the page's policy would not let it in.
   await page.evaluate(axeSource);
-  const { violations } = await page.evaluate<AxeResults>("axe.run(document, { resultTypes: ['violations'] })");
+  const options = { resultTypes: ["violations"], ...(rules && { runOnly: { type: "rule", values: rules } }) };
+  const { violations } = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html.slice(0, 200)).join(" | ")}`);

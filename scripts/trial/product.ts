@@ -18,6 +18,8 @@ export interface RunOptions {
   socket?: HeldSocket | undefined;
   /** Cuts the start off. */
   signal?: AbortSignal | undefined;
+  /** Called with what it prints. */
+  onOutput?(text: string): void;
 }
 
 /** The product as its users run it: `npm run dev` or `npm start`, in a process group of its own. */
@@ -31,7 +33,13 @@ export class Product {
   readonly #marker: string;
   #output = "";
 
-  private constructor(child: ChildProcess, marker: string, dataDir: string, ports: [number, number, number]) {
+  private constructor(
+    child: ChildProcess,
+    marker: string,
+    dataDir: string,
+    ports: [number, number, number],
+    onOutput?: (text: string) => void,
+  ) {
     this.#child = child;
     this.#marker = marker;
     this.dataDir = dataDir;
@@ -40,6 +48,7 @@ export class Product {
     for (const stream of [child.stdout, child.stderr]) {
       stream?.on("data", (chunk: Buffer) => {
         this.#output += chunk.toString();
+        onOutput?.(chunk.toString());
       });
     }
   }
@@ -48,10 +57,11 @@ export class Product {
     script: "dev" | "start",
     dataDir: string,
     env: Record<string, string> = {},
-    { cwd = ROOT, socket, signal }: RunOptions = {},
+    { cwd = ROOT, socket, signal, onOutput }: RunOptions = {},
   ): Promise<Product> {
-    const port = socket?.port ?? (env.PORT === undefined ? anyFreePort() : Number(env.PORT));
-    const ports = await Promise.all([port, anyFreePort(), anyFreePort()]);
+    const portOf = (name: string) => (env[name] === undefined ? anyFreePort() : Number(env[name]));
+    const port = socket?.port ?? portOf("PORT");
+    const ports = await Promise.all([port, portOf("MQTT_PORT"), portOf("MQTT_WS_PORT")]);
     const marker = `CONTROLLER_RUN=${randomUUID()}`;
     const [name = "", value = ""] = marker.split("=");
     // With a socket as the systemd unit does it: npm would not pass it on.
@@ -73,7 +83,7 @@ export class Product {
         ...env,
       },
     });
-    const product = new Product(child, marker, dataDir, ports);
+    const product = new Product(child, marker, dataDir, ports, onOutput);
     try {
       await product.says(/Ctrl-C stops everything/, START_TIMEOUT_MS, signal);
       return product;

@@ -1,10 +1,15 @@
 import "vitest";
+import type { SharedProduct } from "./product.ts";
 
 declare module "vitest" {
   /** What the global set-up hands to the tests. */
   export interface ProvidedContext {
     /** A ClickHouse for everyone: whoever uses it takes a database of their own. */
     clickhouseUrl: string;
+    /** A folder with an accounts database that has all migrations and towns; tests copy it. */
+    databaseImage: string;
+    /** The product that tests share which stop none of its components. */
+    product: SharedProduct;
     workerEnvironment: Record<string, string>;
     /** The process that hashes passwords, which the Worker under test does not use unless it is told to. */
     passwordService: { url: string; token: string };

@@ -6,7 +6,7 @@ import type { TestProject } from "vitest/node";
 import { nativePasswords } from "../../scripts/native-passwords.ts";
 import { ensureAdministrator } from "../../scripts/stack/administrator.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
-import { fillGazetteer, migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
+import { migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
 import { passwordsPart } from "../../scripts/stack/passwords.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { generateSecrets } from "../../scripts/stack/secrets.ts";
@@ -15,12 +15,14 @@ import { Supervisor } from "../../scripts/stack/supervisor.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import { sharedClickHouse } from "./clickhouse.ts";
+import { copyImage, databaseImage } from "./database-image.ts";
 import { PASSWORD, SECRET_MARK } from "./secret-mark.ts";
 
 /** Starts the real stores and the broker for the tests inside workerd: on free ports, in a folder that goes with them. */
 export default async function startStores(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), "controller-test-"));
   const supervisor = new Supervisor();
+  const image = await databaseImage(project);
   const clickhouse = await sharedClickHouse(project);
   const keyServer = createServer();
   const stop = async () => {
@@ -28,6 +30,7 @@ export default async function startStores(project: TestProject): Promise<() => P
     keyServer.close();
     keyServer.closeAllConnections();
     rmSync(folder, { recursive: true, force: true });
+    image.remove();
   };
   try {
     const [sqld, emptySqld, mqtt, mqttWs, keys, passwords] = await Promise.all([
@@ -63,10 +66,10 @@ export default async function startStores(project: TestProject): Promise<() => P
     keyServer.on("request", (_, response) => void response.end(JSON.stringify(publicKeys())));
     keyServer.listen(keys, "127.0.0.1");
     const accounts = async (port: number, url: string, withAdministrator: boolean) => {
+      if (withAdministrator) copyImage(image.folder, join(folder, String(port)));
       await supervisor.start({ ...sqldPart(join(folder, String(port)), port), name: `sqld ${port}` });
-      await migrateAccounts({ ...config, LIBSQL_URL: url });
-      if (withAdministrator) await fillGazetteer({ ...config, LIBSQL_URL: url });
       if (withAdministrator) await ensureAdministrator({ url }, environment.ADMIN_USERNAME, environment.ADMIN_PASSWORD);
+      else await migrateAccounts({ ...config, LIBSQL_URL: url });
     };
     await Promise.all([
       accounts(sqld, environment.LIBSQL_URL, true),

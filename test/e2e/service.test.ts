@@ -1,0 +1,365 @@
+import { spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { lstatSync, readdirSync, readFileSync } from "node:fs";
+import { createConnection } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { connectAsync } from "mqtt";
+import { beforeAll, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { fuzz } from "../../scripts/fuzz/fuzz.ts";
+import { logFindings } from "../../scripts/fuzz/log.ts";
+import { nativePasswords } from "../../scripts/native-passwords.ts";
+import { bundleBytes } from "../../scripts/stack/bundle-size.ts";
+import { endedToken, makeAgents } from "../../scripts/trial/accounts.ts";
+import { run, until } from "../../scripts/trial/product.ts";
+import { createDatabase } from "../../src/accounts/database.ts";
+import { createUserStore } from "../../src/accounts/user-store.ts";
+import { cuttingProxy } from "../support/cutting-proxy.ts";
+import { ADMIN, ENROLMENT_TOKEN, sharedProduct } from "../support/product.ts";
+import { runScript } from "../support/run-script.ts";
+import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
+import { ServiceClient } from "../support/service-client.ts";
+
+/** The product from outside, in its production form. Nothing here stops a component: other files use the same product. */
+describe("npm start", () => {
+  let product: Awaited<ReturnType<typeof sharedProduct>>;
+  let service: ServiceClient;
+  let dataDir: string;
+
+  beforeAll(async () => {
+    product = await sharedProduct();
+    ({ dataDir } = product);
+    service = new ServiceClient(product.url);
+  });
+
+  const admin = (args: string[], password = "") => runScript("admin", args, { DATA_DIR: dataDir }, password);
+
+  it("is ready, with every part up", async () => {
+    expect(await service.untilReadyzSays(200)).toMatchObject({
+      status: "ready",
+      parts: { libsql: "up", clickhouse: "up", broker: "up", passwords: "up" },
+    });
+  });
+
+  it("lets the first administrator in, whose password Node hashed and the Worker checks", async () => {
+    expect(await (await service.me(ADMIN)).json()).toMatchObject({ username: ADMIN.username, roles: "admin" });
+  });
+
+  it("responds to many requests at once, each by itself", async () => {
+    const token = await service.tokenOf(ADMIN);
+    const statuses = await Promise.all(
+      Array.from({ length: 100 }, async () => (await service.send("GET", "/api/v1/users/me", token)).status),
+    );
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    const strangers = Array.from({ length: 20 }, (_, i) =>
+      service.logIn({ username: `stranger-${i}@example.com`, password: ADMIN.password }),
+    );
+    expect(new Set((await Promise.all(strangers)).map(({ status }) => status))).toEqual(new Set([401]));
+  });
+
+  it("stores what several agents post at the same moment, although one of them is gone before the answer", async () => {
+    const prefix = `together`;
+    const [first, ...others] = await makeAgents(dataDir, prefix, 12);
+    const body = JSON.stringify({ payload: { value: 1 } });
+    const { hostname, port } = new URL(product.url);
+    // The call to the store is made by whoever comes first, for all of them.
+    const leaving = createConnection(Number(port), hostname);
+    await new Promise((resolve) => leaving.once("connect", resolve));
+    leaving.write(
+      `POST /api/v1/agent_update/update HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${first?.token}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    const answers = others.map(async ({ token }) => {
+      const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+      return (await service.call("/api/v1/agent_update/update", { method: "POST", headers, body })).status;
+    });
+    await sleep(3);
+    leaving.destroy();
+    expect(new Set(await Promise.all(answers))).toEqual(new Set([200]));
+  });
+
+  it("obeys the admin command", async () => {
+    const account = { username: `by-command@example.com`, password: `${SECRET_MARK} by command` };
+    expect(await admin(["create", account.username, "--role", "user"], account.password)).toMatchObject({ code: 0 });
+    expect(await admin(["create", account.username], account.password)).toMatchObject({
+      code: 1,
+      output: "User already exists\n",
+    });
+    expect(await (await service.me(account)).json()).toMatchObject({ roles: "user" });
+    expect(await admin(["promote", account.username])).toMatchObject({ code: 0 });
+    expect(await (await service.me(account)).json()).toMatchObject({ roles: "admin" });
+    const anew = { ...account, password: `${SECRET_MARK} anew` };
+    expect(await admin(["reset-password", account.username], `${anew.password}\n`)).toMatchObject({ code: 0 });
+    expect([(await service.logIn(account)).status, (await service.logIn(anew)).status]).toEqual([401, 200]);
+    expect((await admin(["list"])).output).toMatch(new RegExp(`${account.username} +admin\n`));
+    expect(await admin(["create", "x@example.com"], "short")).toMatchObject({
+      code: 1,
+      output: "A password has 8 to 128 characters.\n",
+    });
+  });
+
+  it("hashes passwords of every script so that the native module accepts them, and nothing like them", async () => {
+    const users = createUserStore(createDatabase({ url: product.urls.libsql ?? "" }));
+    const samples = [
+      "correct horse",
+      "Zürich-Straße",
+      "пароль-пароль",
+      "密码密码密码密码",
+      "🔑🔒🔑🔒🔑🔒🔑🔒",
+      "nul\0nul\0nul",
+      "x".repeat(128),
+    ];
+    for (const [i, password] of samples.entries()) {
+      const username = `script-${i}@example.com`;
+      expect((await service.postJson("/api/v1/users/signup", { username, password })).status).toBe(200);
+      const hash = (await users.find(username))?.passwordHash ?? "";
+      expect(await nativePasswords.verify(hash, password)).toBe(true);
+      expect(await nativePasswords.verify(hash, `${password.slice(0, -1)}é`)).toBe(false);
+    }
+  });
+
+  it("sends a link for a forgotten password into the mail folder, and the link works", async () => {
+    const account = { username: `forgetful@example.com`, password: `${SECRET_MARK} forgotten` };
+    await service.postJson("/api/v1/users/signup", account);
+    expect((await service.postJson("/api/v1/users/password-recovery", { username: account.username })).status).toBe(
+      200,
+    );
+    const folder = join(dataDir, "mail");
+    const letters = () => readdirSync(folder).filter((file) => file.includes(account.username));
+    await until(() => letters().length > 0);
+    const letter = readFileSync(join(folder, letters()[0] ?? ""), "utf8");
+    const [, link = "", token] = /(http:\S+)\/#\/reset-password\/([\w-]+)/.exec(letter) ?? [];
+    expect(link).toBe(product.url);
+    expect((await fetch(link)).headers.get("Content-Type")).toContain("text/html");
+    const anew = { username: account.username, password: `${SECRET_MARK} remembered` };
+    expect(
+      (await service.postJson("/api/v1/users/reset-password", { token, new_password: anew.password })).status,
+    ).toBe(200);
+    expect([(await service.logIn(account)).status, (await service.logIn(anew)).status]).toEqual([401, 200]);
+    expect(product.output()).not.toContain(token);
+  });
+
+  it("describes itself in valid OpenAPI, and on a page", async () => {
+    const document = (await (await service.call("/openapi.json")).json()) as Record<string, unknown>;
+    expect(await new Validator().validate(document)).toEqual({ valid: true });
+    expect(await (await service.call("/docs")).text()).toContain("API reference");
+  });
+
+  it.each(["mqtt", "ws"])("has a broker over %s that lets agents and services in by their tokens", async (protocol) => {
+    const admin = await service.tokenOf(ADMIN);
+    const password = `${SECRET_MARK} of a device`;
+    const apId = `over-${protocol}`;
+    const appName = `${protocol}-service`;
+    await service.send("POST", "/api/v1/agents/", admin, { ap_id: apId, password, configuration: {} });
+    const app = { app_name: appName, api_key: password, permissions: { broker: true } };
+    await service.send("POST", "/api/v1/third_party_apps/", admin, app);
+    const connect = async (username: string, loginType: string) => {
+      const port = protocol === "mqtt" ? product.mqttPort : product.mqttWsPort;
+      const token = await service.tokenOf({ username, password }, loginType);
+      return await connectAsync(`${protocol}://127.0.0.1:${port}`, { username, password: token, reconnectPeriod: 0 });
+    };
+    const subscriber = await connect(appName, "third_party_app");
+    const agent = await connect(apId, "agent");
+    const received = new Promise<string>((resolve) =>
+      subscriber.on("message", (topic, payload) => {
+        if (topic.includes(apId)) resolve(`${topic} ${payload}`);
+      }),
+    );
+    await subscriber.subscribeAsync("agent/+/data", { qos: 1 });
+    await agent.publishAsync(`agent/${apId}/data`, '{"x":7}', { qos: 1 });
+    expect(await received).toBe(`agent/${apId}/data {"x":7}`);
+    // The bridge receives it too, and stores it.
+    await until(async () => {
+      const path = `/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=x`;
+      return (await (await service.send("GET", path, admin)).text()).includes('"value":7');
+    });
+    // A connection ends with its account, and with the permission that it needs.
+    const closed = Promise.all(
+      [agent, subscriber].map((client) => new Promise<void>((resolve) => client.once("close", () => resolve()))),
+    );
+    expect((await service.send("DELETE", `/api/v1/agents/${apId}`, admin)).status).toBe(200);
+    const change = await service.send("PUT", `/api/v1/third_party_apps/${appName}`, admin, { permissions: {} });
+    expect(change.status).toBe(200);
+    expect(await Promise.race([closed.then(() => "closed"), sleep(5_000, "open", { ref: false })])).toBe("closed");
+  });
+
+  it.each(["HTTP", "MQTT"])("shows what the reference agent reports over %s", async (channel) => {
+    const apId = `reference-${channel}`;
+    const agent = spawn("npm", ["run", "--silent", "agent"], {
+      env: {
+        ...process.env,
+        SERVICE_URL: product.url,
+        AP_ID: apId,
+        AP_PASSWORD: `${SECRET_MARK} reference`,
+        ENROLMENT_TOKEN,
+        INTERVAL: "0.2",
+        LATITUDE: "51.4545",
+        LONGITUDE: "-2.5879",
+        ...(channel === "MQTT" && { MQTT_URL: `mqtt://127.0.0.1:${product.mqttPort}` }),
+      },
+    });
+    const ended = new Promise((resolve) => agent.once("exit", resolve));
+    try {
+      const token = await service.tokenOf(ADMIN);
+      const headers = { Authorization: `Bearer ${token}` };
+      let answer = { series: [{ points: [] }] };
+      await until(async () => {
+        const path = `/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=memory_used_pct,network.rx_bytes`;
+        const response = await service.call(path, { headers });
+        if (response.ok) answer = (await response.json()) as typeof answer;
+        return (answer.series[0]?.points.length ?? 0) >= 3;
+      });
+      expect(answer.series.map(({ points }) => points.length > 0)).toEqual([true, true]);
+      await until(async () => {
+        const agents = (await (await service.call("/api/v1/agents/", { headers })).json()) as {
+          ap_id: string;
+          online: boolean;
+          configuration: object;
+        }[];
+        const agent = agents.find(({ ap_id }) => ap_id === apId);
+        expect(agent?.configuration).toMatchObject({
+          interval: 0.2,
+          geolocation: { latitude: 51.4545, longitude: -2.5879 },
+        });
+        // On a busy machine a sample may take longer than three of its intervals.
+        return agent?.online ?? false;
+      });
+      if (channel === "MQTT") {
+        const sent = await service.call(`/api/v1/send_command?agent_id=${apId}&command=interval%200.5`, {
+          method: "POST",
+          headers,
+        });
+        const { websocket } = (await sent.json()) as { websocket: string };
+        const socket = new WebSocket(`${product.url.replace("http", "ws")}${websocket}`, { headers });
+        const answer = await new Promise((resolve, reject) => {
+          socket.once("message", (data) => resolve(JSON.parse(String(data))));
+          socket.once("error", reject);
+        });
+        socket.close();
+        expect(answer).toMatchObject({
+          type: "command",
+          final: true,
+          data: [{ status: "done", data: { command: "interval 0.5", interval: 0.5 } }],
+        });
+      }
+    } finally {
+      agent.kill("SIGTERM");
+      await ended;
+    }
+  });
+
+  it("streams an agent's data to a client, all of it and once, although the connection is cut in the middle", async () => {
+    const [count, written] = [8_000, "16,008"];
+    const account = { username: `streamed`, password: `${SECRET_MARK} streamed` };
+    const enrolled = { ap_id: account.username, password: account.password, configuration: {} };
+    const headers = { Authorization: `Bearer ${ENROLMENT_TOKEN}`, "Content-Type": "application/json" };
+    await service.call("/api/v1/agents/public", { method: "POST", headers, body: JSON.stringify(enrolled) });
+    const body = new URLSearchParams(account);
+    const login = await service.call("/api/v1/token/?login_type=agent", { method: "POST", body });
+    headers.Authorization = `Bearer ${((await login.json()) as { access_token: string }).access_token}`;
+    const startMs = Date.now() - 3_600_000;
+    for (let from = 0; from < count; from += 1_000) {
+      const samples = Array.from({ length: 1_000 }, (_, i) => ({
+        ts: startMs + (from + i) * 10,
+        payload: { x: from + i, y: (from + i) / 7, ...(i === 0 && { note: `"${from}",\nand so on` }) },
+      }));
+      const report = JSON.stringify({ samples });
+      expect(
+        (await service.call("/api/v1/agent_update/update", { method: "POST", headers, body: report })).status,
+      ).toBe(200);
+    }
+
+    // Compressed, the eight thousand are about twice that.
+    const proxy = await cuttingProxy(Number(new URL(product.url).port), 60_000);
+    try {
+      const range = ["--from", new Date(startMs).toISOString(), "--to", new Date(startMs + 80_000).toISOString()];
+      const file = join(dataDir, `streamed.csv`);
+      const { code, output } = await run(
+        "npm",
+        ["run", "--silent", "stream", "--", "--agent", account.username, ...range, "--format", "csv", "--output", file],
+        {
+          SERVICE_URL: proxy.url,
+          STREAM_USER: account.username,
+          STREAM_PASSWORD: account.password,
+          LOGIN_TYPE: "agent",
+        },
+      );
+      expect({ code, output }).toEqual({ code: 0, output: expect.stringContaining(`Rows written: ${written}.`) });
+      expect(output).toContain("Connection lost");
+      expect(proxy.cuts).toBe(1);
+      const at = (i: number) => new Date(startMs + i * 10).toISOString();
+      const rows = (field: string, value: (i: number) => string, step = 1) =>
+        Array.from({ length: count / step }, (_, k) => `${at(k * step)},${field},${value(k * step)}\n`).join("");
+      const notes = rows("note", (i) => `"""${i}"",\nand so on"`, 1_000);
+      const expected = `time,field,value\n${rows("x", String)}${rows("y", (i) => String(i / 7))}${notes}`;
+      expect(readFileSync(file, "utf8")).toBe(expected);
+    } finally {
+      await proxy.close();
+    }
+  });
+
+  it("passes the smoke run, which leaves no account behind, also when it is cut short", async () => {
+    const args = ["run", "--silent", "smoke", "--", "--url", product.url];
+    const env = { SMOKE_USERNAME: ADMIN.username, SMOKE_PASSWORD: ADMIN.password };
+    const more = ["--mqtt", `mqtt://127.0.0.1:${product.mqttPort}`, "--emulator"];
+    const { code, output } = await run("npm", [...args, ...more], env);
+    expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/All is well: \d+ steps/) });
+    expect(output).not.toContain(ADMIN.password);
+
+    const cutShort = spawn("npm", args, { env: { ...process.env, ...env }, detached: true });
+    const ended = new Promise((resolve) => cutShort.once("exit", resolve));
+    cutShort.stdout.on("data", (chunk: Buffer) => {
+      if (chunk.includes("log in") && cutShort.pid !== undefined) process.kill(-cutShort.pid, "SIGINT");
+    });
+    expect(await ended).toBe(130);
+
+    const token = await service.tokenOf(ADMIN);
+    const headers = { Authorization: `Bearer ${token}` };
+    for (const kind of ["users", "agents"]) {
+      expect(await (await service.call(`/api/v1/${kind}/`, { headers })).text()).not.toContain("smoke-");
+    }
+  });
+
+  it.each([
+    1, // The same each time,
+    randomInt(2 ** 31), // and others each time: the title tells which.
+  ])("holds to its document whatever it is asked for, and by whom (seed %i)", async (seed) => {
+    const said = product.output().length;
+    const tokens = { ended: await endedToken(dataDir, ADMIN.username), enrolment: ENROLMENT_TOKEN };
+    const options = { url: product.url, admin: ADMIN, seed, seconds: 5, perSecond: 100, tokens };
+    const { requests, findings } = await fuzz(options);
+    expect([...findings, ...logFindings(product.output().slice(said))]).toEqual([]);
+    expect(requests).toBeGreaterThan(50);
+  });
+
+  it("lets nobody ask its accounts database without a token", async () => {
+    const ask = (url: string) => createUserStore(createDatabase({ url })).administrators();
+    const { libsql = "" } = product.urls;
+    expect(await ask(libsql)).toContain(ADMIN.username);
+    await expect(ask(new URL(libsql).origin)).rejects.toThrow();
+  });
+
+  it("writes nothing that others on this machine could read", () => {
+    const folders = ["broker", "clickhouse", "mail", "sqld", "worker"].map((name) => join(dataDir, name));
+    const files = folders.flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }));
+    const open = files.filter(({ parentPath, name }) => {
+      const stat = lstatSync(join(parentPath, name), { throwIfNoEntry: false });
+      return stat !== undefined && !stat.isSymbolicLink() && (stat.mode & 0o077) !== 0;
+    });
+    expect(open.map(({ parentPath, name }) => join(parentPath, name))).toEqual([]);
+  });
+
+  it("runs a Worker of less than 250 KiB gzip", () => {
+    const bytes = bundleBytes(join(dataDir, "build"));
+    expect(bytes).toBeGreaterThan(50 * 1024);
+    expect(bytes).toBeLessThan(250 * 1024);
+  });
+
+  it("keeps passwords, tokens and keys out of what it prints", async () => {
+    expect((await service.me(ADMIN)).status).toBe(200);
+    expect(product.output()).not.toMatch(SECRETS);
+    expect(product.output()).not.toContain('"d":');
+  });
+});

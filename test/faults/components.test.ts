@@ -1,0 +1,256 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { WebSocket } from "ws";
+import { kill } from "../../scripts/faults/kinds.ts";
+import { killUnderTelemetry } from "../../scripts/faults/telemetry.ts";
+import { underLoad } from "../../scripts/faults/under-load.ts";
+import { makeAgents } from "../../scripts/trial/accounts.ts";
+import { launchBrowser, visit } from "../../scripts/trial/browser.ts";
+import { type HeldSocket, holdSocket } from "../../scripts/trial/held-socket.ts";
+import { Product, until } from "../../scripts/trial/product.ts";
+import { Target } from "../../scripts/trial/target.ts";
+import { dataFolderWith } from "../support/database-image.ts";
+import { ADMIN } from "../support/product.ts";
+import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
+import { ServiceClient } from "../support/service-client.ts";
+
+const SETTINGS = { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, SIGNUP: "open" };
+
+/** What the product does while components die, hang and are exchanged; `npm run faults` repeats it, and does much more. */
+describe("npm start, on a socket that is held for it,", () => {
+  let dataDir: string;
+  let socket: HeldSocket;
+  let product: Product;
+  let service: ServiceClient;
+
+  beforeAll(async () => {
+    dataDir = dataFolderWith(inject("databaseImage"));
+    socket = await holdSocket();
+    product = await Product.run("start", dataDir, SETTINGS, { socket });
+    service = new ServiceClient(product.url);
+  });
+  afterAll(async () => {
+    if (product?.isRunning) await product.interrupt();
+    await socket?.close();
+    rmSync(dataDir, { recursive: true, force: true });
+    expect(product.output).not.toMatch(SECRETS);
+  });
+
+  it("keeps every account that it said it made, whole, although sqld is killed meanwhile", async () => {
+    const names = Array.from({ length: 24 }, (_, i) => `survivor-${i}@example.com`);
+    const statuses = new Map<string, number>();
+    const killing = (async () => {
+      await until(() => statuses.size >= 6);
+      process.kill(product.pidOf("sqld"), "SIGKILL");
+    })();
+    const queue = names.values();
+    const worker = async () => {
+      for (const username of queue) {
+        const response = await service.postJson("/api/v1/users/signup", {
+          username,
+          password: `${SECRET_MARK} survivor`,
+        });
+        statuses.set(username, response.status);
+      }
+    };
+    await Promise.all([worker(), worker(), worker(), killing]);
+    await service.untilReadyzSays(200);
+    const answered = (status: number) => names.filter((name) => statuses.get(name) === status);
+    expect(answered(200).length + answered(503).length).toBe(names.length);
+    expect(answered(503).length).toBeGreaterThan(0);
+
+    const token = await service.tokenOf(ADMIN);
+    const headers = { Authorization: `Bearer ${token}` };
+    const users = (await (await service.call("/api/v1/users/", { headers })).json()) as { username: string }[];
+    const there = users.map(({ username }) => username).filter((username) => names.includes(username));
+    expect(there).toEqual(expect.arrayContaining(answered(200)));
+    for (const username of names) {
+      const query = new URLSearchParams({ object: `user:${username}` });
+      const entries = (await (await service.call(`/api/v1/audit/?${query}`, { headers })).json()) as unknown[];
+      expect(entries).toHaveLength(there.includes(username) ? 1 : 0);
+    }
+  });
+
+  it("runs access points that are spun up, through the end of their emulator, and they obey", async () => {
+    const token = await service.tokenOf(ADMIN);
+    const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+    const spec = { num_access_points: 2, locations: ["Bristol, UK"], num_devices: 10, duration: 20 };
+    const emulators = ["5G", "WiFi", "LiFi"].map((access_point_type) => ({ access_point_type, ...spec }));
+    const response = await service.call("/api/v1/emulator/spinup", {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ emulators }),
+    });
+    const { job_number, websocket, ap_ids } = (await response.json()) as {
+      job_number: string;
+      websocket: string;
+      ap_ids: string[];
+    };
+    const messages: { final: boolean; data: { state: string; samples: number }[] }[] = [];
+    const socket = new WebSocket(`${product.url.replace("http", "ws")}${websocket}`, { headers });
+    socket.on("message", (data) => messages.push(JSON.parse(String(data))));
+    const loads = async (apId: string | undefined) => {
+      const path = `/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=load`;
+      const { series } = (await (await service.call(path, { headers })).json()) as {
+        series: { points: { value: number }[] }[];
+      };
+      return series[0]?.points.map(({ value }) => value) ?? [];
+    };
+    for (const apId of ap_ids) await until(async () => (await loads(apId)).length >= 2);
+
+    process.kill(product.pidOf("emulator"), "SIGKILL");
+    await product.says(/emulator ended unexpectedly \(SIGKILL\)[\s\S]*emulator is back/);
+    const path = `/api/v1/send_command?agent_id=${ap_ids[0]}&command=power_off`;
+    const { job_number: command } = (await (await service.call(path, { method: "POST", headers })).json()) as {
+      job_number: string;
+    };
+    await until(async () => (await loads(ap_ids[0])).at(-1) === 0);
+    const job = (await (await service.call(`/api/v1/jobs/${command}`, { headers })).json()) as { state: string };
+    expect(job.state).toBe("done");
+
+    await until(() => messages.some(({ final }) => final), 60_000);
+    socket.close();
+    expect(messages.at(-1)?.data[0]).toMatchObject({ state: "done", agents: 6 });
+    const taken = messages.at(-1)?.data[0]?.samples ?? 0;
+    // What the broker has taken comes, through the end of the emulator.
+    await until(async () => {
+      const counts = await Promise.all(ap_ids.map(async (apId) => (await loads(apId)).length));
+      return counts.reduce((sum, count) => sum + count, 0) >= taken;
+    });
+    const removed = await service.call(`/api/v1/emulator/${job_number}`, { method: "DELETE", headers });
+    expect(await removed.json()).toMatchObject({ detail: "6 agents removed" });
+  });
+
+  it("loses and duplicates no acknowledged sample while ClickHouse is killed", async () => {
+    const [outcome] = await Promise.all([
+      killUnderTelemetry(product, "clickhouse", 1),
+      service.untilDown("clickhouse"),
+    ]);
+    expect(outcome).toMatchObject({ lost: 0, doubled: 0, accountFailures: 0 });
+    expect(outcome.acknowledgedHttp).toBeGreaterThan(0);
+    expect(outcome.acknowledgedMqtt).toBeGreaterThan(0);
+    expect(outcome.recoveredMs).toHaveLength(1);
+  });
+
+  it("keeps its promises about samples, callbacks, commands and accounts while workerd is killed", async () => {
+    const stage = { product, target: () => new Target(product), pidOf: (part: string) => product.pidOf(part) };
+    const { acknowledged, lost, doubled, broken } = await underLoad(stage, kill("worker"));
+    expect({ lost, doubled, broken }).toEqual({ lost: 0, doubled: 0, broken: [] });
+    expect(acknowledged).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ["sqld", "libsql"],
+    ["broker", "broker"],
+    ["passwords", "passwords"],
+  ])("goes on without %s when it is killed, says so, and gets it back", async (part, name) => {
+    const killed = product.pidOf(part);
+    process.kill(killed, "SIGKILL");
+    await service.untilDown(name);
+    expect((await service.call("/healthz")).status).toBe(200);
+    await product.says(new RegExp(`${part} ended unexpectedly \\(SIGKILL\\)[^]*${part} is back`));
+    await service.untilReadyzSays(200);
+    expect(product.pidOf(part)).not.toBe(killed);
+    expect((await service.me(ADMIN)).status).toBe(200);
+  });
+
+  it.each([
+    ["sqld", "libsql"],
+    ["clickhouse", "clickhouse"],
+    ["broker", "broker"],
+    ["passwords", "passwords"],
+  ])("answers within two seconds although %s hangs", async (part, name) => {
+    const pid = product.pidOf(part);
+    process.kill(pid, "SIGSTOP");
+    try {
+      const startedMs = Date.now();
+      const [ready, signup, health] = await Promise.all([
+        service.call("/readyz"),
+        service.postJson("/api/v1/users/signup", { username: `${part}@example.com`, password: "long enough" }),
+        service.call("/healthz"),
+      ]);
+      expect(Date.now() - startedMs).toBeLessThan(2_000);
+      expect(ready.status).toBe(503);
+      expect(await ready.json()).toMatchObject({ detail: `Down: ${name}` });
+      expect(signup.status).toBe(["sqld", "passwords"].includes(part) ? 503 : 200);
+      expect(health.status).toBe(200);
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+    await service.untilReadyzSays(200);
+  });
+
+  it("refuses logins, and nothing else, while nobody hashes passwords", async () => {
+    const headers = { Authorization: `Bearer ${await service.tokenOf(ADMIN)}` };
+    process.kill(product.pidOf("passwords"), "SIGKILL");
+    const startedMs = Date.now();
+    const [login, me] = await Promise.all([service.logIn(ADMIN), service.call("/api/v1/users/me", { headers })]);
+    expect(Date.now() - startedMs).toBeLessThan(2_000);
+    expect([login.status, login.headers.get("Retry-After"), me.status]).toEqual([503, "2", 200]);
+    await until(async () => (await service.logIn(ADMIN)).status === 200);
+  });
+
+  it("says on the page that the telemetry store is unavailable while ClickHouse hangs, and recovers by itself", async () => {
+    const browser = await launchBrowser();
+    const { page } = await visit(browser, product.url);
+    await page.getByLabel("E-mail").fill(ADMIN.username);
+    await page.getByLabel("Password").fill(ADMIN.password);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("navigation", { name: "Main" }).waitFor();
+    const pid = product.pidOf("clickhouse");
+    process.kill(pid, "SIGSTOP");
+    // Without this the page asks a few seconds later.
+    await page.evaluate('dispatchEvent(new Event("online"))');
+    const notice = page.getByRole("alert").filter({ hasText: "the telemetry store" });
+    await notice.waitFor().finally(() => process.kill(pid, "SIGCONT"));
+    await notice.waitFor({ state: "detached", timeout: 60_000 });
+    await browser.close();
+    await service.untilReadyzSays(200);
+  });
+
+  it("serves every request, also those that come while it is exchanged", async () => {
+    const token = await service.tokenOf(ADMIN);
+    const [agent] = await makeAgents(dataDir, "exchanged", 1);
+    const { url } = product;
+    const statuses: (number | string)[] = [];
+    let isDone = false;
+    // Each request needs both stores, and has a connection of its own.
+    const ask = async (): Promise<void> => {
+      for (; !isDone; await sleep(PAUSE_MS)) {
+        const response = fetch(`${url}/api/v1/metrics/agent_multi_metric_data?agent=${agent?.apId}&metrics=n`, {
+          headers: { Authorization: `Bearer ${token}`, Connection: "close" },
+        });
+        statuses.push(
+          await response.then(
+            ({ status }) => status,
+            (error: Error) => String(error.cause ?? error),
+          ),
+        );
+      }
+    };
+    const lanes = Array.from({ length: LANES }, ask);
+
+    await product.interrupt();
+    const before = statuses.length;
+    const waiting = fetch(`${url}/healthz`);
+    await sleep(500);
+    expect(statuses.length).toBeLessThanOrEqual(before + LANES);
+    product = await Product.run("start", dataDir, SETTINGS, { socket });
+
+    expect((await waiting).status).toBe(200);
+    isDone = true;
+    await Promise.all(lanes);
+    expect(statuses.length).toBeGreaterThan(before);
+    expect([...new Set(statuses)]).toEqual([200]);
+  }, 300_000);
+
+  it("rejects a port other than the socket's", async () => {
+    const another = Product.run("start", join(dataDir, "another"), { PORT: "1" }, { socket });
+    await expect(another).rejects.toThrow(`PORT is 1, but controller.socket listens on ${socket.port}.`);
+  });
+});
+
+const LANES = 4;
+const PAUSE_MS = 20;
