@@ -20,6 +20,8 @@ export default defineConfig({
         ],
         test: {
           name: "workers",
+          // One workerd for all files: to load the modules again takes longer than most files' tests. Tests use unique names.
+          isolate: false,
           sequence: { groupOrder: 1 },
           include: ["test/workers/**/*.test.ts"],
           globalSetup: ["./test/support/stores.ts"],

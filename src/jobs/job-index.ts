@@ -56,7 +56,7 @@ export interface JobFilter {
 /** A job's object notes something every hour at the least; a row that is older than this belongs to none. */
 const ORPHANED_MS = 48 * 3_600_000;
 
-export function createJobIndex(database: Database, now: () => number = Date.now): JobIndex {
+export function createJobIndex(database: Database, now: () => number = () => Date.now()): JobIndex {
   const find = async (jobNumber: string): Promise<JobRow | undefined> => {
     const [row] = await reach(database.select().from(jobs).where(eq(jobs.jobNumber, jobNumber)));
     return row === undefined ? undefined : JobRow.parse(row);

@@ -12,13 +12,6 @@ import { SECRET_MARK, SECRETS } from "./secret-mark.ts";
 export const ADMIN = { username: "root@example.com", password: `${SECRET_MARK} administrator's password` };
 export const ENROLMENT_TOKEN = `${SECRET_MARK}-enrolment-token`;
 
-export interface SharedProduct {
-  url: string;
-  mqttPort: number;
-  mqttWsPort: number;
-  dataDir: string;
-}
-
 const STARTED = "test-started";
 const FAILED = "test-failed";
 const OUTPUT = "test-output";

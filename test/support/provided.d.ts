@@ -1,5 +1,4 @@
 import "vitest";
-import type { SharedProduct } from "./product.ts";
 
 declare module "vitest" {
   /** What the global set-up hands to the tests. */
@@ -9,7 +8,7 @@ declare module "vitest" {
     /** A folder with an accounts database that has all migrations and towns; tests copy it. */
     databaseImage: string;
     /** The product that tests share which stop none of its components. */
-    product: SharedProduct;
+    product: { url: string; mqttPort: number; mqttWsPort: number; dataDir: string };
     workerEnvironment: Record<string, string>;
     /** The process that hashes passwords, which the Worker under test does not use unless it is told to. */
     passwordService: { url: string; token: string };

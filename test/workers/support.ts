@@ -2,6 +2,7 @@ import { createExecutionContext, env, waitOnExecutionContext } from "cloudflare:
 import { Validator } from "@cfworker/json-schema";
 import { expect } from "vitest";
 import { createAgentStore } from "../../src/accounts/agent-store.ts";
+import { anyone } from "../../src/accounts/audit.ts";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
 import { createApp } from "../../src/app.ts";
@@ -9,6 +10,7 @@ import { SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/permissions.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import type { OpenApiDocument } from "../../src/http/openapi.ts";
+import { Configuration } from "../../src/schemas/configuration.ts";
 import { type Bindings, createServices } from "../../src/services.ts";
 import { createClickHouse } from "../../src/telemetry/clickhouse.ts";
 import { createTelemetryStore, type TelemetryStore } from "../../src/telemetry/store.ts";
@@ -131,7 +133,7 @@ const BY = { kind: "console", name: "test", requestId: "" } as const;
 export async function signedUp(): Promise<{ username: string; token: string }> {
   const users = createUserStore(database);
   const username = uniqueEmail();
-  await users.insert({ username, passwordHash: settings.PASSWORD_HASH ?? "", roles: ["user"] }, BY);
+  await users.insert({ username, passwordHash: settings.PASSWORD_HASH ?? "", roles: ["user"] }, anyone(""));
   const ver = (await users.find(username))?.version ?? 0;
   const scope = scopesOfRoles(["user"]).join(" ");
   return { username, token: await tokens.issue({ sub: username, login_type: "user", roles: ["user"], scope, ver }) };
@@ -142,7 +144,8 @@ export async function newAgent(configuration: Record<string, unknown> = {}): Pro
   const agents = createAgentStore(database);
   const apId = uniqueName();
   const credential = { credentialKind: "argon2id", credential: settings.PASSWORD_HASH ?? "" } as const;
-  const { version: ver } = await agents.insert({ apId, ...credential, configuration }, BY);
+  const agent = { apId, ...credential, configuration: Configuration.parse(configuration) };
+  const { version: ver } = await agents.insert(agent, BY);
   await agents.markOnboard(apId);
   const scope = SCOPES_OF_AGENT.join(" ");
   return { apId, token: await tokens.issue({ sub: apId, login_type: "agent", roles: [], scope, ver }) };
