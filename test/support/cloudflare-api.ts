@@ -23,7 +23,7 @@ export async function startCloudflareApi() {
       return success({ id: "version", startup_time_ms: 1, resources: { script: { etag: "tag" } } });
     }
     if (path.endsWith("/zones")) return success([{ id: "zone", name: "example.com" }]);
-    if (resource === "domains/changeset") return success({ updated: [], conflicting: [] });
+    if (resource === "domains/changeset") return success({ added: [], removed: [], updated: [], conflicting: [] });
     if (resource === "assets-upload-session") return success({ jwt: "a.b.c", buckets: [] });
     if (!exists && resource !== undefined) {
       const errors = [{ code: path.includes("/services/") ? 10090 : 10007, message: "This Worker does not exist" }];
