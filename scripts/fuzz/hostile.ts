@@ -72,16 +72,16 @@ const nested = (depth: number, wrap: (inner: unknown) => unknown): unknown => {
 const withKey = (key: string, value: unknown): object =>
   JSON.parse(`{${JSON.stringify(key)}:${JSON.stringify(value)}}`);
 
+/** One for the whole run: the same seed makes the same requests. */
+const STARTED_MS = Date.now();
+const DAY_MS = 86_400_000;
+
 /** What an agent sends that was cut off for long: one sample for each of many days, far more than are kept. */
 export const backlog: fc.Arbitrary<object[]> = fc
   .record({ samples: fc.integer({ min: 1, max: 1_000 }), everyDays: fc.integer({ min: 0, max: 10 }) })
-  .map(({ samples, everyDays }) => {
-    const nowMs = Date.now();
-    return Array.from({ length: samples }, (_, i) => ({
-      ts: nowMs - i * (everyDays * 86_400_000 + 1),
-      payload: { a: i },
-    }));
-  });
+  .map(({ samples, everyDays }) =>
+    Array.from({ length: samples }, (_, i) => ({ ts: STARTED_MS - i * (everyDays * DAY_MS + 1), payload: { a: i } })),
+  );
 
 export const hostileValue: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 3, arbitrary: hostileText },
