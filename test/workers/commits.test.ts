@@ -5,6 +5,7 @@ import { Unavailable } from "../../src/errors.ts";
 import type { Appended } from "../../src/telemetry/agent-shard.ts";
 import { GroupCommit } from "../../src/telemetry/group-commit.ts";
 import { Novelty } from "../../src/telemetry/novelty.ts";
+import { createShards } from "../../src/telemetry/shards.ts";
 import { SharedCalls } from "../../src/telemetry/shared-calls.ts";
 import type { AgentSample } from "../../src/telemetry/store.ts";
 import { testStore, uniqueName } from "./support.ts";
@@ -319,6 +320,21 @@ describe("a shard", () => {
       ["present", "committed"],
       ["backlog", "committed"],
     ]);
+  });
+});
+
+describe("the way to a shard", () => {
+  it("refuses what would make more than 32 MiB wait in one Worker, and goes on with the rest", async () => {
+    const held = Promise.withResolvers<Appended>();
+    const namespace = { idFromName: (name: string) => ({ name }), get: () => ({ append: () => held.promise }) };
+    const shards = createShards(namespace as unknown as typeof env.AGENT_SHARD, 1);
+    const append = () =>
+      shards.append([{ apId: "a", tsMs: Date.now(), metrics: {}, texts: { t: "x".repeat(10 * 1024 * 1024) } }]);
+    const waiting = [append(), append(), append()];
+    await expect(append()).rejects.toThrow(Unavailable);
+    held.resolve("committed");
+    await Promise.all(waiting);
+    expect(await append()).toEqual(new Set());
   });
 });
 

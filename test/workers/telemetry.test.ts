@@ -5,7 +5,7 @@ import { parseEnv } from "../../src/env.ts";
 import { Unavailable } from "../../src/errors.ts";
 import { createClickHouse } from "../../src/telemetry/clickhouse.ts";
 import { READING } from "../../src/telemetry/reading.ts";
-import { adminToken, anyText, newAgent, newApp, send, signedUp, uniqueName } from "./support.ts";
+import { adminToken, anyText, appWith, bearer, newAgent, newApp, send, signedUp, uniqueName } from "./support.ts";
 
 interface Point {
   ts: string;
@@ -317,6 +317,31 @@ describe("what a bridge brings", () => {
         { accepted: 1, rejected: [] },
       ],
     });
+  });
+
+  it("fails for that message only whose sample the store rejects for a reason that is not known", async () => {
+    const { token } = await newApp({ broker: true });
+    const [one, two] = await Promise.all([newAgent(), newAgent()]);
+    const { AGENT_SHARD: all } = env;
+    const get = () => ({ append: async () => ({ rejected: [1] }) });
+    const AGENT_SHARD = { idFromName: all.idFromName.bind(all), get } as unknown as typeof all;
+    const app = appWith({ AGENT_SHARDS: "1" }, { AGENT_SHARD });
+    const ask = async (path: string, body: object, token: string) =>
+      await app.request(path, {
+        method: "POST",
+        headers: { ...bearer(token), "Content-Type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    const messages = [one, two].map(({ apId }) => ({ ap_id: apId, received_at: Date.now(), report: { a: 1 } }));
+    const delivered = await ask("/api/v1/bridge/data", { messages }, token);
+    expect(await delivered.json()).toMatchObject({ results: [{ accepted: 1 }, { error: "Internal Server Error" }] });
+    const samples = [1, 2].map((a) => ({ ts: Date.now() - a, payload: { a } }));
+    const statuses = await Promise.all([
+      ask("/api/v1/agent_update/update", { a: 1 }, one.token),
+      ask("/api/v1/agent_update/update", { samples }, two.token),
+    ]);
+    // Of these three samples, which came in one call, the second is rejected.
+    expect(statuses.map(({ status }) => status)).toEqual([200, 500]);
   });
 
   it("is stored for each agent that is known, and what cannot be is named", async () => {
