@@ -41,7 +41,7 @@ interface Batch<T> {
   done: PromiseWithResolvers<readonly Rejected<T>[]>;
 }
 
-/** A batch of which nobody knows whether it was committed: its callers were told to come again, and may do so at once. */
+/** A batch that may or may not have been committed: its callers have been asked to come again, and may do so at once. */
 interface Doubt<T> {
   items: readonly T[];
   token: string;
