@@ -33,8 +33,8 @@ const SUITES: Record<string, Suite> = {
 const HELP = `npm run faults
 
 Lets everything go wrong that can, under load, and compares what was acknowledged with what is there in the end: parts are killed and
-stopped, lines to them are slow, cut, dead or garbled, disks are full, callbacks come doubled and shuffled, clocks are off, readers
-pause, and ten thousand sockets lose their service at once. Prints a table; takes about half an hour.
+stopped, lines to them are slow, cut, dead or garbled, disks are full, callbacks come doubled and shuffled, clocks are off, agents send
+lone surrogates and backlogs of years, readers pause, and ten thousand sockets lose their service at once. Prints a table; takes about half an hour.
 Everything runs on this machine, on free ports and in a temporary folder, and goes when it is done. Full disks need root.
 
   --only <pattern>  only the rows whose names match (a regular expression); --list shows them

@@ -187,7 +187,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     },
     metrics: createMetrics(agents, telemetry, shards, config.LIVE_WINDOW_MINUTES * 60_000),
     overview: createOverview(agents, telemetry, shards),
-    reports: countedReports(createReports(agents, shards, callbacks.takeResult), tally),
+    reports: countedReports(createReports(agents, shards, callbacks.takeResult, config.TELEMETRY_DAYS), tally),
     scrape: createScrape({ tally, ledger, shards, health, outbox, index }),
     outbox,
     tokens,

@@ -111,7 +111,8 @@ export async function presentTelemetry(config: StoresConfig): Promise<{ tables: 
     { ...config, CLICKHOUSE_DATABASE: "system" },
     Named,
     `SELECT name FROM system.tables WHERE database = ${database}
-     AND (match(name, '^(samples|points|texts|minutes|metrics|agents)(_local|_mv)?_v[0-9]+$') OR name = 'schema_migrations')
+     AND (match(name, '^(samples|points|texts|minutes|metrics|agents)(_local|_mv)?_v[0-9]+$|^(points|texts)_weeks(_local)?$')
+       OR name = 'schema_migrations')
      ORDER BY engine != 'MaterializedView', engine != 'Distributed'`,
   );
   const tables = found.map(({ name }) => name);
@@ -178,7 +179,7 @@ async function levelCut(config: StoresConfig, startedAt: string): Promise<void> 
   for (const table of ["points_v1", "texts_v1"])
     await command(
       config,
-      `INSERT INTO agents_v1 SELECT ap_id, max(ts) FROM ${table} WHERE ts >= toDateTime64(${fromS}, 3, 'UTC') GROUP BY ap_id`,
+      `INSERT INTO agents_v1 (ap_id, last_seen) SELECT ap_id, max(ts) FROM ${table} WHERE ts >= toDateTime64(${fromS}, 3, 'UTC') GROUP BY ap_id`,
       { settings: WRITING },
     );
 }

@@ -54,7 +54,7 @@ async function seed(clickhouse: ClickHouse, { fromAgent, agents, spanS }: Seed):
   const values = METRICS.map((metric, i) => `'${metric}', round(100 * sin(number / ${1000 + i}), 2)`);
   for (let at = 0; at < rows; at += SEED_ROWS) {
     await clickhouse.command({
-      query: `INSERT INTO samples_v1
+      query: `INSERT INTO samples_v1 (ap_id, ts, metrics, texts)
         SELECT concat('bench-', toString(${fromAgent} + number % ${agents})), now64(3) - intDiv(number, ${agents}),
           map(${values.join(", ")}), map()
         FROM numbers(${at}, ${Math.min(SEED_ROWS, rows - at)})`,

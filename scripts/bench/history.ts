@@ -99,7 +99,7 @@ export async function seedHistory(product: Product, apId: string, rows: number):
   });
   for (let at = 0; at < samples; at += SEED_SAMPLES) {
     await clickhouse.command({
-      query: `INSERT INTO samples_v1
+      query: `INSERT INTO samples_v1 (ap_id, ts, metrics, texts)
         SELECT {ap_id:String}, fromUnixTimestamp64Milli({to:Int64} - number * ${SECOND_MS}), map(${fields.join(", ")}), map()
         FROM numbers(${at}, ${Math.min(SEED_SAMPLES, samples - at)})`,
       query_params: { ap_id: apId, to: toMs },

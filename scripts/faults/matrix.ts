@@ -5,6 +5,7 @@ import type { Damage } from "./bad-line.ts";
 import { shuffledCallbacks } from "./callbacks.ts";
 import { clocks } from "./clocks.ts";
 import { crowd } from "./crowd.ts";
+import { backlogs, loneSurrogates } from "./hostile-agents.ts";
 import { damage, fill, kill, stop } from "./kinds.ts";
 import { pausedReaders } from "./paused-readers.ts";
 import type { Outcome, Row } from "./row.ts";
@@ -44,6 +45,8 @@ const rowsOf = ({ sockets }: Pick<MatrixOptions, "sockets">): Row[] => [
   ...DISKS.map((disk) => row(`full disk: ${disk}`, fill(disk), canMount() ? undefined : "needs root")),
   { name: "callbacks doubled and shuffled", run: shuffledCallbacks },
   { name: "clocks that are off", run: clocks },
+  { name: "lone surrogates", run: loneSurrogates },
+  { name: "backlogs", run: backlogs },
   { name: "readers that pause", run: pausedReaders },
   { name: `${sockets} sockets, kill worker`, run: (world, signal) => crowd(world, sockets, signal) },
 ];

@@ -7,8 +7,14 @@ const LITERAL = /"@literal:([^"@]*)@"/g;
 const literal = (text: string): string => `@literal:${text}@`;
 export const withLiterals = (json: string): string => json.replaceAll(LITERAL, "$1");
 
+/** Code units around and among the surrogates: most of these texts are not well-formed. */
+const loneSurrogates = fc
+  .array(fc.integer({ min: 0xd700, max: 0xe0ff }), { minLength: 1, maxLength: 30 })
+  .map((units) => String.fromCharCode(...units));
+
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
   fc.string({ unit: "binary", maxLength: 300 }),
+  loneSurrogates,
   fc.constantFrom(
     "__proto__",
     "constructor",
@@ -66,6 +72,17 @@ const nested = (depth: number, wrap: (inner: unknown) => unknown): unknown => {
 const withKey = (key: string, value: unknown): object =>
   JSON.parse(`{${JSON.stringify(key)}:${JSON.stringify(value)}}`);
 
+/** One for the whole run: the same seed makes the same requests. */
+const STARTED_MS = Date.now();
+const DAY_MS = 86_400_000;
+
+/** What an agent sends that was cut off for long: one sample for each of many days, far more than are kept. */
+export const backlog: fc.Arbitrary<object[]> = fc
+  .record({ samples: fc.integer({ min: 1, max: 1_000 }), everyDays: fc.integer({ min: 0, max: 10 }) })
+  .map(({ samples, everyDays }) =>
+    Array.from({ length: samples }, (_, i) => ({ ts: STARTED_MS - i * (everyDays * DAY_MS + 1), payload: { a: i } })),
+  );
+
 export const hostileValue: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 3, arbitrary: hostileText },
   {
@@ -98,6 +115,8 @@ export const hostileValue: fc.Arbitrary<unknown> = fc.oneof(
     Object.fromEntries(Array.from({ length: 3_000 }, (_, i) => [`key-${i}`, i])),
   ),
   fc.jsonValue({ maxDepth: 6, stringUnit: "binary" }),
+  fc.dictionary(loneSurrogates, fc.oneof(loneSurrogates, fc.integer()), { maxKeys: 3 }),
+  backlog,
 );
 
 /** A parameter in a path or a query, already encoded, well or otherwise. */

@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import type { Vocabulary } from "./generate.ts";
+import { backlog } from "./hostile.ts";
 
 /** Accounts and jobs that requests may name. */
 export interface Names {
@@ -64,9 +65,12 @@ export function vocabulary({ users, agents, apps, jobs, secret }: Names, prefix:
     num_access_points: fc.integer({ min: 1, max: 2 }),
     num_devices: fc.integer({ min: 1, max: 5 }),
     duration: fc.integer({ min: 1, max: 20 }),
-    report: fc.record({
-      payload: fc.dictionary(fc.string({ minLength: 1, maxLength: 8 }), fc.double({ noNaN: true }), { maxKeys: 3 }),
-    }),
+    report: fc.oneof(
+      fc.record({
+        payload: fc.dictionary(fc.string({ minLength: 1, maxLength: 8 }), fc.double({ noNaN: true }), { maxKeys: 3 }),
+      }),
+      fc.record({ samples: backlog }),
+    ),
     result: fc.record({ job_number: fc.constantFrom(...jobs), status: fc.constantFrom("done", "failed") }),
   };
 }

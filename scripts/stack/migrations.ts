@@ -110,7 +110,7 @@ export async function applyDdl(config: StoresConfig, isDue: (file: DdlFile) => b
       if (known === hash) continue;
       if (known !== undefined)
         throw new Refused(`${name} was changed after it had been applied. Put the change in a new file.`);
-      for (const query of statements(sql.replaceAll("<cluster>", cluster ?? ""))) await client.command({ query });
+      await runAll(client, sql, cluster);
       await client.insert({ table: "schema_migrations", values: [{ name, hash }], format: "JSONEachRow" });
     }
   } finally {
@@ -118,11 +118,42 @@ export async function applyDdl(config: StoresConfig, isDue: (file: DdlFile) => b
   }
 }
 
+/** A day of telemetry may be copied in one statement. */
+const STATEMENT_MS = 10 * 60_000;
+
 const connectionOf = (config: StoresConfig) => ({
   url: config.CLICKHOUSE_URL,
   username: config.CLICKHOUSE_USER,
   password: config.CLICKHOUSE_PASSWORD,
+  request_timeout: STATEMENT_MS,
 });
+
+/** Runs statements without a record, as a migration does that is cut off before its end. */
+export async function applyStatements(config: StoresConfig, files: readonly Pick<DdlFile, "sql">[]): Promise<void> {
+  const client = createClickHouse({ ...connectionOf(config), database: config.CLICKHOUSE_DATABASE });
+  try {
+    for (const { sql } of files) await runAll(client, sql, config.CLICKHOUSE_CLUSTER);
+  } finally {
+    await client.close();
+  }
+}
+
+async function runAll(client: ClickHouseClient, sql: string, cluster: string | undefined): Promise<void> {
+  for (const query of statements(sql.replaceAll("<cluster>", cluster ?? ""))) await run(client, query);
+}
+
+const FOR_EACH = /^-- for each: (.+)$/m;
+
+/**
+ * Runs a statement; after a comment `-- for each: <query>`, once for each row of that query, with its columns as parameters. So a file
+ * can copy a table in parts, and can skip what is done already.
+ */
+async function run(client: ClickHouseClient, query: string): Promise<void> {
+  const [, each] = FOR_EACH.exec(query) ?? [];
+  if (each === undefined) return void (await client.command({ query }));
+  const answer = await client.query({ query: each, format: "JSONEachRow" });
+  for (const row of await answer.json<Record<string, unknown>>()) await client.command({ query, query_params: row });
+}
 
 /** For every statement that makes or changes a table. */
 export const onClusterOf = ({ CLICKHOUSE_CLUSTER: cluster }: StoresConfig): string =>

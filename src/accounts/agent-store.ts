@@ -1,9 +1,8 @@
-import { and, asc, eq, gt, inArray, sql } from "drizzle-orm";
+import { and, eq, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import { Conflict, Duplicate, NotFound, TooLarge } from "../errors.ts";
-import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
-import { ALL_ROWS, type Database, isUniqueViolation, reach } from "./database.ts";
+import { type Database, isUniqueViolation, reach } from "./database.ts";
 import { agents } from "./tables.ts";
 
 const AgentRow = z.object({
@@ -24,6 +23,33 @@ export type AgentChanges = {
   configuration?: Record<string, unknown> | undefined;
 };
 
+/** What lists tell of an agent. */
+const AgentListed = AgentRow.pick({ id: true, apId: true, configuration: true, onboard: true });
+export type AgentListed = z.output<typeof AgentListed>;
+
+/** A part of all agents, in the order of their names. */
+export interface AgentSlice {
+  /** Only those after this name. */
+  after?: string | undefined;
+  /** How many of those are left out first. */
+  offset?: number | undefined;
+  limit?: number | undefined;
+  /** Of these only. */
+  only?: readonly string[] | undefined;
+}
+
+export interface AgentPage {
+  rows: AgentListed[];
+  /** Whether none of the slice follows. */
+  isLast: boolean;
+}
+
+/** What a command must know of an agent. */
+export interface Commandable extends Pick<AgentOutline, "apId" | "accessPointType" | "latitude" | "longitude"> {
+  /** Whether it knows the command: if it says which ones it knows, it knows no others. */
+  knows: boolean;
+}
+
 export interface AgentStore {
   find(apId: string): Promise<AgentRow | undefined>;
   insert(agent: NewAgent, by: Author): Promise<AgentRow>;
@@ -31,30 +57,44 @@ export interface AgentStore {
   update(apId: string, changes: AgentChanges, by: Author): Promise<AgentRow>;
   /** Puts keys into the agent's configuration, each replacing what it held; a configuration that stays the same is not written. */
   mergeConfiguration(apId: string, patch: Record<string, unknown>, by: Author): Promise<void>;
-  /** In the order of their names, those after one of them; of `only` those, where given. */
-  list(page: Page & { after?: string | undefined }, only?: readonly string[]): Promise<AgentRow[]>;
+  /** The first of a slice, as many as fit in memory together with what else is there: configurations may be large. */
+  page(slice: AgentSlice): Promise<AgentPage>;
+  /** All of a slice, page by page. */
+  pages(slice: AgentSlice): AsyncGenerator<AgentPage>;
   /** Which of these names are those of agents. */
   existing(apIds: readonly string[]): Promise<string[]>;
   /** What an overview tells of all agents, in the order of their names. */
   outlines(): Promise<AgentOutline[]>;
+  /**
+   * All agents, or of `only` those, in the order of their names, with what a command must know of them.
+   * @param names under which an agent may know the command
+   */
+  commandables(names: readonly string[], only?: readonly string[]): Promise<Commandable[]>;
   delete(apId: string, by: Author): Promise<void>;
   markOnboard(apId: string): Promise<void>;
 }
 
 const Figure = z.number().nullable();
+const Flag = z.literal([0, 1]).transform((flag) => flag === 1);
 const AgentOutlines = z
   .string()
   .transform((text): unknown => JSON.parse(text))
-  .pipe(z.array(z.tuple([z.string(), z.literal([0, 1]), z.string().nullable(), Figure, Figure, Figure])))
+  .pipe(z.array(z.tuple([z.string(), Flag, z.string().nullable(), Figure, Figure, Figure, Flag])))
   .transform((rows) =>
-    rows.map(([apId, onboard, accessPointType, latitude, longitude, interval]) => ({
-      ...{ apId, onboard: onboard === 1, accessPointType, latitude, longitude, interval },
+    rows.map(([apId, onboard, accessPointType, latitude, longitude, interval, knows]) => ({
+      ...{ apId, onboard, accessPointType, latitude, longitude, interval, knows },
     })),
   );
-export type AgentOutline = z.output<typeof AgentOutlines>[number];
+export type AgentOutline = Omit<z.output<typeof AgentOutlines>[number], "knows">;
 
 /** Whatever an agent calls itself, all that look at the network get it; what is longer is no name. */
 const MAX_TYPE_LENGTH = 64;
+
+/** Of a page of whole configurations; one that is larger by itself is a page by itself. */
+const PAGE_ROWS = 500;
+const PAGE_BYTES = 2 * 1024 * 1024;
+/** An outline has a few hundred bytes at the most. */
+const PAGE_OUTLINES = 5_000;
 
 const MAX_MERGES = 5;
 /** As much as one call can bring. An agent that brings other keys with every call gets no further. */
@@ -66,6 +106,30 @@ function refuseLarge(configuration: string): void {
   if (byteLength > MAX_CONFIGURATION_BYTES) throw new TooLarge("Configuration");
 }
 
+const PageRows = z.array(
+  z.object({
+    id: z.string(),
+    apId: z.string(),
+    configuration: z
+      .string()
+      .transform((text): unknown => JSON.parse(text))
+      .pipe(AgentListed.shape.configuration),
+    onboard: Flag,
+    /** How many rows there were, with those that did not fit. */
+    found: z.int(),
+  }),
+);
+
+const isAfter = (after: string | undefined): SQL => (after === undefined ? sql`true` : sql`ap_id > ${after}`);
+/** In one parameter, however many: SQLite takes 32,766 of them. */
+const isOneOf = (only: readonly string[] | undefined): SQL =>
+  only === undefined ? sql`true` : sql`ap_id in (select value from json_each(${JSON.stringify(only)}))`;
+/** Whether the agent's `commands`, if it lists them, have one of these names. */
+const knows = (names: readonly string[]): SQL =>
+  sql`(json_type(configuration, '$.commands') is not 'array' or exists (
+    select 1 from json_each(configuration, '$.commands') as known
+    where known.type = 'text' and known.value in (select value from json_each(${JSON.stringify(names)}))))`;
+
 const objectOf = (apId: string): string => `agent:${apId}`;
 
 export function createAgentStore(database: Database): AgentStore {
@@ -74,8 +138,69 @@ export function createAgentStore(database: Database): AgentStore {
     return rows[0] === undefined ? undefined : AgentRow.parse(rows[0]);
   };
 
+  const page: AgentStore["page"] = async ({ after, offset = 0, limit, only }) => {
+    const maxRows = Math.min(limit ?? PAGE_ROWS, PAGE_ROWS);
+    // How many rows fit is found out by their lengths, before a single configuration is on its way.
+    const rows = await reach(
+      database.all(sql`
+        with slice as materialized (
+          select name, row_number() over (order by name) as place, sum(length) over (order by name rows unbounded preceding) as bytes
+          from (select ap_id as name, length(cast(configuration as blob)) as length from ${agents}
+            where ${isAfter(after)} and ${isOneOf(only)} order by ap_id limit ${maxRows} offset ${offset})
+        )
+        select id, ap_id as "apId", configuration, onboard, (select count(*) from slice) as found
+        from slice join ${agents} on ap_id = name
+        where place = 1 or bytes <= ${PAGE_BYTES}
+        order by ap_id`),
+    );
+    const found = PageRows.parse(rows);
+    const isWhole = found.length === (found[0]?.found ?? 0);
+    const isLast = isWhole && (found.length < maxRows || found.length === limit);
+    return { rows: found.map(({ found: _, ...row }) => row), isLast };
+  };
+
+  /** All outlines, in pages: what is asked for in one text is in memory several times. */
+  const outlines = async (names: readonly string[], only?: readonly string[]) => {
+    const all: z.output<typeof AgentOutlines> = [];
+    for (let after: string | undefined; ; after = all.at(-1)?.apId) {
+      const its = await outlinesAfter(after, names, only);
+      for (const outline of its) all.push(outline);
+      if (its.length < PAGE_OUTLINES) return all;
+    }
+  };
+  const outlinesAfter = async (after: string | undefined, names: readonly string[], only?: readonly string[]) => {
+    // In one text: ten thousand rows of six columns each take the client several times as long to read. Texts stay as JSON in it:
+    // unescaped, a half of a surrogate pair is no UTF-8, and one agent's would make all of it unreadable.
+    const rows = await reach(
+      database.all(sql`
+        select json_group_array(json_array(
+          ap_id, onboard,
+          json(case when json_type(configuration, '$.access_point_type') = 'text'
+            and length(configuration -> '$.access_point_type') <= ${MAX_TYPE_LENGTH + '""'.length}
+            then configuration -> '$.access_point_type' end),
+          configuration -> '$.geolocation.latitude', configuration -> '$.geolocation.longitude',
+          case when json_type(configuration, '$.interval') in ('integer', 'real') then configuration ->> '$.interval' end,
+          ${knows(names)}
+        )) as outlines
+        from (select ap_id, onboard, configuration from ${agents} where ${isAfter(after)} and ${isOneOf(only)}
+          order by ap_id limit ${PAGE_OUTLINES})`),
+    );
+    return z.tuple([z.object({ outlines: AgentOutlines })]).parse(rows)[0].outlines;
+  };
+
   return {
     find,
+    page,
+
+    async *pages({ after, offset, limit, only }) {
+      for (let slice: AgentSlice = { after, offset, limit, only }; ; ) {
+        const found = await page(slice);
+        yield found;
+        if (found.isLast) return;
+        const left = slice.limit === undefined ? undefined : slice.limit - found.rows.length;
+        slice = { after: found.rows.at(-1)?.apId, limit: left, only };
+      }
+    },
 
     async insert(agent, by) {
       refuseLarge(JSON.stringify(agent.configuration));
@@ -143,48 +268,17 @@ export function createAgentStore(database: Database): AgentStore {
       throw new Conflict("The agent's configuration keeps changing");
     },
 
-    async list({ limit, offset, after }, only) {
-      const rows = await reach(
-        database
-          .select()
-          .from(agents)
-          .where(
-            and(
-              after === undefined ? undefined : gt(agents.apId, after),
-              only === undefined ? undefined : inArray(agents.apId, [...only]),
-            ),
-          )
-          .orderBy(asc(agents.apId))
-          .limit(limit ?? ALL_ROWS)
-          .offset(offset),
-      );
-      return z.array(AgentRow).parse(rows);
-    },
-
     async existing(apIds) {
-      const names = database
-        .select({ apId: agents.apId })
-        .from(agents)
-        .where(inArray(agents.apId, [...apIds]));
+      const names = database.select({ apId: agents.apId }).from(agents).where(isOneOf(apIds));
       return (await reach(names)).map(({ apId }) => apId);
     },
 
     async outlines() {
-      // In one text: ten thousand rows of six columns each take the client several times as long to read. Texts stay as JSON in it:
-      // unescaped, a half of a surrogate pair is no UTF-8, and one agent's would make all of it unreadable.
-      const rows = await reach(
-        database.all(sql`
-          select json_group_array(json_array(
-            ap_id, onboard,
-            json(case when json_type(configuration, '$.access_point_type') = 'text'
-              and length(configuration -> '$.access_point_type') <= ${MAX_TYPE_LENGTH + '""'.length}
-              then configuration -> '$.access_point_type' end),
-            configuration -> '$.geolocation.latitude', configuration -> '$.geolocation.longitude',
-            case when json_type(configuration, '$.interval') in ('integer', 'real') then configuration ->> '$.interval' end
-          )) as outlines
-          from (select ap_id, onboard, configuration from ${agents} order by ap_id)`),
-      );
-      return z.tuple([z.object({ outlines: AgentOutlines })]).parse(rows)[0].outlines;
+      return await outlines([]);
+    },
+
+    async commandables(names, only) {
+      return await outlines(names, only);
     },
 
     async delete(apId, by) {

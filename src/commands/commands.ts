@@ -34,10 +34,14 @@ const UNKNOWN = "The agent does not know this command";
 
 export function createCommands({ agents, store, sealing, nudge, now = Date.now }: CommandsOptions): Commands {
   /** Which of the agents it goes to, and under which job number. */
-  const dispatch = async (actor: Actor, command: string, to: readonly AgentRow[]): Promise<Map<string, string>> => {
+  const dispatch = async (
+    actor: Actor,
+    command: string,
+    to: readonly { apId: string }[],
+  ): Promise<Map<string, string>> => {
     const createdMs = now();
     const expiresMs = createdMs + ANSWERED_WITHIN_MS;
-    const prepare = async ({ apId }: AgentRow): Promise<NewCommand> => {
+    const prepare = async ({ apId }: { apId: string }): Promise<NewCommand> => {
       const jobNumber = crypto.randomUUID();
       const message = {
         job_number: jobNumber,
@@ -78,17 +82,17 @@ export function createCommands({ agents, store, sealing, nudge, now = Date.now }
 
     async sendMany(actor, { command, agents: selection }) {
       allow(actor, "commands.send_many");
-      const candidates = await agents.list({ offset: 0 }, selection.ap_ids ?? actor.apIds);
+      const candidates = await agents.commandables(namesOf(command), selection.ap_ids ?? actor.apIds);
       const allowed = candidates.filter(({ apId }) => actor.apIds?.includes(apId) ?? true);
-      const selected = allowed.filter(({ configuration }) => isSelected(configuration, selection));
+      const selected = allowed.filter((agent) => isSelected(agent, selection));
       if (selected.length > MAX_COMMANDED) {
         const msg = `Value error, the selection has ${selected.length} agents; at most ${MAX_COMMANDED} can be sent a command at once`;
         throw new Invalid([{ loc: ["body", "agents"], msg, type: "value_error" }]);
       }
-      const able = selected.filter((agent) => knows(agent, command));
+      const able = selected.filter(({ knows }) => knows);
       const jobs = await dispatch(actor, command, able);
       const refused = [
-        ...selected.filter((agent) => !knows(agent, command)).map(({ apId }) => ({ ap_id: apId, detail: UNKNOWN })),
+        ...selected.filter(({ knows }) => !knows).map(({ apId }) => ({ ap_id: apId, detail: UNKNOWN })),
         ...able.filter(({ apId }) => !jobs.has(apId)).map(({ apId }) => ({ ap_id: apId, detail: BUSY })),
         ...missing(selection.ap_ids, allowed).map((apId) => ({ ap_id: apId, detail: "Agent not found" })),
       ];
@@ -104,12 +108,15 @@ export function createCommands({ agents, store, sealing, nudge, now = Date.now }
   };
 }
 
-/** Where an agent says which commands it knows, it knows no others. A command may have arguments behind its name. */
+/** Under which names an agent may know a command: it may have arguments behind its name. */
+const namesOf = (command: string): string[] => [command, command.split(" ")[0] ?? command];
+
+/** If an agent says which commands it knows, it knows no others. */
 function knows({ configuration: { commands } }: AgentRow, command: string): boolean {
-  return !Array.isArray(commands) || commands.includes(command) || commands.includes(command.split(" ")[0]);
+  return !Array.isArray(commands) || namesOf(command).some((name) => commands.includes(name));
 }
 
-function missing(apIds: readonly string[] | undefined, found: readonly AgentRow[]): string[] {
+function missing(apIds: readonly string[] | undefined, found: readonly { apId: string }[]): string[] {
   const there = new Set(found.map(({ apId }) => apId));
   return [...new Set(apIds)].filter((apId) => !there.has(apId));
 }

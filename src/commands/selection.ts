@@ -1,17 +1,14 @@
-import * as z from "zod";
+import type { AgentOutline } from "../accounts/agent-store.ts";
 import type { AgentSelection } from "../schemas/command.ts";
 
-const Located = z.object({ geolocation: z.object({ latitude: z.number(), longitude: z.number() }) });
-
-/** Whether an agent with this configuration is of the kind and in the area that were asked for. */
+/** Whether an agent is of the kind and in the area that were asked for. */
 export function isSelected(
-  configuration: Record<string, unknown>,
+  { accessPointType, latitude, longitude }: Pick<AgentOutline, "accessPointType" | "latitude" | "longitude">,
   { access_point_type, area }: AgentSelection,
 ): boolean {
-  if (access_point_type !== undefined && configuration.access_point_type !== access_point_type) return false;
+  if (access_point_type !== undefined && accessPointType !== access_point_type) return false;
   if (area === undefined) return true;
-  const located = Located.safeParse(configuration);
-  return located.success && distanceM(located.data.geolocation, area) <= area.radius_m;
+  return latitude !== null && longitude !== null && distanceM({ latitude, longitude }, area) <= area.radius_m;
 }
 
 interface Position {

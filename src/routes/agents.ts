@@ -1,6 +1,7 @@
 import { Hono } from "hono";
 import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
+import { jsonArray } from "../http/json-array.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
 import { Agent, AgentCreate, AgentPath, AgentUpdate } from "../schemas/agent.ts";
@@ -24,7 +25,7 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
         answer: z.array(AgentState),
       }),
       query(Page),
-      async (c) => c.json(await metrics.agentStates(c.get("actor"), c.req.valid("query"))),
+      async (c) => await jsonArray(c, metrics.agentStates(c.get("actor"), c.req.valid("query"))),
     )
     .post(
       `${BASE}/public`,

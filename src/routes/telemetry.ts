@@ -1,6 +1,7 @@
 import { Hono } from "hono";
 import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
+import { jsonArray } from "../http/json-array.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, query } from "../http/validation.ts";
 import {
@@ -54,7 +55,7 @@ export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick
       `${METRICS}/agent_details`,
       operation({ action: "agents.list", tag: TAG, summary: "All agents", answer: z.array(AgentDetails) }),
       query(AgentDetailsQuery),
-      async (c) => c.json(await metrics.agentDetails(c.get("actor"), c.req.valid("query"))),
+      async (c) => await jsonArray(c, metrics.agentDetails(c.get("actor"), c.req.valid("query"))),
     )
     .get(
       `${METRICS}/agent_data`,

@@ -55,8 +55,11 @@ export type AgentDetails = z.output<typeof AgentDetails>;
 export const AgentState = AgentDetails.extend({
   online: z
     .boolean()
-    .describe("It was heard of within three of its intervals (`configuration.interval` in seconds, default 10)."),
-  last_seen: z.iso.datetime().nullable(),
+    .describe(
+      "The last report was received less than three intervals ago (`configuration.interval` in seconds, default 10, at most 3600; never " +
+        "less than 10 seconds ago). The agent's own clock plays no part.",
+    ),
+  last_seen: z.iso.datetime().nullable().describe("When the last report was received, by the service's clock."),
 }).meta({ id: "AgentState" });
 export type AgentState = z.output<typeof AgentState>;
 

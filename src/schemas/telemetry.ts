@@ -45,7 +45,9 @@ export const AgentReport = z
     configuration: Configuration.optional().describe("Merged into the agent's configuration, key by key."),
     geolocation: Geolocation.optional().describe("Where the access point is."),
     payload: Payload.optional().describe("One sample: field name → value."),
-    ts: Timestamp.optional().describe("The sample's time. Default: now."),
+    ts: Timestamp.optional().describe(
+      "The sample's time. Default: now. Older than telemetry is kept (`TELEMETRY_DAYS`): rejected by name.",
+    ),
     samples: z
       .array(z.object({ ts: Timestamp, payload: Payload }))
       .max(MAX_SAMPLES)
@@ -74,7 +76,9 @@ export const Delivery = z
       .array(
         z.object({
           ap_id: Identifier,
-          received_at: Timestamp.describe("The time of a sample that does not say its own."),
+          received_at: Timestamp.describe(
+            "When the message was received, for the agent's presence, and the time of a sample that has none. Not later than now.",
+          ),
           report: z.unknown().optional().describe("What the agent reports: an `AgentReport`."),
           result: z.unknown().optional().describe("Instead, its answer to a command: a `CommandResult`."),
         }),

@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import { ClickHouseError } from "@clickhouse/client-web";
 import { parseEnv } from "../env.ts";
 import { Unavailable } from "../errors.ts";
 import { describeError, log } from "../log.ts";
@@ -6,16 +7,20 @@ import { series } from "../monitoring/figures.ts";
 import { ledgerOf } from "../monitoring/ledger.ts";
 import { Tally } from "../monitoring/tally.ts";
 import { createClickHouse, isRefused } from "./clickhouse.ts";
-import { GroupCommit } from "./group-commit.ts";
+import { GroupCommit, type Rejected } from "./group-commit.ts";
 import { Latest, type LatestColumns } from "./latest.ts";
 import { LiveWindow } from "./live-window.ts";
 import { News, type NewsAnswer, type Place } from "./news.ts";
 import { Novelty } from "./novelty.ts";
 import { MAX_POINTS } from "./series-queries.ts";
 import { type AgentSample, createTelemetryStore, type TelemetryStore } from "./store.ts";
+import { laneOf } from "./weeks.ts";
 
-/** What became of samples. Not an exception: those lose their kind on the way out of an object. */
-export type Appended = "committed" | "unavailable";
+/**
+ * What became of samples; with `rejected`, the places of those that the store rejects as wrong in themselves, the others being
+ * committed. Not an exception: those lose their kind on the way out of an object.
+ */
+export type Appended = "committed" | "unavailable" | { rejected: number[] };
 
 const BATCHES = series("controller_ingest_batches_total");
 const COMMITTED = series("controller_ingest_samples_total", "committed");
@@ -34,7 +39,11 @@ export class AgentShard extends DurableObject<Env> {
   readonly #novelty: Novelty;
   readonly #commits: GroupCommit<AgentSample>;
   readonly #window: LiveWindow;
-  readonly #news = new News({ maxSamples: 1_000, maxLength: 4 * MEGABYTE, followedMs: 60_000, now: Date.now });
+  readonly #news = new News({
+    ...{ maxSamples: 1_000, maxLength: 4 * MEGABYTE, maxTotalLength: 16 * MEGABYTE, maxFollowed: 10_000 },
+    followedMs: 60_000,
+    now: Date.now,
+  });
   readonly #latest = new Latest({ spanMs: 300_000, maxAgents: 100_000, now: Date.now });
   readonly #tally: Tally;
   readonly #spanMs: number;
@@ -50,9 +59,13 @@ export class AgentShard extends DurableObject<Env> {
       select: (samples) => this.#novelty.only(samples),
       commit: (samples, token) => this.#commit(samples, token),
       isRefused,
+      laneOf: (sample) => laneOf(sample, Date.now()),
       gatherMs: config.COMMIT_GATHER_MS,
       maxBatch: 5_000,
+      maxBatchLength: 4 * MEGABYTE,
       maxWaiting: 50_000,
+      // As JSON; in memory it is several times that, and an object has 128 MB.
+      maxWaitingLength: 16 * MEGABYTE,
       now: Date.now,
     });
     this.#tally = new Tally({ ledger: ledgerOf(env.LEDGER), now: Date.now });
@@ -68,8 +81,8 @@ export class AgentShard extends DurableObject<Env> {
   async append(text: string): Promise<Appended> {
     const samples = JSON.parse(`[${text}]`) as AgentSample[];
     try {
-      await this.#commits.add(samples);
-      return "committed";
+      const rejected = await this.#commits.add(samples, text.length);
+      return rejected.length === 0 ? "committed" : this.#rejectedOf(samples, rejected);
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
       this.#tally.add(REFUSED, samples.length);
@@ -77,6 +90,16 @@ export class AgentShard extends DurableObject<Env> {
       log.warn("samples not committed", { samples: samples.length, error: describeError(error) });
       return "unavailable";
     }
+  }
+
+  #rejectedOf(samples: readonly AgentSample[], rejected: readonly Rejected<AgentSample>[]): Appended {
+    const [first] = rejected;
+    this.#tally.add(REFUSED, rejected.length);
+    this.#tally.handOverIfDue();
+    // The message of the store may quote what the agent sent.
+    const error = first?.error instanceof ClickHouseError ? first.error.type : describeError(first?.error);
+    log.error("samples rejected by the store", { samples: rejected.length, ap_id: first?.item.apId, error });
+    return { rejected: rejected.map(({ item }) => samples.indexOf(item)) };
   }
 
   async #commit(samples: readonly AgentSample[], token: string): Promise<void> {

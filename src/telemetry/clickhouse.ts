@@ -27,6 +27,8 @@ export function createClickHouse(config: StoresConfig, minFreeBytes = MIN_FREE_B
     password: config.CLICKHOUSE_PASSWORD,
     database: config.CLICKHOUSE_DATABASE,
     request_timeout: PATIENCE_MS,
+    // Lists of names go in the body: an address has its limits, also those of a proxy.
+    use_multipart_params_auto: true,
   });
 
   const ping = async (): Promise<void> => {

@@ -11,6 +11,9 @@ export interface LiveWindowOptions {
   now: () => number;
 }
 
+/** An agent's name and its empty map, about. */
+const AGENT_BYTES = 256;
+
 export class LiveWindow {
   readonly #options: LiveWindowOptions;
   /** In the order in which they were last asked for. */
@@ -32,6 +35,7 @@ export class LiveWindow {
   /** Remembers what comes from now on. To be called before the store is asked for what came before. */
   watch(apId: string): void {
     this.#watched.set(apId, new Map());
+    this.#makeRoom();
   }
 
   forget(apId: string): void {
@@ -117,7 +121,7 @@ export class LiveWindow {
 
   #makeRoom(): void {
     for (const apId of this.#watched.keys()) {
-      if (this.#bytes <= this.#options.maxBytes) return;
+      if (this.#bytes + this.#watched.size * AGENT_BYTES <= this.#options.maxBytes) return;
       this.forget(apId);
     }
   }

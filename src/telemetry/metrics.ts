@@ -1,4 +1,4 @@
-import type { AgentStore } from "../accounts/agent-store.ts";
+import type { AgentListed, AgentStore } from "../accounts/agent-store.ts";
 import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
 import { NotFound } from "../errors.ts";
 import type { AgentData, AgentDetails, AgentMetrics, AgentState } from "../schemas/metrics.ts";
@@ -13,9 +13,10 @@ import type { TelemetryStore } from "./store.ts";
 
 /** What charts ask for. */
 export interface Metrics {
-  agentDetails(actor: Actor, page: Page): Promise<AgentDetails[]>;
-  /** The agents, and which of them are there at this moment. */
-  agentStates(actor: Actor, page: Page): Promise<AgentState[]>;
+  /** In pages: configurations may be large. */
+  agentDetails(actor: Actor, page: Page): AsyncGenerator<AgentDetails[]>;
+  /** The agents, and which of them are there at this moment, in pages. */
+  agentStates(actor: Actor, page: Page): AsyncGenerator<AgentState[]>;
   agentData(actor: Actor, query: WindowQuery): Promise<AgentData>;
   /** As JSON: charts ask about once a second, and most of the text is there already. */
   multiMetricData(actor: Actor, query: WindowQuery & { metrics: string[] }): Promise<string>;
@@ -69,22 +70,22 @@ export function createMetrics(
   };
 
   return {
-    async agentDetails(actor, page) {
+    async *agentDetails(actor, { limit, offset }) {
       allow(actor, "agents.list");
-      const rows = await agents.list(page, actor.apIds);
-      return rows.map(({ id, apId, configuration, onboard }) => ({ id, ap_id: apId, configuration, onboard }));
+      for await (const { rows } of agents.pages({ limit, offset, only: actor.apIds })) yield rows.map(toDetails);
     },
 
-    async agentStates(actor, page) {
+    async *agentStates(actor, { limit, offset }) {
       allow(actor, "agents.list");
-      const [rows, lastSeen] = await Promise.all([agents.list(page, actor.apIds), store.lastSeen(actor.apIds)]);
-      return rows.map(({ id, apId, configuration, onboard }) => ({
-        id,
-        ap_id: apId,
-        configuration,
-        onboard,
-        ...presenceOf(lastSeen.get(apId), configuration.interval, now()),
-      }));
+      // A query for all is cheaper than one for each page, if all are wanted.
+      const all = limit === undefined && actor.apIds === undefined ? await store.lastSeen() : undefined;
+      for await (const { rows } of agents.pages({ limit, offset, only: actor.apIds })) {
+        const lastSeen = all ?? (await store.lastSeen(rows.map(({ apId }) => apId)));
+        yield rows.map((row) => ({
+          ...toDetails(row),
+          ...presenceOf(lastSeen.get(row.apId), row.configuration.interval, now()),
+        }));
+      }
     },
 
     async agentData(actor, query) {
@@ -108,6 +109,10 @@ export function createMetrics(
     },
   };
 }
+
+const toDetails = ({ id, apId, configuration, onboard }: AgentListed): AgentDetails => ({
+  ...{ id, ap_id: apId, configuration, onboard },
+});
 
 const header = ({ agent, window }: WindowQuery) => ({ agent_id: agent, window_minutes: Math.ceil(window / 60_000) });
 

@@ -1,3 +1,4 @@
+import { countValues } from "./samples.ts";
 import type { AgentSample } from "./store.ts";
 
 /**
@@ -18,9 +19,13 @@ export interface NewsAnswer {
 }
 
 export interface NewsOptions {
-  /** Of one agent: how many, and how many characters of names and texts they may hold. */
+  /** Of one agent: how many, and how much of memory they may take, in bytes, about. */
   maxSamples: number;
   maxLength: number;
+  /** Of all agents together. Beyond that, those that were not asked for the longest time are forgotten first. */
+  maxTotalLength: number;
+  /** How many agents can be followed at a time. */
+  maxFollowed: number;
   /** An agent that nobody has asked for during this time is not followed any more. */
   followedMs: number;
   now: () => number;
@@ -38,8 +43,10 @@ interface Followed {
 export class News {
   readonly #options: NewsOptions;
   readonly #epoch = crypto.randomUUID();
+  /** In the order in which they were last asked for. */
   readonly #followed = new Map<string, Followed>();
   #seq = 0;
+  #totalLength = 0;
 
   constructor(options: NewsOptions) {
     this.#options = options;
@@ -55,20 +62,20 @@ export class News {
     const woken = new Set<Followed>();
     for (const sample of samples) {
       const followed = this.#followed.get(sample.apId);
-      if (followed === undefined) continue;
+      if (followed === undefined || countValues(sample) === 0) continue;
       if (this.#isForgotten(followed)) {
-        this.#followed.delete(sample.apId);
+        this.#unfollow(sample.apId, followed);
         continue;
       }
       const length = lengthOf(sample);
       followed.samples.push({ seq: ++this.#seq, sample, length });
       followed.length += length;
+      this.#totalLength += length;
       woken.add(followed);
     }
-    for (const followed of woken) {
-      this.#makeRoom(followed);
-      for (const wake of followed.waiting) wake();
-    }
+    for (const followed of woken) this.#makeRoom(followed);
+    this.#makeRoomInAll();
+    for (const followed of woken) for (const wake of followed.waiting) wake();
   }
 
   /** What came after a place; without one, from now on. Waits for so long at the most where nothing did. */
@@ -85,13 +92,35 @@ export class News {
   #makeRoom(followed: Followed): void {
     const { maxSamples, maxLength } = this.#options;
     let count = 0;
-    for (const { seq, length } of followed.samples) {
+    for (const { length } of followed.samples) {
       if (followed.samples.length - count <= maxSamples && followed.length <= maxLength) break;
       count++;
       followed.length -= length;
-      followed.forgottenUpTo = seq;
+      this.#totalLength -= length;
     }
-    if (count > 0) followed.samples.splice(0, count);
+    followed.forgottenUpTo = followed.samples.splice(0, count).at(-1)?.seq ?? followed.forgottenUpTo;
+  }
+
+  /** A reader who lacks what is forgotten here reads it from the store. */
+  #makeRoomInAll(): void {
+    for (const followed of this.#followed.values()) {
+      if (this.#totalLength <= this.#options.maxTotalLength) return;
+      this.#clear(followed);
+    }
+  }
+
+  #clear(followed: Followed): void {
+    this.#totalLength -= followed.length;
+    followed.length = 0;
+    followed.forgottenUpTo = followed.samples.splice(0).at(-1)?.seq ?? followed.forgottenUpTo;
+  }
+
+  #unfollow(apId: string, followed: Followed): void {
+    this.#clear(followed);
+    this.#followed.delete(apId);
+    // Its readers hear that something may be missing.
+    followed.forgottenUpTo = ++this.#seq;
+    for (const wake of followed.waiting) wake();
   }
 
   #answer(news: readonly { sample: AgentSample }[], isIncomplete: boolean): NewsAnswer {
@@ -102,11 +131,16 @@ export class News {
     let followed = this.#followed.get(apId);
     if (followed === undefined || this.#isForgotten(followed)) {
       // Those that neither report nor are asked for any more would stay for ever.
-      for (const [other, its] of this.#followed) if (this.#isForgotten(its)) this.#followed.delete(other);
-      // A number of its own: whoever has an earlier place may have missed something.
+      for (const [other, its] of this.#followed) if (this.#isForgotten(its)) this.#unfollow(other, its);
+      for (const [other, its] of this.#followed) {
+        if (this.#followed.size < this.#options.maxFollowed) break;
+        this.#unfollow(other, its);
+      }
+      // A number of its own: a reader with an earlier place may have missed something.
       followed = { samples: [], length: 0, forgottenUpTo: ++this.#seq, askedMs: 0, waiting: new Set() };
-      this.#followed.set(apId, followed);
     }
+    this.#followed.delete(apId);
+    this.#followed.set(apId, followed);
     followed.askedMs = this.#options.now();
     return followed;
   }
@@ -116,10 +150,14 @@ export class News {
   }
 }
 
+/** A sample's object and its place, and those of one value, in bytes, about. */
+const SAMPLE_LENGTH = 200;
+const VALUE_LENGTH = 32;
+
 function lengthOf({ metrics, texts }: AgentSample): number {
-  let length = 0;
-  for (const name in metrics) length += name.length;
-  for (const [name, text] of Object.entries(texts)) length += name.length + text.length;
+  let length = SAMPLE_LENGTH;
+  for (const name in metrics) length += VALUE_LENGTH + name.length;
+  for (const [name, text] of Object.entries(texts)) length += VALUE_LENGTH + name.length + text.length;
   return length;
 }
 

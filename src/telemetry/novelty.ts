@@ -11,11 +11,11 @@ const NEVER_MS = Number.NEGATIVE_INFINITY;
  * A sample that is newer than anything of its agent is new without a question; only the others are looked up.
  */
 export class Novelty {
-  readonly #store: Pick<TelemetryStore, "lastSeen" | "stored">;
+  readonly #store: Pick<TelemetryStore, "newestSamples" | "stored">;
   /** The time of the newest sample of each agent that is stored. */
   readonly #newestMs = new Map<string, number>();
 
-  constructor(store: Pick<TelemetryStore, "lastSeen" | "stored">) {
+  constructor(store: Pick<TelemetryStore, "newestSamples" | "stored">) {
     this.#store = store;
   }
 
@@ -29,19 +29,23 @@ export class Novelty {
     });
     if (isSure.every(Boolean)) return [...samples];
     const known = new Known(await this.#store.stored(samples.filter((_, i) => !isSure[i])));
-    return samples.flatMap((sample) => {
+    // A sample of which nothing is new stays, without values: its agent was heard of.
+    return samples.map((sample) => {
       const metrics: Record<string, number> = {};
       for (const [metric, value] of Object.entries(sample.metrics)) {
         if (known.add(sample.apId, sample.tsMs, metric)) metrics[metric] = value;
       }
-      const isEmpty = Object.keys(metrics).length === 0 && Object.keys(sample.texts).length === 0;
-      return isEmpty ? [] : [{ ...sample, metrics }];
+      return { ...sample, metrics };
     });
   }
 
   committed(samples: readonly AgentSample[]): void {
     if (this.#newestMs.size > MAX_AGENTS) this.#newestMs.clear();
-    for (const { apId, tsMs } of samples) this.#newestMs.set(apId, Math.max(tsMs, this.#newestOf(apId)));
+    for (const { apId, tsMs } of samples) {
+      const newestMs = this.#newestMs.get(apId);
+      // Of an agent that was forgotten, the store may have newer samples than these.
+      if (newestMs !== undefined && tsMs > newestMs) this.#newestMs.set(apId, tsMs);
+    }
   }
 
   /** To be called when it is not sure what is stored. */
@@ -53,8 +57,8 @@ export class Novelty {
     const unknown = new Set<string>();
     for (const { apId } of samples) if (!this.#newestMs.has(apId)) unknown.add(apId);
     if (unknown.size === 0) return;
-    const lastSeen = await this.#store.lastSeen([...unknown]);
-    for (const apId of unknown) this.#newestMs.set(apId, lastSeen.get(apId) ?? NEVER_MS);
+    const newest = await this.#store.newestSamples([...unknown]);
+    for (const apId of unknown) this.#newestMs.set(apId, newest.get(apId) ?? NEVER_MS);
   }
 
   #newestOf(apId: string): number {

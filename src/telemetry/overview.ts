@@ -1,14 +1,15 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { type Actor, allow } from "../auth/permissions.ts";
 import type { AccessPointState, Overview } from "../schemas/overview.ts";
+import type { Page } from "../schemas/primitives.ts";
 import { presenceOf } from "./presence.ts";
 import type { Shards } from "./shards.ts";
 import type { TelemetryStore } from "./store.ts";
 
 /** The whole network at a glance. */
 export interface NetworkOverview {
-  /** An `Overview` as JSON: many ask for the same. */
-  json(actor: Actor): Promise<string>;
+  /** An `Overview`, or a page of it, as JSON: many ask for the same. */
+  json(actor: Actor, page?: Page): Promise<string>;
 }
 
 /** However many ask, all access points are looked through once in this time. */
@@ -66,13 +67,15 @@ export function createOverview(
   };
 
   return {
-    async json(actor) {
+    async json(actor, { limit, offset } = { offset: 0 }) {
       allow(actor, "agents.overview");
       allow(actor, "agents.list");
       const { overview, json } = await current();
-      if (actor.apIds === undefined) return json;
-      const own = new Set(actor.apIds);
-      const access_points = overview.access_points.filter(({ ap_id }) => own.has(ap_id));
+      if (actor.apIds === undefined && limit === undefined && offset === 0) return json;
+      const own = actor.apIds && new Set(actor.apIds);
+      const access_points = overview.access_points
+        .filter(({ ap_id }) => own?.has(ap_id) ?? true)
+        .slice(offset, limit === undefined ? undefined : offset + limit);
       return JSON.stringify({ at: overview.at, access_points } satisfies Overview);
     },
   };

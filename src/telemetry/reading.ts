@@ -7,7 +7,7 @@ import type { ClickHouse } from "./clickhouse.ts";
 export const READING = {
   readonly: "2",
   cancel_http_readonly_queries_on_client_close: 1,
-  // All copies of a value lie in the partition of its day.
+  // All copies of a value lie in the partition of its week.
   do_not_merge_across_partitions_select_final: 1,
   // On a cluster: only the agent's shard is asked.
   optimize_skip_unused_shards: 1,

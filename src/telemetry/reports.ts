@@ -7,8 +7,9 @@ import { parse, toValidationItems } from "../schemas/faults.ts";
 import { CommandResult } from "../schemas/job.ts";
 import { AgentReport, type Delivered, type Delivery, type ReportAnswer } from "../schemas/telemetry.ts";
 import { TtlCache } from "../ttl-cache.ts";
-import { countValues, type Payload, type Rejection, type Sample, toSample } from "./samples.ts";
+import { countValues, type Payload, type Rejection, toSample } from "./samples.ts";
 import type { Shards } from "./shards.ts";
+import type { AgentSample } from "./store.ts";
 
 /** What agents report: their configuration, their place, and their telemetry. */
 export interface Reports {
@@ -20,6 +21,7 @@ export interface Reports {
 
 /** Clocks differ; a sample from further ahead than this would stay the newest for too long. */
 const MAX_AHEAD_MS = 5 * 60_000;
+const DAY_MS = 86_400_000;
 const KNOWN_MS = 5_000;
 const MAX_KNOWN = 10_000;
 
@@ -27,6 +29,7 @@ export function createReports(
   agents: AgentStore,
   shards: Pick<Shards, "append">,
   takeResult: (apId: string, result: CommandResult) => Promise<void>,
+  telemetryDays: number,
   now: () => number = Date.now,
 ): Reports {
   const known = new TtlCache<true>({ maxEntries: MAX_KNOWN, now });
@@ -51,23 +54,43 @@ export function createReports(
       const patch = { ...configuration, ...(geolocation !== undefined && { geolocation }) };
       await agents.mergeConfiguration(apId, patch, actor);
     }
-    const samples: Sample[] = [];
+    const samples: AgentSample[] = [];
     const rejected: Rejection[] = [];
-    for (const { tsMs, payload } of timed) {
+    const oldestMs = now() - telemetryDays * DAY_MS;
+    for (const { tsMs, payload, loc } of timed) {
+      // It would go with the next clean-up, and every week that a sample is of costs a part.
+      if (tsMs < oldestMs) {
+        rejected.push({ field: loc.slice(1).join("."), reason: `is more than ${telemetryDays} days old` });
+        continue;
+      }
       const parsed = toSample(tsMs, payload);
-      rejected.push(...parsed.rejected);
-      if (countValues(parsed.sample) > 0) samples.push(parsed.sample);
+      for (const rejection of parsed.rejected) rejected.push(rejection);
+      if (countValues(parsed.sample) > 0) samples.push({ apId, receivedMs, ...parsed.sample });
     }
-    return { apId, samples, rejected, accepted: samples.reduce((sum, sample) => sum + countValues(sample), 0) };
+    const accepted = samples.reduce((sum, sample) => sum + countValues(sample), 0);
+    // A sample without values: nothing of the report is stored, but its agent was heard of.
+    if (samples.length === 0) samples.push({ apId, receivedMs, tsMs: 0, metrics: {}, texts: {} });
+    return { samples, rejected, accepted, isTelemetry: timed.length > 0 };
   };
-  const store = async (taken: readonly Taken[]): Promise<void> =>
-    await shards.append(taken.flatMap(({ apId, samples }) => samples.map((sample) => ({ apId, ...sample }))));
+
+  /** Commits the samples; which of the reports have one that the store rejects. */
+  const store = async (taken: readonly Taken[]): Promise<ReadonlySet<Taken>> => {
+    try {
+      const rejected = await shards.append(taken.flatMap(({ samples }) => samples));
+      return new Set(taken.filter(({ samples }) => samples.some((sample) => rejected.has(sample))));
+    } catch (error) {
+      // Configurations are stored elsewhere. Without the telemetry store, only the time of their receipt is missing.
+      if (error instanceof Unavailable && !taken.some(({ isTelemetry }) => isTelemetry)) return new Set();
+      throw error;
+    }
+  };
 
   return {
     async report(actor, report) {
       allowOnAgent(actor, "telemetry.report", actor.name);
       const taken = await take(actor.name, report, now(), actor);
-      await store([taken]);
+      const wrong = await store([taken]);
+      if (wrong.size > 0) throw new Error("The telemetry store rejects a sample");
       const { accepted, rejected } = taken;
       return { status: "success", detail: `${accepted} values stored`, accepted, rejected };
     },
@@ -79,9 +102,11 @@ export function createReports(
         messages.map(async ({ ap_id, received_at, report, result }): Promise<Taken | { error: string }> => {
           try {
             if (!agentsThere.has(ap_id)) throw new NotFound("Agent");
-            if (result === undefined) return await take(ap_id, valid(AgentReport, report), received_at, actor);
+            // A bridge whose clock is ahead must not keep its agents online.
+            const receivedMs = Math.min(received_at, now());
+            if (result === undefined) return await take(ap_id, valid(AgentReport, report), receivedMs, actor);
             await takeResult(ap_id, valid(CommandResult, result));
-            return { apId: ap_id, samples: [], rejected: [], accepted: 0 };
+            return { samples: [], rejected: [], accepted: 0, isTelemetry: false };
           } catch (error) {
             // Where a store is away, whoever brings it can try again. Otherwise it would fail for ever, and the others with it.
             if (error instanceof Unavailable) throw error;
@@ -92,12 +117,14 @@ export function createReports(
           }
         }),
       );
-      await store(outcomes.filter((outcome): outcome is Taken => !("error" in outcome)));
+      const wrong = await store(outcomes.filter((outcome): outcome is Taken => !("error" in outcome)));
       return {
         status: "success",
-        results: outcomes.map((outcome) =>
-          "error" in outcome ? outcome : { accepted: outcome.accepted, rejected: outcome.rejected },
-        ),
+        results: outcomes.map((outcome) => {
+          if ("error" in outcome) return outcome;
+          if (wrong.has(outcome)) return { error: "Internal Server Error" };
+          return { accepted: outcome.accepted, rejected: outcome.rejected };
+        }),
       };
     },
   };
@@ -110,10 +137,11 @@ function valid<S extends z.ZodType>(schema: S, payload: unknown): z.output<S> {
 }
 
 interface Taken {
-  apId: string;
-  samples: Sample[];
+  samples: AgentSample[];
   rejected: Rejection[];
   accepted: number;
+  /** Whether it brought samples, stored or not, and not a configuration or a result alone. */
+  isTelemetry: boolean;
 }
 
 interface Timed {

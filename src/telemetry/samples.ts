@@ -44,10 +44,13 @@ function* flatten(payload: object, prefix: string): Generator<[string, unknown]>
 
 function whyNot({ metrics, texts }: Sample, field: string, value: unknown): string | undefined {
   if (field === "") return "has no name";
+  // Half a surrogate pair has no form in UTF-8: ClickHouse would reject the whole insert, with what other agents sent.
+  if (!field.isWellFormed()) return "has a name with a lone surrogate";
   if (field.length > MAX_NAME_LENGTH) return `has a name of more than ${MAX_NAME_LENGTH} characters`;
   if (Object.hasOwn(metrics, field) || Object.hasOwn(texts, field)) return "is given twice";
   if (typeof value === "string" && value.length > MAX_TEXT_LENGTH)
     return `is a text of more than ${MAX_TEXT_LENGTH} characters`;
+  if (typeof value === "string" && !value.isWellFormed()) return "is a text with a lone surrogate";
   if (value === null) return "is null";
   if (Array.isArray(value)) return "is an array";
   if (typeof value === "number" && !Number.isFinite(value)) return "is not a finite number";

@@ -2,25 +2,28 @@ import { withDeadline } from "../deadline.ts";
 import { reachObject } from "../durable-objects.ts";
 import { Unavailable } from "../errors.ts";
 import { describeError, log } from "../log.ts";
-import type { AgentShard } from "./agent-shard.ts";
+import type { AgentShard, Appended } from "./agent-shard.ts";
 import type { Figures, LatestColumns } from "./latest.ts";
 import type { NewsAnswer, Place } from "./news.ts";
 import type { SeriesQuery } from "./series-queries.ts";
 import { SharedCalls } from "./shared-calls.ts";
 import type { AgentSample } from "./store.ts";
+import { isBacklog } from "./weeks.ts";
 
 const PART = "telemetry store";
 /** Next to the insert that follows, nothing. */
 const GATHER_MS = 5;
 /** In characters. The platform takes 32 MiB in one call. */
 const MAX_TOGETHER = 4 * 1024 * 1024;
+/** In characters, of all calls that are under way: an isolate has 128 MB for everything. */
+const MAX_WAITING = 32 * 1024 * 1024;
 /** The store has its own patience, and a little less of it. */
 const PATIENCE_MS = 40_000;
 
 /** The way to an agent's shard: agents are spread over a few objects by their names. */
 export interface Shards {
-  /** Returns when the samples have been committed. */
-  append(samples: readonly AgentSample[]): Promise<void>;
+  /** Returns when the samples have been committed, with those that the store rejects as wrong in themselves. */
+  append(samples: readonly AgentSample[]): Promise<ReadonlySet<AgentSample>>;
   /** Recent points out of memory, one text of JSON for each metric; nothing where they are not all there, or are too many. */
   read(query: SeriesQuery & { metrics: readonly string[] }): Promise<string[] | undefined>;
   /** What was committed of an agent after a place; waits for so long at the most where nothing was. */
@@ -44,20 +47,35 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
     return namespace.get(id);
   };
 
-  const appends = Array.from(
-    { length: count },
-    (_, shard) =>
-      new SharedCalls<string>({
-        part: PART,
-        gatherMs: GATHER_MS,
-        maxWeight: MAX_TOGETHER,
-        patienceMs: PATIENCE_MS,
-        call: async (texts) => {
-          const outcome = await reachObject(PART, byNumber(shard).append(texts.join()));
-          if (outcome !== "committed") throw new Unavailable(PART, new Error("A shard could not commit"));
-        },
-      }),
-  );
+  const callsTo = (shard: number) =>
+    new SharedCalls<Appending, readonly number[]>({
+      part: PART,
+      gatherMs: GATHER_MS,
+      maxWeight: MAX_TOGETHER,
+      patienceMs: PATIENCE_MS,
+      call: async (appending) => {
+        const text = appending.map(({ text }) => text).join();
+        const outcome = await reachObject<Appended>(PART, byNumber(shard).append(text));
+        if (outcome === "unavailable") throw new Unavailable(PART, new Error("A shard could not commit"));
+        return spread(appending, outcome === "committed" ? [] : outcome.rejected);
+      },
+    });
+  // A call returns when everything in it is committed: the present must not wait for a backlog that it shares a call with.
+  const present = Array.from({ length: count }, (_, shard) => callsTo(shard));
+  const backlogs = Array.from({ length: count }, (_, shard) => callsTo(shard));
+  let waitingLength = 0;
+
+  const appendTo = async (calls: SharedCalls<Appending, readonly number[]>, samples: readonly AgentSample[]) => {
+    const text = JSON.stringify(samples).slice(1, -1);
+    if (waitingLength + text.length > MAX_WAITING) throw new Unavailable(PART, new Error("Too much is under way"));
+    waitingLength += text.length;
+    try {
+      const rejected = await calls.add({ text, count: samples.length }, text.length);
+      return samples.filter((_, i) => rejected.includes(i));
+    } finally {
+      waitingLength -= text.length;
+    }
+  };
 
   /** What each shard says, but for those that do not answer. */
   const ofEach = async <T>(ask: (shard: DurableObjectStub<AgentShard>) => Promise<T>): Promise<Map<number, T>> => {
@@ -75,13 +93,14 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
 
   return {
     async append(samples) {
-      const byShard = Map.groupBy(samples, ({ apId }) => shardOf(apId));
-      await Promise.all(
-        [...byShard].map(async ([shard, its]) => {
-          const text = JSON.stringify(its).slice(1, -1);
-          await appends[shard]?.add(text, text.length);
-        }),
+      const nowMs = Date.now();
+      const byCalls = Map.groupBy(samples, (sample) =>
+        (isBacklog(sample, nowMs) ? backlogs : present).at(shardOf(sample.apId)),
       );
+      const rejected = await Promise.all(
+        [...byCalls].map(async ([calls, its]) => (calls === undefined ? [] : await appendTo(calls, its))),
+      );
+      return new Set(rejected.flat());
     },
 
     async read({ apId, metrics, fromMs, toMs }) {
@@ -106,6 +125,22 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
       return await ofEach<number>((shard) => shard.waiting());
     },
   };
+}
+
+/** Samples of one request, as members of an array in JSON. */
+interface Appending {
+  text: string;
+  count: number;
+}
+
+/** The places of rejected samples among all that were sent, as places in what each request sent. */
+function spread(appending: readonly Appending[], rejected: readonly number[]): number[][] {
+  let start = 0;
+  return appending.map(({ count }) => {
+    const first = start;
+    start += count;
+    return rejected.filter((i) => i >= first && i < first + count).map((i) => i - first);
+  });
 }
 
 /** FNV-1a: cheap, and even enough to spread names. */

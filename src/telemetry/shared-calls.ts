@@ -10,10 +10,11 @@ import { pause } from "./pause.ts";
  * away; the others wait for it, each with a promise and a timer of its own: workerd hands over a promise to the request that made it,
  * and takes one that waits for nothing of its own to hang.
  */
-export interface SharedCallsOptions<T> {
+export interface SharedCallsOptions<T, R> {
   /** What is called, in words. */
   part: string;
-  call(items: readonly T[]): Promise<void>;
+  /** Returns one result for each item. */
+  call(items: readonly T[]): Promise<readonly R[]>;
   /** How long the first waits for company. */
   gatherMs: number;
   /** What goes together in one call at the most; what weighs more by itself goes by itself. */
@@ -22,24 +23,24 @@ export interface SharedCallsOptions<T> {
   patienceMs: number;
 }
 
-interface Gathered<T> {
+interface Gathered<T, R> {
   items: T[];
   weight: number;
-  waiting: PromiseWithResolvers<void>[];
+  waiting: PromiseWithResolvers<R>[];
 }
 
-export class SharedCalls<T> {
-  readonly #options: SharedCallsOptions<T>;
-  #gathered: Gathered<T> | undefined;
+export class SharedCalls<T, R> {
+  readonly #options: SharedCallsOptions<T, R>;
+  #gathered: Gathered<T, R> | undefined;
 
-  constructor(options: SharedCallsOptions<T>) {
+  constructor(options: SharedCallsOptions<T, R>) {
     this.#options = options;
   }
 
-  /** Resolves when the call that the item is in has been made. */
-  async add(item: T, weight: number): Promise<void> {
+  /** Resolves when the call that the item is in has been made, with the item's result. */
+  async add(item: T, weight: number): Promise<R> {
     const { part, maxWeight, patienceMs } = this.#options;
-    const outcome = Promise.withResolvers<void>();
+    const outcome = Promise.withResolvers<R>();
     const timer = setTimeout(() => outcome.reject(new Unavailable(part, new Error("No outcome"))), patienceMs);
     let gathered = this.#gathered;
     if (gathered === undefined || gathered.weight + weight > maxWeight) {
@@ -51,18 +52,19 @@ export class SharedCalls<T> {
     gathered.weight += weight;
     gathered.waiting.push(outcome);
     try {
-      await outcome.promise;
+      return await outcome.promise;
     } finally {
       clearTimeout(timer);
     }
   }
 
-  async #make(gathered: Gathered<T>): Promise<void> {
+  async #make(gathered: Gathered<T, R>): Promise<void> {
     await pause(this.#options.gatherMs);
     if (this.#gathered === gathered) this.#gathered = undefined;
     try {
-      await this.#options.call(gathered.items);
-      for (const { resolve } of gathered.waiting) resolve();
+      const results = await this.#options.call(gathered.items);
+      // `call` returns one for each item.
+      for (const [i, { resolve }] of gathered.waiting.entries()) resolve(results[i] as R);
     } catch (error) {
       for (const { reject } of gathered.waiting) reject(error);
     }

@@ -8,6 +8,8 @@ import { MAX_POINTS, readSeries, type Series, type SeriesQuery } from "./series-
 
 export interface AgentSample extends Sample {
   apId: string;
+  /** When it was received. A Worker of an earlier version does not tell; the store then takes its own time. */
+  receivedMs?: number;
 }
 
 export interface HistoryQuery extends Omit<SeriesQuery, "metrics"> {
@@ -35,13 +37,15 @@ export interface TelemetryStore {
   history(query: HistoryQuery): Promise<string[]>;
   /** How many rows there are, numbers and texts; of numbers those of whole minutes. */
   countHistory(query: Omit<SeriesQuery, "metrics">): Promise<number>;
-  /** When each of the agents, or of all, was last heard of, in milliseconds of the epoch. */
+  /** When something was last received from each of the agents, or of all, in milliseconds of the epoch. */
   lastSeen(apIds?: readonly string[]): Promise<Map<string, number>>;
+  /** The time of each agent's newest sample, by the agent's own clock, in milliseconds of the epoch. */
+  newestSamples(apIds: readonly string[]): Promise<Map<string, number>>;
   /** Names of the metrics heard of since then. */
   metrics(apId: string, sinceMs: number): Promise<string[]>;
 }
 
-/** Questions travel in the address of the request, which has its limits. */
+/** Names or samples in one query: the server takes 128 KiB in one parameter. */
 const MAX_ASKED = 500;
 
 const RawPoints = z.object({
@@ -49,7 +53,7 @@ const RawPoints = z.object({
 });
 const Texts = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.string() }));
 const Stored = z.array(z.object({ ap_id: z.string(), at: z.coerce.number(), metric: z.string() }));
-const LastSeen = z.tuple([z.object({ ap_ids: z.array(z.string()), times: z.array(z.coerce.number()) })]);
+const Times = z.tuple([z.object({ ap_ids: z.array(z.string()), times: z.array(z.coerce.number()) })]);
 const Counted = z.array(z.object({ count: z.coerce.number() }));
 const Names = z.array(z.object({ metric: z.string() }));
 
@@ -57,20 +61,43 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
   const rows = readerOf(clickhouse, "JSONEachRow");
   const columns = readerOf(clickhouse, "JSONColumnsWithMetadata");
 
+  /** The latest of a time of each agent, or of all. */
+  const latest = async (column: "last_seen" | "last_received", apIds?: readonly string[]) => {
+    const found = new Map<string, number>();
+    // All in one row: there may be many agents, and an overview asks often.
+    for (const asked of apIds === undefined ? [undefined] : chunks(apIds, MAX_ASKED)) {
+      const [{ ap_ids, times }] = await rows(
+        Times,
+        `SELECT groupArray(ap_id) AS ap_ids, groupArray(at) AS times
+         FROM (
+           SELECT ap_id, toUnixTimestamp64Milli(max(${column})) AS at FROM agents_v1
+           WHERE {all:Bool} OR ap_id IN {ap_ids:Array(String)}
+           GROUP BY ap_id
+         )`,
+        { all: asked === undefined, ap_ids: asked ?? [] },
+      );
+      for (const [i, apId] of ap_ids.entries()) found.set(apId, times[i] ?? 0);
+    }
+    return found;
+  };
+
   return {
     async insert(samples, token) {
       await clickhouse.reach((client, abort_signal) =>
         client.insert({
           table: "samples_v1",
           format: "JSONEachRow",
-          values: samples.map(({ apId, tsMs, metrics, texts }) => ({ ap_id: apId, ts: tsMs, metrics, texts })),
+          values: samples.map(({ apId, tsMs, metrics, texts, receivedMs }) => ({
+            ...{ ap_id: apId, ts: tsMs, metrics, texts },
+            ...(receivedMs !== undefined && { received_at: receivedMs }),
+          })),
           abort_signal,
           clickhouse_settings: {
             insert_deduplication_token: token,
             deduplicate_blocks_in_dependent_materialized_views: 1,
             // The quick way of reading a number is off by a bit now and then.
             precise_float_parsing: 1,
-            // A backlog may reach back over many days.
+            // A batch spans a few weeks; the limit is the group commit's.
             max_partitions_per_insert_block: "0",
             // Every row of a batch is another one already; what belongs together with earlier ones is merged later in any case.
             optimize_on_insert: 0,
@@ -83,8 +110,7 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
 
     async stored(samples) {
       const found: { apId: string; tsMs: number; metric: string }[] = [];
-      for (let i = 0; i < samples.length; i += MAX_ASKED) {
-        const asked = samples.slice(i, i + MAX_ASKED);
+      for (const asked of chunks(samples, MAX_ASKED)) {
         const times = [...new Set(asked.map(({ tsMs }) => tsMs))];
         const values = await rows(
           Stored,
@@ -182,18 +208,11 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
     },
 
     async lastSeen(apIds) {
-      // All in one row: there may be many agents, and an overview asks often.
-      const [{ ap_ids, times }] = await rows(
-        LastSeen,
-        `SELECT groupArray(ap_id) AS ap_ids, groupArray(at) AS times
-         FROM (
-           SELECT ap_id, toUnixTimestamp64Milli(max(last_seen)) AS at FROM agents_v1
-           WHERE {all:Bool} OR ap_id IN {ap_ids:Array(String)}
-           GROUP BY ap_id
-         )`,
-        { all: apIds === undefined, ap_ids: apIds ?? [] },
-      );
-      return new Map(ap_ids.map((apId, i) => [apId, times[i] ?? 0]));
+      return await latest("last_received", apIds);
+    },
+
+    async newestSamples(apIds) {
+      return await latest("last_seen", apIds);
     },
 
     async metrics(apId, sinceMs) {
@@ -214,6 +233,10 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
       return found.map(({ metric }) => metric);
     },
   };
+}
+
+function* chunks<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+  for (let i = 0; i < items.length; i += size) yield items.slice(i, i + size);
 }
 
 /**

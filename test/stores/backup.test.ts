@@ -120,7 +120,7 @@ async function fillTelemetry(): Promise<void> {
   for (let round = 0; round < 2; round++)
     await command(
       source,
-      `INSERT INTO samples_v1 SELECT concat('ap-', toString(number % 50)), toDateTime64('2026-01-01 00:00:00.123', 3, 'UTC') + number * 50,
+      `INSERT INTO samples_v1 (ap_id, ts, metrics, texts) SELECT concat('ap-', toString(number % 50)), toDateTime64('2026-01-01 00:00:00.123', 3, 'UTC') + number * 50,
          map('load', number / 3, 'odd\tname', if(number = 7, inf, -number)), map('note', concat('line\\n', toString(number)))
        FROM numbers(3000)`.replace(
         "2026-01-01 00:00:00",
@@ -179,7 +179,7 @@ function keepBusy() {
     for (let i = 0; !busy.isOver; i++) {
       await command(
         source,
-        `INSERT INTO samples_v1 SELECT '${BUSY}-${i % 5}', toDateTime64(${Date.now() + i}/1000, 3, 'UTC'), map('n', 1), map('t', 'x')`,
+        `INSERT INTO samples_v1 (ap_id, ts, metrics, texts) SELECT '${BUSY}-${i % 5}', toDateTime64(${Date.now() + i}/1000, 3, 'UTC'), map('n', 1), map('t', 'x')`,
       );
       busy.committed++;
     }

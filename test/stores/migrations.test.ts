@@ -4,7 +4,13 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import * as z from "zod";
 import { ask, askRows, command } from "../../scripts/backup/clickhouse.ts";
-import { ACCOUNTS_FOLDER, applyDdl, ddlFiles } from "../../scripts/stack/migrations.ts";
+import {
+  ACCOUNTS_FOLDER,
+  applyDdl,
+  applyStatements,
+  ddlFiles,
+  migrateTelemetry,
+} from "../../scripts/stack/migrations.ts";
 import { takesAway } from "../../scripts/stack/pending-migrations.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { sqldPart } from "../../scripts/stack/sqld.ts";
@@ -37,7 +43,10 @@ const Counted = z.tuple([z.object({ n: z.coerce.number() })]);
 const count = async (table: string): Promise<number> =>
   (await askRows(config, Counted, `SELECT count() AS n FROM ${table} FINAL`))[0].n;
 const send = (apId: string) =>
-  command(config, `INSERT INTO samples_v1 SELECT '${apId}', now64(3), map('a', 1, 'b', 2), map('t', 'x')`);
+  command(
+    config,
+    `INSERT INTO samples_v1 (ap_id, ts, metrics, texts) SELECT '${apId}', now64(3), map('a', 1, 'b', 2), map('t', 'x')`,
+  );
 /** What the version before 0003 asked. */
 const metricsAsFormerly = async (apId: string): Promise<string> =>
   await (await ask(config, `SELECT metric FROM metrics_v1 WHERE ap_id = '${apId}' ORDER BY metric FORMAT CSV`)).text();
@@ -48,7 +57,7 @@ describe("migrations of the telemetry", () => {
     await send("ap-1");
     expect(await metricsAsFormerly("ap-1")).toBe('"a"\n"b"\n');
 
-    expect((await migrate()).output).toContain("--after-deploy applies 0003_no_catalogue.sql.");
+    expect((await migrate()).output).toContain("--after-deploy applies 0003_no_catalogue.sql, 0005_weeks.sql.");
     await send("ap-2");
     expect(await metricsAsFormerly("ap-2")).toBe('"a"\n"b"\n');
 
@@ -56,6 +65,66 @@ describe("migrations of the telemetry", () => {
     await expect(metricsAsFormerly("ap-1")).rejects.toThrow("metrics_v1");
     await send("ap-3");
     expect([await count("points_v1"), await count("minutes_v1"), await count("texts_v1")]).toEqual([6, 6, 3]);
+  });
+
+  it("repartition by week while samples arrive, keep every value, and can be run again after a crash", async () => {
+    const weekly: StoresConfig = { ...config, CLICKHOUSE_DATABASE: "repartitioned", TELEMETRY_DAYS: 60 };
+    const insert = (apId: string, days: number) =>
+      command(
+        weekly,
+        `INSERT INTO samples_v1 (ap_id, ts, metrics, texts)
+         SELECT '${apId}', now64(3) - toIntervalDay(number), map('a', number), map('t', 'x') FROM numbers(${days})`,
+        { settings: { max_partitions_per_insert_block: 0 } },
+      );
+    const rowsOf = async (table: string) =>
+      (await askRows(weekly, Counted, `SELECT count() AS n FROM ${table} FINAL`))[0].n;
+    await migrateTelemetry(weekly, ({ name }) => name < "0005");
+    await insert("ap-1", 20);
+    const weeks = ddlFiles(undefined).filter(({ name }) => name.startsWith("0005"));
+    // Cut off in the middle of copying, between the exchanges, after them, and after its last statement, with samples in between.
+    const cuts = [3, 5, 6, 11];
+    expect(weeks.flatMap(({ sql }) => sql.match(/;$/gm) ?? [])).toHaveLength(11);
+    for (const cut of cuts) {
+      const part = weeks.map((file) => ({ ...file, sql: file.sql.split(/;$/m).slice(0, cut).join(";\n") }));
+      await applyStatements(weekly, part);
+      await insert(`cut-${cut}`, 2);
+    }
+    await migrateTelemetry(weekly);
+    await insert("ap-2", 1);
+    const expected = 20 + 2 * cuts.length + 1;
+    expect([await rowsOf("points_v1"), await rowsOf("texts_v1")]).toEqual([expected, expected]);
+    const Tables = z.array(z.object({ name: z.string(), partition_key: z.string(), engine_full: z.string() }));
+    const tables = await askRows(
+      weekly,
+      Tables,
+      `SELECT name, partition_key, engine_full FROM system.tables WHERE database = 'repartitioned' AND match(name, '^(points|texts)_[^m]') ORDER BY name`,
+    );
+    expect(tables.map(({ name, partition_key }) => [name, partition_key])).toEqual([
+      ["points_v1", "toMonday(ts)"],
+      ["texts_v1", "toMonday(ts)"],
+    ]);
+    for (const { engine_full } of tables) expect(engine_full).toContain("toIntervalDay(60)");
+  });
+
+  it("take the time of receipt of an agent from its newest sample until it reports again", async () => {
+    const received: StoresConfig = { ...config, CLICKHOUSE_DATABASE: "received" };
+    const Times = z.array(z.object({ ap_id: z.string(), seen: z.coerce.number(), received: z.coerce.number() }));
+    const timesOf = async () =>
+      await askRows(
+        received,
+        Times,
+        `SELECT ap_id, toUnixTimestamp64Milli(max(last_seen)) AS seen, toUnixTimestamp64Milli(max(last_received)) AS received
+         FROM agents_v1 GROUP BY ap_id ORDER BY ap_id`,
+      );
+    const insert = (apId: string) =>
+      command(received, `INSERT INTO samples_v1 (ap_id, ts, metrics) SELECT '${apId}', now64(3) - 3600, map('a', 1)`);
+    await applyDdl(received, ({ name }) => name < "0004");
+    await insert("ap-1");
+    await migrateTelemetry(received);
+    expect((await timesOf()).map(({ seen, received }) => received - seen)).toEqual([0]);
+    // As a Worker of the version before inserts.
+    for (const apId of ["ap-1", "ap-2"]) await insert(apId);
+    for (const { seen, received } of await timesOf()) expect(Math.abs(received - seen - 3_600_000)).toBeLessThan(1_000);
   });
 
   it.each([undefined, "cluster"])("have a number of their own each (%s)", (cluster) => {

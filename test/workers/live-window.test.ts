@@ -59,7 +59,7 @@ describe("the live window", () => {
   });
 
   it("lets go of whoever was not asked for the longest time when there is too much", () => {
-    const { window } = windowOf(1_000, 2 * SMALLEST_TRACK_BYTES + 50);
+    const { window } = windowOf(1_000, 2 * (SMALLEST_TRACK_BYTES + 256) + 50);
     for (const apId of ["a", "b"]) {
       window.watch(apId);
       for (let i = 0; i < 8; i++) window.add(apId, sample(NOW - i, { m: i }));
@@ -86,6 +86,13 @@ describe("the live window", () => {
     expect(window.bytes).toBeLessThan(2 * SMALLEST_TRACK_BYTES);
     for (let i = 0; i < 101; i++) window.add("a", sample(clock.ms, { [`client-${i}`]: i }));
     expect(window.has("a")).toBe(false);
+  });
+
+  it("has room for so many agents at the most, also if they send nothing", () => {
+    const { window } = windowOf(1_000, 1_024);
+    const names = Array.from({ length: 10 }, (_, i) => `agent-${i}`);
+    for (const apId of names) window.watch(apId);
+    expect(names.filter((apId) => window.has(apId))).toEqual(names.slice(-4));
   });
 
   it("says nothing where a metric has more points than a chart takes", () => {

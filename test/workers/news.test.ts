@@ -1,13 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { News } from "../../src/telemetry/news.ts";
+import { News, type NewsOptions, type Place } from "../../src/telemetry/news.ts";
 
 const sample = (apId: string, tsMs: number) => ({ apId, tsMs, metrics: { m: tsMs }, texts: {} });
 const times = ({ samples }: { samples: { tsMs: number }[] }) => samples.map(({ tsMs }) => tsMs);
 
 describe("news", () => {
-  const newsOf = (maxSamples = 10, maxLength = 1_000) => {
+  const newsOf = (limits: Partial<NewsOptions> = {}) => {
     const clock = { ms: 0 };
-    return { clock, news: new News({ maxSamples, maxLength, followedMs: 1_000, now: () => clock.ms }) };
+    const all = { maxSamples: 10, maxLength: 10_000, maxTotalLength: 100_000, maxFollowed: 10, followedMs: 1_000 };
+    return { clock, news: new News({ ...all, ...limits, now: () => clock.ms }) };
   };
 
   it("are what came after a place, of one agent, in the order of its coming", async () => {
@@ -33,7 +34,7 @@ describe("news", () => {
   });
 
   it("say so where something is not remembered: too many, too long ago, or in another memory", async () => {
-    const { news, clock } = newsOf(2);
+    const { news, clock } = newsOf({ maxSamples: 2 });
     const { place } = await news.since("a", undefined, 0);
     news.add([sample("a", 1), sample("a", 2), sample("a", 3)]);
     expect(await news.since("a", place, 0)).toMatchObject({ isIncomplete: true, samples: [] });
@@ -46,14 +47,40 @@ describe("news", () => {
   });
 
   it("are forgotten, the oldest first, where their texts are too long to be remembered", async () => {
-    const { news } = newsOf(10, 100);
+    const { news } = newsOf({ maxLength: 1_000 });
     const { place } = await news.since("a", undefined, 0);
-    const long = (tsMs: number) => ({ ...sample("a", tsMs), texts: { t: "x".repeat(60) } });
+    const long = (tsMs: number) => ({ ...sample("a", tsMs), texts: { t: "x".repeat(600) } });
     news.add([long(1)]);
     const first = await news.since("a", place, 0);
     expect(times(first)).toEqual([1]);
     news.add([long(2)]);
     expect(times(await news.since("a", first.place, 0))).toEqual([2]);
     expect(await news.since("a", place, 0)).toMatchObject({ isIncomplete: true, samples: [] });
+  });
+
+  it("of all agents together are forgotten first of those that were not asked for the longest time", async () => {
+    const { news } = newsOf({ maxTotalLength: 2_000 });
+    const [{ place: a }, { place: b }] = [await news.since("a", undefined, 0), await news.since("b", undefined, 0)];
+    const long = (apId: string, tsMs: number) => ({ ...sample(apId, tsMs), texts: { t: "x".repeat(600) } });
+    news.add([long("a", 1), long("b", 1)]);
+    const { place: read } = await news.since("a", a, 0);
+    news.add([long("a", 2)]);
+    expect(await news.since("b", b, 0)).toMatchObject({ isIncomplete: true, samples: [] });
+    expect(times(await news.since("a", a, 0))).toEqual([1, 2]);
+    expect(times(await news.since("a", read, 0))).toEqual([2]);
+  });
+
+  it("are of so many agents at the most: a reader whose agent gave way hears that something is missing", async () => {
+    const { news } = newsOf({ maxFollowed: 2 });
+    const places = new Map<string, Place>();
+    for (const apId of ["a", "b"]) places.set(apId, (await news.since(apId, undefined, 0)).place);
+    const waiting = news.since("a", places.get("a"), 60_000);
+    await news.since("b", places.get("b"), 0);
+    await news.since("c", undefined, 0);
+    expect(news.followed).toBe(2);
+    expect(await waiting).toMatchObject({ isIncomplete: true });
+    news.add([sample("b", 1)]);
+    expect(times(await news.since("b", places.get("b"), 0))).toEqual([1]);
+    expect(await news.since("a", places.get("a"), 0)).toMatchObject({ isIncomplete: true });
   });
 });

@@ -1,5 +1,6 @@
 import { createExecutionContext, env, waitOnExecutionContext } from "cloudflare:test";
 import { Validator } from "@cfworker/json-schema";
+import * as fc from "fast-check";
 import { expect } from "vitest";
 import { createAgentStore } from "../../src/accounts/agent-store.ts";
 import { anyone } from "../../src/accounts/audit.ts";
@@ -61,8 +62,11 @@ async function expectAsDocumented(method: string, path: string, status: number, 
   const schema = documented?.content?.["application/json"]?.schema;
   if (schema === undefined) return;
   const validator = new Validator({ ...schema, components: openApi.components } as object, "2020-12");
-  expect(validator.validate(JSON.parse(text)).errors, `${method} ${template} ${status}`).toEqual([]);
+  expect(validator.validate(JSON.parse(wellFormed(text))).errors, `${method} ${template} ${status}`).toEqual([]);
 }
+
+/** Without lone surrogates, which JSON says as escapes: the validator makes an address of each key, and fails at them. */
+const wellFormed = (json: string): string => json.replaceAll(/\\ud[89a-f][0-9a-f]{2}/gi, "\\ufffd");
 
 export const send = (method: string, path: string, body?: unknown, token?: string): Promise<Response> =>
   request(path, {
@@ -108,6 +112,13 @@ export async function tokenOf(
 }
 
 export { PASSWORD };
+
+/** Texts of any code units: also halves of a surrogate pair. */
+export const anyText = (constraints: { minLength?: number; maxLength: number }): fc.Arbitrary<string> =>
+  fc.oneof(
+    fc.string({ unit: "binary", ...constraints }),
+    fc.array(fc.integer({ min: 0xd700, max: 0xe0ff }), constraints).map((units) => String.fromCharCode(...units)),
+  );
 
 /** Names that no other test uses. */
 export const uniqueEmail = (): string => `u-${crypto.randomUUID()}@example.com`;

@@ -5,7 +5,7 @@ import { parseEnv } from "../../src/env.ts";
 import { Unavailable } from "../../src/errors.ts";
 import { createClickHouse } from "../../src/telemetry/clickhouse.ts";
 import { READING } from "../../src/telemetry/reading.ts";
-import { adminToken, newAgent, newApp, send, signedUp, uniqueName } from "./support.ts";
+import { adminToken, anyText, appWith, bearer, newAgent, newApp, send, signedUp, uniqueName } from "./support.ts";
 
 interface Point {
   ts: string;
@@ -174,16 +174,11 @@ describe("what an agent reports", () => {
   });
 
   it("goes in and comes out the same: any names, any numbers, any texts, any times", async () => {
-    const name = fc
-      .string({ unit: "binary", minLength: 1, maxLength: 40 })
-      .filter((text) => text.isWellFormed() && !text.includes("__proto__"));
+    const name = anyText({ minLength: 1, maxLength: 40 }).filter((text) => !text.includes("__proto__"));
     const number = fc.double({ noNaN: true, noDefaultInfinity: true });
-    const field = fc.oneof(
-      number,
-      fc.integer(),
-      fc.boolean(),
-      fc.string({ maxLength: 40 }).filter((text) => text.isWellFormed()),
-    );
+    const field = fc.oneof(number, fc.integer(), fc.boolean(), anyText({ maxLength: 40 }));
+    const isStored = ([metric, value]: [string, unknown]) =>
+      metric.isWellFormed() && (typeof value !== "string" || value.isWellFormed());
     await fc.assert(
       fc.asyncProperty(
         fc.uniqueArray(
@@ -197,15 +192,22 @@ describe("what an agent reports", () => {
           const { apId, token } = await newAgent();
           const nowMs = Date.now();
           const samples = drawn.map(({ ageMs, payload }) => ({ ts: new Date(nowMs - ageMs).toISOString(), payload }));
-          expect(await (await post({ samples }, token)).json()).toMatchObject({ rejected: [] });
+          const answer = (await (await post({ samples }, token)).json()) as { rejected: { field: string }[] };
+          expect(answer.rejected.map(({ field }) => field)).toEqual(
+            samples.flatMap(({ payload }) =>
+              Object.entries(payload).flatMap((entry) => (isStored(entry) ? [] : [entry[0]])),
+            ),
+          );
           const stored = (await data(apId, token)).series.flatMap(({ metric, points }) =>
             points.map(({ ts, value }) => `${ts} ${JSON.stringify(metric)} ${JSON.stringify(value)}`),
           );
           const sent = samples.flatMap(({ ts, payload }) =>
-            Object.entries(payload).map(
-              ([metric, value]) =>
-                `${ts} ${JSON.stringify(metric)} ${JSON.stringify(typeof value === "boolean" ? Number(value) : value)}`,
-            ),
+            Object.entries(payload)
+              .filter(isStored)
+              .map(
+                ([metric, value]) =>
+                  `${ts} ${JSON.stringify(metric)} ${JSON.stringify(typeof value === "boolean" ? Number(value) : value)}`,
+              ),
           );
           expect(stored.toSorted()).toEqual(sent.toSorted());
         },
@@ -213,6 +215,70 @@ describe("what an agent reports", () => {
       { numRuns: 12 },
     );
   }, 60_000);
+
+  it("is rejected by name if a name or a text has a lone surrogate, and the rest is stored", async () => {
+    const { apId, token } = await newAgent();
+    const payload = {
+      ok: 1,
+      high: "a\ud800",
+      low: "\udfffb",
+      "name\udc00": 2,
+      in: { "\ud83d": "x" },
+      pair: "\u{1F4A1}",
+    };
+    expect(await (await post({ payload }, token)).json()).toMatchObject({
+      accepted: 2,
+      rejected: [
+        { field: "high", reason: "is a text with a lone surrogate" },
+        { field: "low", reason: "is a text with a lone surrogate" },
+        { field: "name\udc00", reason: "has a name with a lone surrogate" },
+        { field: "in.\ud83d", reason: "has a name with a lone surrogate" },
+      ],
+    });
+    expect(values((await data(apId, token)).series)).toEqual({ ok: [1], pair: ["\u{1F4A1}"] });
+  });
+
+  it("does not fail because of another agent's lone surrogate in the same moment", async () => {
+    const agents = await Promise.all(Array.from({ length: 6 }, () => newAgent()));
+    const answers = await Promise.all(
+      agents.map(({ token }, i) => post(i % 2 === 0 ? { x: i } : { x: i, "bad\ud800": "\udc00" }, token)),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(agents.map(() => 200));
+    for (const [i, { apId, token }] of agents.entries())
+      expect(values((await multi(apId, token, "x")).series)).toEqual({ x: [i] });
+  });
+
+  it("is rejected by its time if it is older than telemetry is kept, and the rest is stored", async () => {
+    const { apId, token } = await newAgent();
+    const day = 86_400_000;
+    const kept = Date.now() - 29 * day;
+    const samples = [kept, Date.now() - 30 * day - 1_000, kept + 1, 0].map((ts, a) => ({ ts, payload: { a } }));
+    const reason = "is more than 30 days old";
+    expect(await (await post({ samples, payload: { b: 1 }, ts: "2001-01-01" }, token)).json()).toEqual({
+      status: "success",
+      detail: "2 values stored",
+      accepted: 2,
+      rejected: ["ts", "samples.1.ts", "samples.3.ts"].map((field) => ({ field, reason })),
+    });
+    expect(values((await multi(apId, token, "a,b", "&window=31d")).series)).toEqual({ a: [0, 2], b: [] });
+  });
+
+  it("creates only a few parts, also from a backlog of 200 days", async () => {
+    const { apId, token } = await newAgent();
+    const samples = Array.from({ length: 200 }, (_, day) => ({
+      ts: Date.now() - day * 86_400_000,
+      payload: { a: day, t: "x" },
+    }));
+    expect((await post({ samples }, token)).status).toBe(200);
+    const parts = await createClickHouse(parseEnv(env)).reach(async (client) => {
+      const query = `SELECT uniqExact(_part) AS n FROM points_v1 WHERE ap_id = {ap_id:String}
+                     UNION ALL SELECT uniqExact(_part) FROM texts_v1 WHERE ap_id = {ap_id:String}`;
+      const answer = await client.query({ query, query_params: { ap_id: apId }, format: "JSONEachRow" });
+      return (await answer.json<{ n: string }>()).map(({ n }) => Number(n));
+    });
+    // 30 days are in five or six weeks.
+    for (const n of parts) expect(n).toBeLessThanOrEqual(6);
+  });
 
   it("may have ten thousand fields with names of any kind", async () => {
     const { apId, token } = await newAgent();
@@ -239,6 +305,45 @@ describe("what an agent reports", () => {
 });
 
 describe("what a bridge brings", () => {
+  it("is stored but for the field with a lone surrogate, which is named", async () => {
+    const { token } = await newApp({ broker: true });
+    const [one, two] = await Promise.all([newAgent(), newAgent()]);
+    const said = ({ apId }: { apId: string }, report: object) => ({ ap_id: apId, received_at: Date.now(), report });
+    const messages = [said(one, { a: 1, t: "\udc00" }), said(two, { a: 2 })];
+    const response = await send("POST", "/api/v1/bridge/data", { messages }, token);
+    expect(await response.json()).toMatchObject({
+      results: [
+        { accepted: 1, rejected: [{ field: "t", reason: "is a text with a lone surrogate" }] },
+        { accepted: 1, rejected: [] },
+      ],
+    });
+  });
+
+  it("fails for that message only whose sample the store rejects for a reason that is not known", async () => {
+    const { token } = await newApp({ broker: true });
+    const [one, two] = await Promise.all([newAgent(), newAgent()]);
+    const { AGENT_SHARD: all } = env;
+    const get = () => ({ append: async () => ({ rejected: [1] }) });
+    const AGENT_SHARD = { idFromName: all.idFromName.bind(all), get } as unknown as typeof all;
+    const app = appWith({ AGENT_SHARDS: "1" }, { AGENT_SHARD });
+    const ask = async (path: string, body: object, token: string) =>
+      await app.request(path, {
+        method: "POST",
+        headers: { ...bearer(token), "Content-Type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    const messages = [one, two].map(({ apId }) => ({ ap_id: apId, received_at: Date.now(), report: { a: 1 } }));
+    const delivered = await ask("/api/v1/bridge/data", { messages }, token);
+    expect(await delivered.json()).toMatchObject({ results: [{ accepted: 1 }, { error: "Internal Server Error" }] });
+    const samples = [1, 2].map((a) => ({ ts: Date.now() - a, payload: { a } }));
+    const statuses = await Promise.all([
+      ask("/api/v1/agent_update/update", { a: 1 }, one.token),
+      ask("/api/v1/agent_update/update", { samples }, two.token),
+    ]);
+    // Of these three samples, which came in one call, the second is rejected.
+    expect(statuses.map(({ status }) => status)).toEqual([200, 500]);
+  });
+
   it("is stored for each agent that is known, and what cannot be is named", async () => {
     const { token } = await newApp({ broker: true });
     const [one, two] = await Promise.all([newAgent(), newAgent()]);
@@ -418,24 +523,71 @@ describe("metrics", () => {
     expect((await get(`agent_data?agent=${uniqueName()}`, token)).status).toBe(404);
   });
 
-  it("tell which agents are there", async () => {
-    const [quiet, fresh, slow, gone] = await Promise.all([
+  it("tell which agents are there, by the time of receipt and not by the agents' clocks", async () => {
+    const { token: bridge } = await newApp({ broker: true });
+    const startMs = Date.now();
+    const [quiet, fresh, behind, ahead, lost, onboarding, late, slow, silent, boasting] = await Promise.all([
+      newAgent(),
+      newAgent(),
+      newAgent(),
+      newAgent(),
+      newAgent(),
       newAgent(),
       newAgent(),
       newAgent({ interval: 60 }),
       newAgent(),
+      newAgent({ interval: 1e12 }),
     ]);
-    const minuteAgo = secondsAgo(60);
     await post({ a: 1 }, fresh.token);
-    await post({ a: 1, ts: minuteAgo }, slow.token);
-    await post({ a: "only text", ts: minuteAgo }, gone.token);
+    await post({ a: 1, ts: secondsAgo(40) }, behind.token);
+    await post({ a: "only text", ts: secondsAgo(-290) }, ahead.token);
+    // Nothing of it is stored, but the agent is there.
+    await post({ a: 1, ts: 0 }, lost.token);
+    await post({ configuration: { k: 1 } }, onboarding.token);
+    const said = ({ apId }: { apId: string }, received_at: number) => ({ ap_id: apId, received_at, report: { a: 1 } });
+    const minuteAgo = startMs - 60_000;
+    const messages = [
+      said(late, startMs + 200_000),
+      said(slow, minuteAgo),
+      said(silent, minuteAgo),
+      said(boasting, startMs - 4 * 3_600_000),
+    ];
+    expect((await send("POST", "/api/v1/bridge/data", { messages }, bridge)).status).toBe(200);
     const response = await send("GET", "/api/v1/agents/", undefined, await adminToken());
     const states = (await response.json()) as { ap_id: string; online: boolean; last_seen: string | null }[];
     const stateOf = ({ apId }: { apId: string }) => states.find(({ ap_id }) => ap_id === apId);
     expect(stateOf(quiet)).toMatchObject({ online: false, last_seen: null, onboard: true });
-    expect(stateOf(fresh)).toMatchObject({ online: true, last_seen: expect.any(String) });
-    expect(stateOf(slow)).toMatchObject({ online: true, last_seen: minuteAgo });
-    expect(stateOf(gone)).toMatchObject({ online: false, last_seen: minuteAgo });
+    for (const agent of [fresh, behind, ahead, lost, onboarding, late]) {
+      const { online, last_seen } = stateOf(agent) ?? {};
+      const seenMs = Date.parse(last_seen ?? "");
+      expect([online, seenMs >= startMs, seenMs <= Date.now()]).toEqual([true, true, true]);
+    }
+    expect(stateOf(slow)).toMatchObject({ online: true, last_seen: new Date(minuteAgo).toISOString() });
+    expect(stateOf(silent)).toMatchObject({ online: false, last_seen: new Date(minuteAgo).toISOString() });
+    expect(stateOf(boasting)).toMatchObject({ online: false });
+  });
+
+  it("tell that an agent is there that repeats the same sample", async () => {
+    const { apId, token } = await newAgent();
+    const seen = async () => {
+      const response = await send("GET", "/api/v1/agents/", undefined, (await newApp({ ap_ids: [apId] })).token);
+      return ((await response.json()) as { last_seen: string }[]).map(({ last_seen }) => Date.parse(last_seen));
+    };
+    const sample = { a: 1, ts: Date.now() };
+    await post(sample, token);
+    const [firstMs = 0] = await seen();
+    await post(sample, token);
+    expect((await seen())[0]).toBeGreaterThan(firstMs);
+  });
+
+  it("come for an app with 5,000 long names", async () => {
+    const { apId, token } = await newAgent({ a: 1 });
+    await post({ a: 1 }, token);
+    const names = Array.from({ length: 5_000 }, (_, i) => `${uniqueName()}-`.padEnd(64, String(i)));
+    const app = await newApp({ ap_ids: [...names, apId] });
+    const response = await send("GET", "/api/v1/agents/", undefined, app.token);
+    expect(await response.json()).toMatchObject([{ ap_id: apId, online: true }]);
+    expect(await (await get("agent_details", app.token)).json()).toMatchObject([{ ap_id: apId }]);
   });
 
   it("come with the agents themselves, of which an app sees its own only", async () => {
