@@ -10,8 +10,8 @@ import { createWebSocketStream, WebSocketServer } from "ws";
 import * as z from "zod";
 import { createAccountChanges } from "../../src/accounts/changes.ts";
 import { createDatabase, type DatabaseOptions } from "../../src/accounts/database.ts";
+import { createAccountVersions } from "../../src/accounts/versions.ts";
 import { type BrokerClient, mayPublish, maySubscribe } from "../../src/broker/topics.ts";
-import { createStillAllowed } from "../../src/jobs/access.ts";
 import { AccountWatch } from "./account-watch.ts";
 import { BrokerStore, type MayHear } from "./broker-store.ts";
 import { openMendingLevel } from "./mending-level.ts";
@@ -78,7 +78,7 @@ const broker = await Aedes.createBroker({
         }
         known.set(client, identity);
         closeAt(client, expiresMs);
-        if (version !== NO_ACCOUNT) closeWithAccount(client, identity, version, expiresMs);
+        if (version !== NO_ACCOUNT) closeWithAccount(client, identity, version);
         done(null, true);
       },
       () => done(Object.assign(new Error("The token is not good"), { returnCode: 5 }), null),
@@ -139,15 +139,15 @@ const { LIBSQL_URL, LIBSQL_AUTH_TOKEN } = process.env;
 const watch = LIBSQL_URL === undefined ? undefined : watchAccounts({ url: LIBSQL_URL, authToken: LIBSQL_AUTH_TOKEN });
 
 /** A connection ends with the account, too, and with whatever else ends the account's tokens. */
-function closeWithAccount(client: Client, { kind, name }: BrokerClient, version: number, expiresAtMs: number): void {
-  const account = { kind: kind === "agent" ? ("agent" as const) : ("app" as const), name, version, expiresAtMs };
-  const forget = watch?.add({ ...account, end: () => client.close() });
+function closeWithAccount(client: Client, { kind, name }: BrokerClient, version: number): void {
+  const account = kind === "agent" ? "agent" : "app";
+  const forget = watch?.add({ kind: account, name, version, end: () => client.close() });
   if (forget !== undefined) client.conn.once("close", forget);
 }
 
 function watchAccounts(options: DatabaseOptions): AccountWatch {
   const database = createDatabase(options);
-  const accounts = new AccountWatch(createAccountChanges(database), createStillAllowed(database));
+  const accounts = new AccountWatch(createAccountChanges(database), createAccountVersions(database));
   const lookAgain = (): void => {
     // While the database is away nobody is sent away: who has a good token stays until it is back.
     const looked = accounts.look().catch(() => {});
