@@ -5,6 +5,7 @@ import type { Damage } from "./bad-line.ts";
 import { shuffledCallbacks } from "./callbacks.ts";
 import { clocks } from "./clocks.ts";
 import { crowd } from "./crowd.ts";
+import { hostileAgents } from "./hostile-agents.ts";
 import { damage, fill, kill, stop } from "./kinds.ts";
 import { pausedReaders } from "./paused-readers.ts";
 import type { Outcome, Row } from "./row.ts";
@@ -44,6 +45,7 @@ const rowsOf = ({ sockets }: Pick<MatrixOptions, "sockets">): Row[] => [
   ...DISKS.map((disk) => row(`full disk: ${disk}`, fill(disk), canMount() ? undefined : "needs root")),
   { name: "callbacks doubled and shuffled", run: shuffledCallbacks },
   { name: "clocks that are off", run: clocks },
+  { name: "hostile agents", run: (world) => hostileAgents(world.target(), { rounds: 10, pauseMs: 50 }) },
   { name: "readers that pause", run: pausedReaders },
   { name: `${sockets} sockets, kill worker`, run: (world, signal) => crowd(world, sockets, signal) },
 ];

@@ -9,6 +9,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { connectAsync } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { hostileAgents } from "../../scripts/faults/hostile-agents.ts";
 import { killUnderJobs } from "../../scripts/faults/jobs.ts";
 import { stop } from "../../scripts/faults/kinds.ts";
 import { killUnderTelemetry, PARTS } from "../../scripts/faults/telemetry.ts";
@@ -612,6 +613,12 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
       process.kill(pid, "SIGCONT");
     }
     await untilReadyzAnswers(200);
+  });
+
+  inProduction("stores what agents report over MQTT while others publish messages that cannot be stored", async () => {
+    const outcome = await hostileAgents(new Target(product), { rounds: 1, pauseMs: 20 });
+    expect(outcome).toMatchObject({ lost: 0, doubled: 0, broken: [] });
+    expect(outcome.acknowledged).toBeGreaterThan(50);
   });
 
   inProduction("refuses logins, and nothing else, while nobody hashes passwords", async () => {
