@@ -87,9 +87,12 @@ async function openChannel(
   const publish = (topic: string, text: string, retain = false) =>
     Promise.race([client.publishAsync(topic, text, { qos: 1, retain }), lost]);
   client.on("message", (_topic, payload) => {
-    obey(payload.toString())
-      .then((result) => publish(`agent/${apId}/result`, JSON.stringify(result)))
-      .catch(complain);
+    try {
+      const answer = obey(payload.toString());
+      if (answer !== undefined) publish(`agent/${apId}/result`, JSON.stringify(answer)).catch(complain);
+    } catch (error) {
+      complain(error);
+    }
   });
   try {
     await publish(will.topic, "online", true);
@@ -105,14 +108,37 @@ async function openChannel(
   };
 }
 
-/** Does what a command says; what to answer. */
-async function obey(message: string): Promise<object> {
-  const { job_number, command } = JSON.parse(message) as { job_number: string; command: string };
+/** Answers by job number, until their commands expire. */
+const answers = new Map<string, { expiresMs: number; answer: object }>();
+const MAX_ANSWERS = 1_000;
+
+/**
+ * Executes a command and returns the answer; undefined if there is none to give.
+ *
+ * The service publishes a command again until it has the answer, so the same one may arrive several times. It must not be executed
+ * again, but its answer may have been lost and is sent again. A command that has expired is not executed: its sender has been told
+ * that it failed. A command whose effect outlives this process needs its job number on disk before it is executed.
+ */
+function obey(message: string): object | undefined {
+  const { job_number, command, expires_at } = JSON.parse(message) as Record<string, unknown>;
+  if (typeof job_number !== "string" || typeof command !== "string") return undefined;
+  const expiresMs = Date.parse(String(expires_at));
+  if (!(expiresMs >= Date.now())) return undefined;
+  const known = answers.get(job_number);
+  if (known !== undefined) return known.answer;
+  const answer = { job_number, ...execute(command) };
+  for (const [job, { expiresMs }] of answers)
+    if (expiresMs < Date.now() || answers.size >= MAX_ANSWERS) answers.delete(job);
+  answers.set(job_number, { expiresMs, answer });
+  return answer;
+}
+
+function execute(command: string): { status: string; data: object } {
   const [verb, argument] = command.split(" ");
   const isInterval = verb === "interval" && Number(argument) > 0 && Number(argument) <= MAX_INTERVAL_S;
   if (isInterval) intervalS = Number(argument);
   const isKnown = verb === "ping" || isInterval;
-  return { job_number, status: isKnown ? "done" : "failed", data: { command, interval: intervalS } };
+  return { status: isKnown ? "done" : "failed", data: { command, interval: intervalS } };
 }
 
 const complain = (error: unknown) => console.log(error instanceof Error ? error.message : error);

@@ -3,6 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { BatchQueue } from "./bridge/batch-queue.ts";
 import { type Incoming, listen } from "./bridge/broker-listener.ts";
+import { toOutgoing } from "./bridge/outgoing.ts";
+import { createRejectionLog } from "./bridge/rejection-log.ts";
 import { createService, type ServiceOptions } from "./bridge/service.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "./stack/configuration.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
@@ -11,7 +13,7 @@ import { interruption } from "./stack/interruption.ts";
 const HELP = `npm run bridge [-- <options>]
 
 Brings what agents publish to agent/<ap_id>/data, …/result and …/status on the MQTT broker to the service, in batches. A message is acknowledged to the
-broker only when the service has stored it, so nothing is lost when this process, the service or the broker is cut off.
+broker only when the service has stored or rejected it, so nothing is lost when this process, the service or the broker is cut off.
 
   ${CONFIG_HELP}
 
@@ -53,28 +55,29 @@ async function main(): Promise<void> {
   const giveUp = new AbortController();
   stop.addEventListener("abort", () => setTimeout(() => giveUp.abort(), DRAIN_MS).unref());
   const service = createService(options);
-  const tally = { stored: 0, refused: 0, lastRefusal: "" };
-  const queue = new BatchQueue<Incoming>({
+  const rejections = createRejectionLog();
+  let stored = 0;
+  const queue = new BatchQueue({
     signal: giveUp.signal,
     async send(batch) {
       const results = await service.deliver(batch);
-      for (const [i, message] of batch.entries()) {
+      for (const [i, { topic, acknowledge }] of batch.entries()) {
         const error = results[i]?.error;
-        if (error === undefined) tally.stored++;
-        else {
-          tally.refused++;
-          tally.lastRefusal = `${message.topic}: ${error}`;
-        }
-        // Also what was refused: to bring it again would change nothing.
-        message.acknowledge();
+        if (error === undefined) stored++;
+        else rejections.note(topic, error);
+        // A rejected message, too: it would be rejected again.
+        acknowledge();
       }
     },
   });
-  const reporting = setInterval(() => {
-    if (tally.refused === 0) return;
-    say(`${tally.refused} messages refused, the last one ${tally.lastRefusal}`);
-    tally.refused = 0;
-  }, REPORT_EVERY_MS);
+  const take = (message: Incoming): Promise<void> | undefined => {
+    const outgoing = isOldNews(message) ? undefined : toOutgoing(message);
+    if (outgoing !== undefined) return queue.add(outgoing);
+    if (!isOldNews(message)) rejections.note(message.topic, "not a topic of an agent");
+    message.acknowledge();
+    return undefined;
+  };
+  const reporting = setInterval(() => rejections.flush(), REPORT_EVERY_MS);
 
   while (!stop.aborted) {
     try {
@@ -87,11 +90,7 @@ async function main(): Promise<void> {
         topics: TOPICS.map((topic) => (BRIDGE_SHARE ? `$share/${BRIDGE_SHARE}/${topic}` : topic)),
         signal: stop,
         drained: () => queue.drained(),
-        onMessage: (message) => {
-          if (!isOldNews(message)) return queue.add(message);
-          message.acknowledge();
-          return undefined;
-        },
+        onMessage: take,
       });
     } catch (error) {
       if (!stop.aborted) say(`Waiting for the service and the broker: ${(error as Error).message}`);
@@ -99,7 +98,8 @@ async function main(): Promise<void> {
     await sleep(1_000, undefined, { signal: stop }).catch(() => {});
   }
   clearInterval(reporting);
-  say(`Stopped. ${tally.stored} messages stored.`);
+  rejections.flush();
+  say(`Stopped. ${stored} messages stored.`);
 }
 
 await runCommand(main);

@@ -8,7 +8,6 @@ export interface Incoming {
   /** It was said some time ago, and the broker tells it to whoever comes. */
   isRetained: boolean;
   payload: Buffer;
-  bytes: number;
   receivedMs: number;
   acknowledge(): void;
 }
@@ -67,18 +66,16 @@ export async function listen({
   client.handleMessage = (packet: IPublishPacket, done) => {
     // Left with the broker, which brings it again: not even the next one is asked for.
     if (signal.aborted) return;
-    const payload = Buffer.from(packet.payload);
     const room = onMessage({
       topic: packet.topic,
       isRetained: packet.retain,
-      payload,
-      bytes: payload.length + packet.topic.length,
+      payload: Buffer.from(packet.payload),
       receivedMs: Date.now(),
       acknowledge: () => acknowledge(packet),
     });
-    if (packet.qos === 0) done();
-    else if (room === undefined) done(NOT_YET);
-    else void unread(room).then(() => done(NOT_YET));
+    const answer = packet.qos === 0 ? undefined : NOT_YET;
+    if (room === undefined) done(answer);
+    else void unread(room).then(() => done(answer));
   };
   /** While nothing is read, neither are the broker's signs of life: it still gets ours, and is not taken for dead. */
   const unread = async (room: Promise<void>): Promise<void> => {

@@ -1,6 +1,7 @@
 import * as z from "zod";
-import { Identifier } from "../../src/schemas/primitives.ts";
-import type { Incoming } from "./broker-listener.ts";
+import { fetchSafely } from "../stack/safe-fetch.ts";
+import { BatchRejected } from "./batch-queue.ts";
+import type { Outgoing } from "./outgoing.ts";
 
 /** The service, as the bridge sees it. */
 
@@ -16,18 +17,21 @@ const Delivered = z.object({ results: z.array(z.object({ error: z.string().optio
 
 export interface Service {
   logIn(): Promise<{ token: string }>;
-  /** Has messages stored; the outcome of each, in their order. Fails where it should be tried again. */
-  deliver(messages: readonly Incoming[]): Promise<{ error?: string | undefined }[]>;
+  /**
+   * Delivers messages, and returns the outcome of each, in their order. Throws `BatchRejected` if the service rejects the batch for its
+   * content, and another error if the same batch should be sent again.
+   */
+  deliver(messages: readonly Outgoing[]): Promise<{ error?: string | undefined }[]>;
 }
 
 export function createService({ url, appName, apiKey }: ServiceOptions): Service {
   let token = "";
 
   const logIn = async (): Promise<{ token: string }> => {
-    const response = await fetch(`${url}/api/v1/token/?login_type=third_party_app`, {
+    const response = await fetchSafely(`${url}/api/v1/token/?login_type=third_party_app`, {
       method: "POST",
       body: new URLSearchParams({ username: appName, password: apiKey }),
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      timeoutMs: TIMEOUT_MS,
     });
     if (!response.ok) throw new Error(`the service refused the login of ${appName} (${response.status})`);
     token = Token.parse(await response.json()).access_token;
@@ -37,42 +41,30 @@ export function createService({ url, appName, apiKey }: ServiceOptions): Service
   return {
     logIn,
 
-    async deliver(incoming) {
-      const parsed = incoming.map(({ topic, payload, receivedMs }) => parse(topic, payload, receivedMs));
-      const messages = parsed.filter((message) => !("error" in message));
-      if (messages.length === 0) return parsed.map(({ error }) => ({ error }));
-      const response = await fetch(`${url}/api/v1/bridge/data`, {
+    async deliver(messages) {
+      const response = await fetchSafely(`${url}/api/v1/bridge/data`, {
         method: "POST",
         headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
-        body: JSON.stringify({ messages }),
-        signal: AbortSignal.timeout(TIMEOUT_MS),
+        body: `{"messages":[${messages.map(({ json }) => json).join(",")}]}`,
+        timeoutMs: TIMEOUT_MS,
       });
-      if (response.status === 401) await logIn();
-      if (!response.ok) throw new Error(`the service answered ${response.status}`);
-      const results = Delivered.parse(await response.json()).results.values();
-      return parsed.map((message) => ("error" in message ? { error: message.error } : (results.next().value ?? {})));
+      if (!response.ok) {
+        await response.body?.cancel();
+        const { status } = response;
+        if (status === 401) await logIn();
+        const reason = `the service answered ${status}`;
+        throw isAboutContent(response) ? new BatchRejected(reason, status === 500) : new Error(reason);
+      }
+      const { results } = Delivered.parse(await response.json());
+      if (results.length !== messages.length) throw new Error("the service answered for other messages");
+      return results;
     },
   };
 }
 
-type Parsed =
-  | { ap_id: string; received_at: number; report?: unknown; result?: unknown; error?: never }
-  | { error: string };
-
-const utf8 = new TextDecoder("utf-8", { fatal: true });
-
-function parse(topic: string, payload: Buffer, receivedMs: number): Parsed {
-  const [, apId, channel] = /^agent\/([^/]+)\/(data|result|status)$/.exec(topic) ?? [];
-  // One name that the service does not take would have it refuse the whole batch.
-  if (!Identifier.safeParse(apId).success || apId === undefined) return { error: "not a topic of an agent" };
-  const message = { ap_id: apId, received_at: receivedMs };
-  try {
-    const text = utf8.decode(payload);
-    // That an agent says so shows that it is there.
-    if (channel === "status") return { ...message, report: { payload: { status: text } } };
-    const said: unknown = JSON.parse(text);
-    return channel === "data" ? { ...message, report: said } : { ...message, result: said };
-  } catch {
-    return { error: "not JSON" };
-  }
-}
+/**
+ * Whether the content of a delivery is at fault. Other statuses are about the bridge's account (401, 403), its address (404) or the load
+ * (429, 503), and without the service's own header they come from a proxy. A proxy may have a lower limit for bodies, though.
+ */
+const isAboutContent = ({ status, headers }: Response): boolean =>
+  status === 413 || ([400, 422, 500].includes(status) && headers.has("X-Request-Id"));

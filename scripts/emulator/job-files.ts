@@ -11,6 +11,14 @@ export interface Progress {
   startedMs: number;
   samples: number;
   sites: Site[];
+  /** Commands that the sites have obeyed, until they expire. Saved together with the sites, so that neither is ahead of the other. */
+  answered?: AnsweredCommand[];
+}
+
+export interface AnsweredCommand {
+  jobNumber: string;
+  expiresMs: number;
+  answer: object;
 }
 
 const Saved = z.object({ part: PartMessage, progress: z.unknown().optional() });

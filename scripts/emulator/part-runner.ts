@@ -170,19 +170,21 @@ async function insist<T>(ask: () => Promise<T | "later" | undefined>, signal: Ab
   return undefined;
 }
 
-/** Commands that were obeyed, and what was said: the service sends one again until it has heard. */
-const answered = new Map<string, object>();
+/** More commands than this within the minute that each is valid are not to be expected. */
 const MAX_ANSWERED = 10_000;
 
+/** The service publishes a command until it has the answer. A repeated one gets the same answer again, and is not executed again. */
 function obey({ link }: PartRun, progress: Progress, apId: string, payload: Buffer): void {
   const parsed = Command.safeParse(parseJson(payload));
-  if (!parsed.success || Date.parse(parsed.data.expires_at) < Date.now()) return;
-  const { job_number, command } = parsed.data;
-  let answer = answered.get(job_number);
+  if (!parsed.success) return;
+  const { job_number: jobNumber, command } = parsed.data;
+  const [expiresMs, nowMs] = [Date.parse(parsed.data.expires_at), Date.now()];
+  if (expiresMs < nowMs) return;
+  let answer = progress.answered?.find((answered) => answered.jobNumber === jobNumber)?.answer;
   if (answer === undefined) {
-    answer = { job_number, ...carryOut(progress, apId, command) };
-    if (answered.size >= MAX_ANSWERED) answered.clear();
-    answered.set(job_number, answer);
+    answer = { job_number: jobNumber, ...carryOut(progress, apId, command) };
+    const valid = (progress.answered ?? []).filter((answered) => answered.expiresMs >= nowMs);
+    progress.answered = [...valid.slice(1 - MAX_ANSWERED), { jobNumber, expiresMs, answer }];
   }
   link.publish(`agent/${apId}/result`, answer);
 }

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { fetchSafely } from "../stack/safe-fetch.ts";
 
 /** The service, as an emulator sees it. */
 
@@ -44,7 +45,7 @@ export class EmulatorService {
   }
 
   async report(jobNumber: string, items: readonly object[], key: string): Promise<Reported> {
-    const response = await fetch(`${this.#options.url}/api/v1/callback/emulator?job_number=${jobNumber}`, {
+    const response = await fetchSafely(`${this.#options.url}/api/v1/callback/emulator?job_number=${jobNumber}`, {
       method: "POST",
       headers: {
         Authorization: `Bearer ${this.#token}`,
@@ -52,7 +53,7 @@ export class EmulatorService {
         "Idempotency-Key": key,
       },
       body: JSON.stringify(items),
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      timeoutMs: TIMEOUT_MS,
     }).catch(() => undefined);
     await response?.arrayBuffer().catch(() => {});
     if (response?.status === 401) await this.logIn().catch(() => {});
@@ -62,10 +63,10 @@ export class EmulatorService {
   }
 
   #askToken(loginType: string, username: string, password: string): Promise<Response> {
-    return fetch(`${this.#options.url}/api/v1/token/?login_type=${loginType}`, {
+    return fetchSafely(`${this.#options.url}/api/v1/token/?login_type=${loginType}`, {
       method: "POST",
       body: new URLSearchParams({ username, password }),
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      timeoutMs: TIMEOUT_MS,
     });
   }
 }

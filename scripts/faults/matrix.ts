@@ -6,6 +6,7 @@ import { shuffledCallbacks } from "./callbacks.ts";
 import { clocks } from "./clocks.ts";
 import { crowd } from "./crowd.ts";
 import { backlogs, loneSurrogates } from "./hostile-agents.ts";
+import { hostileMessages } from "./hostile-messages.ts";
 import { damage, fill, kill, stop } from "./kinds.ts";
 import { pausedReaders } from "./paused-readers.ts";
 import type { Outcome, Row } from "./row.ts";
@@ -47,6 +48,7 @@ const rowsOf = ({ sockets }: Pick<MatrixOptions, "sockets">): Row[] => [
   { name: "clocks that are off", run: clocks },
   { name: "lone surrogates", run: loneSurrogates },
   { name: "backlogs", run: backlogs },
+  { name: "hostile MQTT messages", run: (world) => hostileMessages(world.target(), { rounds: 10, pauseMs: 50 }) },
   { name: "readers that pause", run: pausedReaders },
   { name: `${sockets} sockets, kill worker`, run: (world, signal) => crowd(world, sockets, signal) },
 ];

@@ -1,5 +1,6 @@
 /** The package has no types; these are of what is used here. */
 declare module "aedes-persistence-level/asyncPersistence.js" {
+  import type { Readable } from "node:stream";
   import type { AedesPublishPacket, Client, Subscription } from "aedes";
   import type { ClassicLevel } from "classic-level";
 
@@ -8,6 +9,9 @@ declare module "aedes-persistence-level/asyncPersistence.js" {
     subscriptionsByTopic(topic: string): Promise<Subscription[]>;
     addSubscriptions(client: Client, subscriptions: Subscription[]): Promise<void>;
     storeRetained(packet: AedesPublishPacket): Promise<void>;
+    cleanSubscriptions(client: { id: string }): Promise<void>;
+    outgoingStream(client: { id: string }): Readable;
+    outgoingEnqueue(subscription: { clientId: string }, packet: AedesPublishPacket): Promise<void>;
     outgoingEnqueueCombi(subscriptions: Subscription[], packet: AedesPublishPacket): Promise<void>;
     outgoingClearMessageId(client: Client, packet: { messageId: number }): Promise<AedesPublishPacket | undefined>;
     outgoingUpdate(client: Client, packet: AedesPublishPacket): Promise<void>;

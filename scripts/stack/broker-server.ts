@@ -10,9 +10,10 @@ import { createWebSocketStream, WebSocketServer } from "ws";
 import * as z from "zod";
 import { createAccountChanges } from "../../src/accounts/changes.ts";
 import { createDatabase, type DatabaseOptions } from "../../src/accounts/database.ts";
+import { createAccountVersions } from "../../src/accounts/versions.ts";
 import { type BrokerClient, mayPublish, maySubscribe } from "../../src/broker/topics.ts";
-import { createStillAllowed } from "../../src/jobs/access.ts";
 import { AccountWatch } from "./account-watch.ts";
+import { BrokerSessions, sessionIdOf } from "./broker-sessions.ts";
 import { BrokerStore, type MayHear } from "./broker-store.ts";
 import { openMendingLevel } from "./mending-level.ts";
 import { limitPackets } from "./packet-limit.ts";
@@ -34,6 +35,7 @@ const Claims = z.object({
 /** Of tokens that are no account's but the service's own. */
 const NO_ACCOUNT = 0;
 const LOOK_EVERY_MS = 2_000;
+const EXPIRE_EVERY_MS = 10 * 60_000;
 
 /** Refused without a word: that is how one asks whether the broker is alive. */
 const ANONYMOUS = Object.assign(new Error("No token"), { returnCode: 5 as const });
@@ -78,7 +80,7 @@ const broker = await Aedes.createBroker({
         }
         known.set(client, identity);
         closeAt(client, expiresMs);
-        if (version !== NO_ACCOUNT) closeWithAccount(client, identity, version, expiresMs);
+        if (version !== NO_ACCOUNT) closeWithAccount(client, identity, version);
         done(null, true);
       },
       () => done(Object.assign(new Error("The token is not good"), { returnCode: 5 }), null),
@@ -101,13 +103,22 @@ const broker = await Aedes.createBroker({
   authorizeForward: (client, packet) => (mayHear(client, packet.topic) ? packet : null),
 });
 
+const sessions = new BrokerSessions(level, store, { disconnect: (clientId) => clients()[clientId]?.close() });
+await sessions.load();
+setInterval(() => void sessions.removeExpired().catch(() => {}), EXPIRE_EVERY_MS).unref();
+
 /** Who it is, once everything is ready for its messages. */
 async function admit(client: Client, username: string, password: string): ReturnType<typeof identify> {
   const identified = await identify(username, password);
   const { kind, name } = identified.identity;
   // A client id names a session and what is kept for it. No agent gets at another's by giving its id.
-  if (kind === "agent") client.id = `agent/${name}/${client.id}`;
+  if (kind === "agent") client.id = sessionIdOf(name, client.id);
+  await sessions.open(client.id, client.clean, client);
   await store.prepare(client);
+  // A write that fails closes the doors anyway.
+  const closed = () => void sessions.close(client.id, client).catch(() => {});
+  client.conn.once("close", closed);
+  if (client.conn.destroyed) closed();
   return identified;
 }
 
@@ -139,15 +150,15 @@ const { LIBSQL_URL, LIBSQL_AUTH_TOKEN } = process.env;
 const watch = LIBSQL_URL === undefined ? undefined : watchAccounts({ url: LIBSQL_URL, authToken: LIBSQL_AUTH_TOKEN });
 
 /** A connection ends with the account, too, and with whatever else ends the account's tokens. */
-function closeWithAccount(client: Client, { kind, name }: BrokerClient, version: number, expiresAtMs: number): void {
-  const account = { kind: kind === "agent" ? ("agent" as const) : ("app" as const), name, version, expiresAtMs };
-  const forget = watch?.add({ ...account, end: () => client.close() });
+function closeWithAccount(client: Client, { kind, name }: BrokerClient, version: number): void {
+  const account = kind === "agent" ? "agent" : "app";
+  const forget = watch?.add({ kind: account, name, version, end: () => client.close() });
   if (forget !== undefined) client.conn.once("close", forget);
 }
 
 function watchAccounts(options: DatabaseOptions): AccountWatch {
   const database = createDatabase(options);
-  const accounts = new AccountWatch(createAccountChanges(database), createStillAllowed(database));
+  const accounts = new AccountWatch(createAccountChanges(database), createAccountVersions(database), sessions);
   const lookAgain = (): void => {
     // While the database is away nobody is sent away: who has a good token stays until it is back.
     const looked = accounts.look().catch(() => {});
@@ -176,6 +187,10 @@ broker.on("clientError", (client, error) => {
   if (error !== ANONYMOUS) console.log(JSON.stringify({ client: client.id, error: error.message }));
 });
 
+function clients(): Record<string, Client> {
+  return (broker as Aedes & { clients: Record<string, Client> }).clients;
+}
+
 function openDoors(): void {
   tcp.listen(Number(tcpPort), host);
   http.listen(Number(wsPort), host);
@@ -185,7 +200,7 @@ function openDoors(): void {
 function shutDoors(): void {
   tcp.close();
   http.close();
-  for (const client of Object.values((broker as Aedes & { clients: Record<string, Client> }).clients)) client.close();
+  for (const client of Object.values(clients())) client.close();
 }
 
 openDoors();

@@ -1,9 +1,27 @@
 import type { AedesPublishPacket, Client, PublishPacket, Subscription } from "aedes";
 import AsyncLevelPersistence from "aedes-persistence-level/asyncPersistence.js";
 import type { ClassicLevel } from "classic-level";
+import { isOfAgent } from "./broker-sessions.ts";
 
 /** Messages on their way to a client are told apart by sixteen bits, none of them zero. */
 const MAX_NUMBER = 65_535;
+
+/** What is kept for a client at the most. Beyond that the oldest messages go. */
+export interface QueueLimit {
+  messages: number;
+  bytes: number;
+}
+
+/**
+ * An agent is sent a command every ten seconds at the most, which is published up to eight times and valid for a minute: what comes before
+ * the newest hundred messages has expired.
+ */
+const AGENT_LIMIT: QueueLimit = { messages: 100, bytes: 256 * 1024 };
+/** Telemetry for a bridge that is away. It must not fill the disk, which would stop the broker for all. */
+const SERVICE_LIMIT: QueueLimit = { messages: 10_000_000, bytes: 4 * 1024 ** 3 };
+/** What stays of a queue that was too long, so that it is not read again for every further message. */
+const KEPT_SHARE = 0.9;
+const DELETED_AT_ONCE = 1_000;
 
 /** Whether a client may hear what this topic, or filter, stands for. */
 export type MayHear = (client: Client, topic: string) => boolean;
@@ -22,16 +40,25 @@ export class BrokerStore extends AsyncLevelPersistence {
   /** Of clients that are owed what they have not acknowledged. */
   readonly #numbers = new Map<string, { next: number; inUse: Set<number> }>();
   readonly #mayHear: MayHear;
+  readonly #limitOf: (clientId: string) => QueueLimit;
+  /** Upper bounds of what is kept, by client: they still count what was acknowledged since they were measured. */
+  readonly #queues = new Map<string, { messages: number; bytes: number; isMeasured: boolean }>();
   #count = 0;
   #former: Promise<void> = Promise.resolve();
 
   /** Whoever starts later has a greater id: what is owed is delivered in the order of ids. */
-  constructor(level: ClassicLevel, brokerId: string, mayHear: MayHear) {
+  constructor(
+    level: ClassicLevel,
+    brokerId: string,
+    mayHear: MayHear,
+    limitOf = (clientId: string): QueueLimit => (isOfAgent(clientId) ? AGENT_LIMIT : SERVICE_LIMIT),
+  ) {
     super(level);
     this.#level = level;
     this.#brokerId = brokerId;
     this.#mark = `${brokerId}-stored`;
     this.#mayHear = mayHear;
+    this.#limitOf = limitOf;
   }
 
   /** To aedes a client that may have one of the subscriptions that it asks for at once may have the others kept, too. */
@@ -63,6 +90,87 @@ export class BrokerStore extends AsyncLevelPersistence {
 
   override async outgoingEnqueueCombi(subscriptions: Subscription[], packet: AedesPublishPacket): Promise<void> {
     if (packet.brokerId !== this.#mark) await super.outgoingEnqueueCombi(subscriptions, packet);
+  }
+
+  override async outgoingEnqueue(subscription: { clientId: string }, packet: AedesPublishPacket): Promise<void> {
+    await super.outgoingEnqueue(subscription, packet);
+    this.#limit(subscription.clientId, packet);
+  }
+
+  /** Counts a message, and shortens the queue in the background if it may be too long. */
+  #limit(clientId: string, packet: AedesPublishPacket): void {
+    const limit = this.#limitOf(clientId);
+    const queue = this.#queues.get(clientId) ?? { messages: 0, bytes: 0, isMeasured: false };
+    const isNew = !this.#queues.has(clientId);
+    this.#queues.set(clientId, queue);
+    queue.messages++;
+    queue.bytes += bytesOf(packet);
+    if (!isNew && (!queue.isMeasured || (queue.messages <= limit.messages && queue.bytes <= limit.bytes))) return;
+    // Counts what comes while the queue is read; that may be counted twice.
+    Object.assign(queue, { messages: 0, bytes: 0, isMeasured: false });
+    this.#shorten(clientId, limit).then(
+      (left) => {
+        queue.messages += left.messages;
+        queue.bytes += left.bytes;
+        queue.isMeasured = true;
+      },
+      // The next message tries again.
+      () => this.#queues.delete(clientId),
+    );
+  }
+
+  /** Removes the oldest messages of a queue that is too long. Returns what is left. */
+  async #shorten(clientId: string, limit: QueueLimit): Promise<QueueLimit> {
+    const left = { messages: 0, bytes: 0 };
+    for await (const packet of this.outgoingStream({ id: clientId }) as AsyncIterable<QueuedPacket>) {
+      left.messages++;
+      left.bytes += bytesOf(packet);
+    }
+    if (left.messages <= limit.messages && left.bytes <= limit.bytes) return left;
+    let keys: string[] = [];
+    const isLong = () => left.messages > limit.messages * KEPT_SHARE || left.bytes > limit.bytes * KEPT_SHARE;
+    for await (const packet of this.outgoingStream({ id: clientId }) as AsyncIterable<QueuedPacket>) {
+      if (!isLong()) break;
+      left.messages--;
+      left.bytes -= bytesOf(packet);
+      keys.push(...keysOf(clientId, packet));
+      if (keys.length < DELETED_AT_ONCE) continue;
+      await this.#delete(keys);
+      keys = [];
+    }
+    await this.#delete(keys);
+    return left;
+  }
+
+  async #delete(keys: readonly string[]): Promise<void> {
+    await this.#level.batch(keys.map((key) => ({ type: "del" as const, key })));
+  }
+
+  /** The clients for which something is kept. */
+  async clientIds(): Promise<Set<string>> {
+    const ids = new Set<string>();
+    for (const kind of ["subscriptions", "outgoing"]) {
+      // From one client to the next, past what is kept for each.
+      for (let from = `${kind}:`; ; ) {
+        const [key] = await this.#level.keys({ gte: from, lt: `${kind};`, limit: 1 }).all();
+        const encoded = key?.split(":")[1];
+        if (encoded === undefined) break;
+        ids.add(decodeURIComponent(encoded));
+        from = `${kind}:${encoded};`;
+      }
+    }
+    return ids;
+  }
+
+  /** Removes a client's subscriptions and everything that is kept for it. */
+  async removeSession(clientId: string): Promise<void> {
+    await this.cleanSubscriptions({ id: clientId });
+    for (const kind of ["outgoing", "outgoing-id", "incoming"]) {
+      const prefix = `${kind}:${encodeURIComponent(clientId)}`;
+      await this.#level.clear({ gt: `${prefix}:`, lt: `${prefix};` });
+    }
+    this.#numbers.delete(clientId);
+    this.#queues.delete(clientId);
   }
 
   override async outgoingUpdate(client: Client, packet: AedesPublishPacket & { messageId: number }): Promise<void> {
@@ -129,4 +237,15 @@ export class BrokerStore extends AsyncLevelPersistence {
     const none = { get: () => 0, set: () => {} };
     Object.defineProperties(duplicates, { [this.#brokerId]: none, [this.#mark]: none });
   }
+}
+
+type QueuedPacket = AedesPublishPacket & { messageId?: number };
+
+const bytesOf = ({ topic, payload }: AedesPublishPacket): number => topic.length + payload.length;
+
+/** As aedes-persistence-level stores a message that is kept for a client, and its number once it has been sent. */
+function keysOf(clientId: string, { brokerId, brokerCounter, messageId }: QueuedPacket): string[] {
+  const [id, pad] = [encodeURIComponent(clientId), (number: number) => String(number).padStart(16, "0")];
+  const sent = messageId === undefined || messageId === 0 ? [] : [`outgoing-id:${id}:${pad(messageId)}`];
+  return [`outgoing:${id}:${brokerId}:${pad(brokerCounter)}`, ...sent];
 }

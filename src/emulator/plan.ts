@@ -1,6 +1,6 @@
 import type { AccessPointType, EmulatorSpinupRequest } from "../schemas/emulator.ts";
 import type { Location } from "./locations.ts";
-import { EMULATED_PREFIX } from "./names.ts";
+import { EMULATED_PREFIX, JOB_CHARACTERS } from "./names.ts";
 
 /** Which agents a request stands for, and what whoever runs them is told. */
 export interface Plan {
@@ -45,7 +45,7 @@ export function planSpinup(
     Array.from({ length: num_access_points }, (_, i): PlannedAgent => {
       const number = (counts.get(type) ?? 0) + 1;
       counts.set(type, number);
-      const apId = `${EMULATED_PREFIX}${type.toLowerCase()}-${jobNumber.slice(0, 8)}-${String(number).padStart(4, "0")}`;
+      const apId = `${EMULATED_PREFIX}${type.toLowerCase()}-${jobNumber.slice(0, JOB_CHARACTERS)}-${String(number).padStart(4, "0")}`;
       const { latitude, longitude } = located.get(locations[i % locations.length] ?? "") ?? NOWHERE;
       return { spec, apId, latitude, longitude };
     }),

@@ -52,6 +52,8 @@ export function countedLogin(login: Login, tally: Tally): Login {
 export function countedReports(reports: Reports, tally: Tally, now: () => number = Date.now): Reports {
   const overHttp = histogram("controller_ingest_lag_seconds", "http");
   const overMqtt = histogram("controller_ingest_lag_seconds", "mqtt");
+  const accepted = series("controller_bridge_messages_total", "accepted");
+  const rejected = series("controller_bridge_messages_total", "rejected");
   return {
     async report(actor, report) {
       const arrivedMs = now();
@@ -65,8 +67,9 @@ export function countedReports(reports: Reports, tally: Tally, now: () => number
       const committedMs = now();
       for (const [i, { received_at, report }] of delivery.messages.entries()) {
         const result = answer.results[i];
-        const isCommitted = report !== undefined && result !== undefined && !("error" in result);
-        if (isCommitted) tally.observe(overMqtt, committedMs - received_at);
+        const isAccepted = result !== undefined && !("error" in result);
+        tally.add(isAccepted ? accepted : rejected);
+        if (isAccepted && report !== undefined) tally.observe(overMqtt, committedMs - received_at);
       }
       return answer;
     },

@@ -53,6 +53,12 @@ export const FIGURES = {
     help: "Time from a report's arrival at the service, or at the bridge, to its commit.",
     labels: ["via"],
   },
+  controller_bridge_messages_total: {
+    type: "counter",
+    help: "Messages of agents that the bridge brought from the broker: accepted, or rejected for their content by the bridge or the service.",
+    labels: ["outcome"],
+    always: ["accepted", "rejected"],
+  },
   controller_ingest_waiting_samples: {
     type: "gauge",
     help: "Samples that wait in a shard for their insert.",

@@ -45,7 +45,8 @@ export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick
         tag: "Bridge",
         summary: "Bring what agents said to the broker",
         description:
-          "For services with the permission `broker`. Each message is what the agent would have posted itself.",
+          "For services with the permission `broker`. Each message is what the agent would have posted itself. One that cannot be stored " +
+          "does not hold up the others: its result has an `error`.",
         answer: Delivered,
       }),
       body(Delivery),

@@ -69,6 +69,7 @@ export type ReportAnswer = z.output<typeof ReportAnswer>;
 
 /** Messages that a bridge takes in one call. */
 export const MAX_DELIVERY = 1_000;
+export const MAX_DELIVERY_ERROR = 200;
 
 export const Delivery = z
   .object({
@@ -81,6 +82,11 @@ export const Delivery = z
           ),
           report: z.unknown().optional().describe("What the agent reports: an `AgentReport`."),
           result: z.unknown().optional().describe("Instead, its answer to a command: a `CommandResult`."),
+          error: z
+            .string()
+            .max(MAX_DELIVERY_ERROR)
+            .optional()
+            .describe("Instead, why the bridge rejects the agent's message. It is counted as rejected and returned."),
         }),
       )
       .min(1)

@@ -99,7 +99,8 @@ export function createReports(
       allow(actor, "telemetry.deliver");
       const agentsThere = await existing(messages.map(({ ap_id }) => ap_id));
       const outcomes = await Promise.all(
-        messages.map(async ({ ap_id, received_at, report, result }): Promise<Taken | { error: string }> => {
+        messages.map(async ({ ap_id, received_at, report, result, error }): Promise<Taken | { error: string }> => {
+          if (error !== undefined) return { error };
           try {
             if (!agentsThere.has(ap_id)) throw new NotFound("Agent");
             // A bridge whose clock is ahead must not keep its agents online.

@@ -8,12 +8,14 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { connectAsync } from "mqtt";
 import { beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { hostileMessages } from "../../scripts/faults/hostile-messages.ts";
 import { fuzz } from "../../scripts/fuzz/fuzz.ts";
 import { logFindings } from "../../scripts/fuzz/log.ts";
 import { nativePasswords } from "../../scripts/native-passwords.ts";
 import { bundleBytes } from "../../scripts/stack/bundle-size.ts";
 import { endedToken, makeAgents } from "../../scripts/trial/accounts.ts";
 import { run, until } from "../../scripts/trial/product.ts";
+import { Target } from "../../scripts/trial/target.ts";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
 import { cuttingProxy } from "../support/cutting-proxy.ts";
@@ -332,6 +334,12 @@ describe("npm start", () => {
     const { requests, findings } = await fuzz(options);
     expect([...findings, ...logFindings(product.output().slice(said))]).toEqual([]);
     expect(requests).toBeGreaterThan(50);
+  });
+
+  it("stores what agents report over MQTT while others publish messages that cannot be stored", async () => {
+    const outcome = await hostileMessages(new Target(product), { rounds: 1, pauseMs: 20 });
+    expect(outcome).toMatchObject({ lost: 0, doubled: 0, broken: [] });
+    expect(outcome.acknowledged).toBeGreaterThan(50);
   });
 
   it("lets nobody ask its accounts database without a token", async () => {

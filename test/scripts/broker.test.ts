@@ -162,6 +162,44 @@ describe("the broker", () => {
     expect(await kept({ ...options, password }, "for the bridge")).toEqual(["for the bridge"]);
   });
 
+  describe("persistent sessions of an agent", () => {
+    const sessionOf = async (name: string, clientId: string): Promise<IClientOptions> => ({
+      ...{ username: name, password: await sign({ sub: name }), clientId, clean: false, reconnectPeriod: 0 },
+    });
+    const isPresent = (options: IClientOptions): Promise<boolean> =>
+      new Promise((resolve) => {
+        const client = connectNow(`mqtt://127.0.0.1:${port}`, options);
+        clients.push(client);
+        client.once("connect", ({ sessionPresent }) => resolve(sessionPresent));
+      });
+    /** Subscribes to the agent's commands in a session, and leaves. */
+    const leave = async (name: string, clientId: string): Promise<void> => {
+      const client = await connectAsync(`mqtt://127.0.0.1:${port}`, await sessionOf(name, clientId));
+      await client.subscribeAsync(`agent/${name}/command`, { qos: 1 });
+      await client.endAsync();
+    };
+
+    it("are four at the most: the one that was left first goes", async () => {
+      for (const n of [1, 2, 3, 4, 5]) await leave("many", `session-${n}`);
+      const speaker = await service();
+      await speaker.publishAsync("agent/many/command", "last", { qos: 1 });
+      const heard: string[][] = [];
+      for (const n of [2, 3, 4, 5]) heard.push(await kept(await sessionOf("many", `session-${n}`), "last"));
+      expect(heard).toEqual(Array(4).fill(["last"]));
+      expect(await isPresent(await sessionOf("many", "session-1"))).toBe(false);
+    });
+
+    it("keep the newest hundred messages", async () => {
+      await leave("busy", "session");
+      const speaker = await service();
+      for (let n = 1; n <= 150; n++) await speaker.publishAsync("agent/busy/command", String(n), { qos: 1 });
+      const heard = await kept(await sessionOf("busy", "session"), "150");
+      expect(heard.length).toBeLessThanOrEqual(100);
+      expect(heard.length).toBeGreaterThanOrEqual(90);
+      expect(heard).toEqual(Array.from({ length: heard.length }, (_, i) => String(151 - heard.length + i)));
+    });
+  });
+
   it("publishes an agent's will to its own topic, and takes none for another", async () => {
     const willing = async (topic: string) => {
       const will = { topic, payload: Buffer.from("offline"), qos: 1 } as const;

@@ -85,6 +85,50 @@ describe("a part of an emulator's job", () => {
   });
 });
 
+describe("the emulator's requests", () => {
+  it.each([
+    ["the connection breaks", (response: ServerResponse) => response.destroy()],
+    ["a proxy answers with 502", (response: ServerResponse) => response.writeHead(502).end()],
+  ])("are repeated at once, twice, if %s", async (_what, fail) => {
+    const attempts: string[] = [];
+    const server = createServer(async (request, response) => {
+      await text(request);
+      const { pathname } = new URL(request.url ?? "", "http://localhost");
+      attempts.push(`${pathname} ${request.headers["idempotency-key"] ?? ""}`);
+      if (attempts.length % 3 !== 0) return void fail(response);
+      response.writeHead(200, { "X-Request-Id": "r" }).end('{"access_token":"token","expires_in":60}');
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      const { port } = server.address() as { port: number };
+      const service = new EmulatorService({ url: `http://127.0.0.1:${port}`, appName: "e", apiKey: "no secret" });
+      expect(await service.logIn()).toEqual({ token: "token", lifetimeMs: 60_000 });
+      expect(await service.logInAgent("a", "no secret")).toBe(true);
+      expect(await service.report("00000001", [{}], "key")).toBe("taken");
+      expect(attempts).toEqual([
+        ...Array(6).fill("/api/v1/token/ "),
+        ...Array(3).fill("/api/v1/callback/emulator key"),
+      ]);
+    } finally {
+      server.close();
+    }
+  });
+
+  it("are not repeated at once if the service itself fails", async () => {
+    let attempts = 0;
+    const server = createServer((_request, response) => {
+      attempts++;
+      response.writeHead(500, { "X-Request-Id": "r" }).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as { port: number };
+    const service = new EmulatorService({ url: `http://127.0.0.1:${port}`, appName: "e", apiKey: "no secret" });
+    expect(await service.report("00000001", [{}], "key")).toBe("later");
+    expect(attempts).toBe(1);
+    server.close();
+  });
+});
+
 describe("the reports of a job that nobody reads", () => {
   /** What a job keeps, and for how long. */
   const [MESSAGES, DAY_MS] = [1_000, 24 * 3_600_000];

@@ -134,6 +134,25 @@ describe("what is counted", () => {
     expect(await growth(names, event)).toEqual([4, 2, 1, 1, 0, 1]);
   });
 
+  it("messages that the bridge brings: accepted, and rejected by the service or by the bridge", async () => {
+    const { apId } = await newAgent();
+    const bridge = await newApp({ broker: true });
+    const names = ["accepted", "rejected"].map((outcome) => `controller_bridge_messages_total{outcome="${outcome}"}`);
+    const origin = { ap_id: apId, received_at: Date.now() };
+    const event = async () => {
+      const messages = [
+        { ...origin, report: { x: 1 } },
+        { ...origin, report: 7 },
+        { ...origin, error: "not JSON" },
+      ];
+      const response = await send("POST", "/api/v1/bridge/data", { messages }, bridge.token);
+      expect(await response.json()).toMatchObject({
+        results: [{ accepted: 1 }, { error: expect.stringContaining("dictionary") }, { error: "not JSON" }],
+      });
+    };
+    expect(await growth(names, event)).toEqual([1, 2]);
+  });
+
   it("samples that could not be committed", async () => {
     // A shard of its own: the tests' others go on.
     const shard = env.AGENT_SHARD.getByName(uniqueName());
