@@ -14,20 +14,25 @@ export interface Vitals {
 
 const METRICS = ["load", "quality", "users"] as const;
 const EVERY_MS = 2_000;
-/** The rule of the service: who has missed three reports is not there. */
+/** As in the service: an access point is online until it has missed three reports, of an interval within these limits. */
 const MISSED_REPORTS = 3;
 const DEFAULT_INTERVAL_S = 10;
-/** How long a report may be on its way to us before the overview is asked. */
+const MAX_INTERVAL_S = 3_600;
+const MIN_PATIENCE_S = 10;
+/** How long a report may take to reach this page before the page asks the overview. Clocks may differ by as much. */
 const ON_THE_WAY_S = 5;
-const LONGEST_WINDOW_S = 31 * 86_400;
-/** The overview is of all access points: seldom, and only about one of which nothing else is heard. */
+/** The overview is of all access points: the page asks for it seldom, and only if the samples do not tell. */
 const OVERVIEW_EVERY_MS = 30_000;
 
-/** From its own last reports. Of one that is silent, or reports other things, the overview of the network knows. */
+/**
+ * From its own last samples, whose times the access point's clock sets. If none of them lies in the last moments, its clock may be wrong,
+ * or it may be silent: the overview knows when the service last received a report.
+ */
 export function useVitals(apId: string, interval: unknown): Vitals | undefined {
   const looked = useRef<{ atMs: number; vitals: Vitals }>(undefined);
-  const intervalS = typeof interval === "number" && interval > 0 ? interval : DEFAULT_INTERVAL_S;
-  const windowS = Math.min(LONGEST_WINDOW_S, Math.ceil(MISSED_REPORTS * intervalS) + ON_THE_WAY_S);
+  const intervalS =
+    typeof interval === "number" && interval > 0 ? Math.min(interval, MAX_INTERVAL_S) : DEFAULT_INTERVAL_S;
+  const windowS = Math.max(MIN_PATIENCE_S, Math.ceil(MISSED_REPORTS * intervalS)) + ON_THE_WAY_S;
 
   return usePoll(
     async (signal) => {
