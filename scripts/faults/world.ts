@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DEFAULT_ISSUER } from "../../src/env.ts";
 import { brokerPart } from "../stack/broker.ts";
 import { clickhousePart } from "../stack/clickhouse.ts";
+import { clickhouseSettings, newClickHouseAccess, withLogin } from "../stack/clickhouse-access.ts";
 import { markFolder } from "../stack/data-folder.ts";
 import { unlessAborted } from "../stack/interruption.ts";
 import { anyFreePort } from "../stack/ports.ts";
@@ -64,9 +65,10 @@ export class World {
       free(),
     ]);
     const serviceUrl = `http://127.0.0.1:${port}`;
+    const access = newClickHouseAccess();
     const urls = {
       libsql: `http://127.0.0.1:${sqldPort}`,
-      clickhouse: `http://127.0.0.1:${clickhousePort}`,
+      clickhouse: withLogin(`http://127.0.0.1:${clickhousePort}`, access.owner),
       mqtt: `ws://127.0.0.1:${wsPort}`,
     };
     try {
@@ -82,14 +84,20 @@ export class World {
       const host = "127.0.0.1";
       const starting = Promise.all([
         supervisor.start(sqldPart(storesDir, sqldPort)),
-        supervisor.start(clickhousePart(storesDir, clickhousePort, process.env.CLICKHOUSE_BIN)),
+        supervisor.start(
+          clickhousePart({
+            ...{ dataDir: storesDir, port: clickhousePort, access, databases: ["controller"] },
+            executable: process.env.CLICKHOUSE_BIN,
+          }),
+        ),
         supervisor.start(brokerPart({ dataDir: storesDir, host, tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER })),
       ]);
       await unlessAborted(starting, signal);
       const env = {
         PORT: String(port),
         LIBSQL_URL: lines.sqld.urlFor("http"),
-        CLICKHOUSE_URL: lines.clickhouse.urlFor("http"),
+        // One login for all that the product does to a store that it did not start.
+        ...clickhouseSettings(lines.clickhouse.urlFor("http"), access.owner),
         MQTT_URL: lines.broker.urlFor("ws"),
         LOG_REQUESTS: "failures",
       };

@@ -1,4 +1,5 @@
 import { randomSecret } from "../../src/auth/secrets.ts";
+import { type ClickHouseAccess, clickhouseSettings, newClickHouseAccess } from "./clickhouse-access.ts";
 import { Refused } from "./console.ts";
 import type { HandedSocket } from "./handed-socket.ts";
 import type { PasswordsOptions } from "./passwords.ts";
@@ -19,7 +20,7 @@ export interface Addresses {
   mailUrl: string;
   /** Where a store or the broker is ours to start: its port. */
   sqld: { port: number; access: SqldAccess } | undefined;
-  clickhousePort: number | undefined;
+  clickhouse: { port: number; access: ClickHouseAccess } | undefined;
   mqtt: { tcpPort: number; wsPort: number } | undefined;
   mailPort: number | undefined;
   /** With a token that is another one at every start: nobody but the Worker has a use for it. */
@@ -36,7 +37,8 @@ export async function chooseAddresses(settings: Settings, socket?: HandedSocket)
   }
   const sqld =
     settings.libsqlUrl === undefined ? { port: await anyFreePort(), access: await newSqldAccess() } : undefined;
-  const clickhousePort = settings.clickhouseUrl === undefined ? await anyFreePort() : undefined;
+  const clickhouse =
+    settings.clickhouseUrl === undefined ? { port: await anyFreePort(), access: newClickHouseAccess() } : undefined;
   const mailPort = settings.mailUrl === undefined ? await anyFreePort() : undefined;
   const local: Record<string, string> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
   const reachable = local[host] ?? (host.includes(":") ? `[${host}]` : host);
@@ -45,11 +47,11 @@ export async function chooseAddresses(settings: Settings, socket?: HandedSocket)
     socket,
     serviceUrl: `http://${reachable}:${port}`,
     libsqlUrl: settings.libsqlUrl ?? `http://127.0.0.1:${sqld?.port}?authToken=${sqld?.access.token}`,
-    clickhouseUrl: settings.clickhouseUrl ?? `http://127.0.0.1:${clickhousePort}`,
+    clickhouseUrl: settings.clickhouseUrl ?? `http://127.0.0.1:${clickhouse?.port}`,
     mqttUrl: settings.mqttUrl ?? `ws://${reachable}:${mqtt?.wsPort}`,
     mailUrl: settings.mailUrl ?? `http://127.0.0.1:${mailPort}`,
     sqld,
-    clickhousePort,
+    clickhouse,
     mqtt,
     mailPort,
     passwords: { port: await anyFreePort(), token: randomSecret() },
@@ -71,6 +73,7 @@ export function workerEnvironment(settings: Settings, addresses: Addresses, secr
     ...settings.workerSettings,
     LIBSQL_URL: addresses.libsqlUrl,
     CLICKHOUSE_URL: addresses.clickhouseUrl,
+    ...(addresses.clickhouse && clickhouseSettings(addresses.clickhouseUrl, addresses.clickhouse.access.worker)),
     MQTT_URL: addresses.mqttUrl,
     MAIL_URL: addresses.mailUrl,
     PASSWORDS_URL: `http://127.0.0.1:${addresses.passwords.port}`,

@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { BadConfiguration, parseEnv } from "../../src/env.ts";
 import { type Addresses, chooseAddresses, workerEnvironment } from "./addresses.ts";
 import type { FirstAdministrator } from "./administrator.ts";
+import { withLogin } from "./clickhouse-access.ts";
 import { CONFIG_OPTION, loadConfiguration } from "./configuration.ts";
 import { bold, Refused, runCommand, say } from "./console.ts";
 import { openDataFolder } from "./data-folder.ts";
@@ -70,7 +71,10 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
     urls = {
       service: addresses.serviceUrl,
       libsql: addresses.libsqlUrl,
-      clickhouse: addresses.clickhouseUrl,
+      clickhouse:
+        addresses.clickhouse === undefined
+          ? addresses.clickhouseUrl
+          : withLogin(addresses.clickhouseUrl, addresses.clickhouse.access.owner),
       mqtt: addresses.mqttUrl,
     };
     const secrets = await loadSecrets(settings.dataDir);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import * as z from "zod";
 import { ask, askRows, command } from "../../scripts/backup/clickhouse.ts";
+import { clickhouseSettings } from "../../scripts/stack/clickhouse-access.ts";
 import { ACCOUNTS_FOLDER, applyDdl, ddlFiles } from "../../scripts/stack/migrations.ts";
 import { takesAway } from "../../scripts/stack/pending-migrations.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
@@ -22,7 +23,7 @@ beforeAll(async () => {
   await supervisor.start(sqldPart(folder, sqld));
   stores = {
     LIBSQL_URL: `http://127.0.0.1:${sqld}`,
-    CLICKHOUSE_URL: inject("clickhouseUrl"),
+    ...clickhouseSettings(inject("clickhouseUrl"), inject("clickhouseAccess").owner),
     CLICKHOUSE_DATABASE: "migrated",
   };
   config = parseStoresEnv(stores);
