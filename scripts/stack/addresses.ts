@@ -2,6 +2,7 @@ import { randomSecret } from "../../src/auth/secrets.ts";
 import { type ClickHouseAccess, clickhouseSettings, newClickHouseAccess } from "./clickhouse-access.ts";
 import { Refused } from "./console.ts";
 import type { HandedSocket } from "./handed-socket.ts";
+import { type MailOptions, mailUrl } from "./mail.ts";
 import type { PasswordsOptions } from "./passwords.ts";
 import { anyFreePort, claimPort } from "./ports.ts";
 import type { Secrets } from "./secrets.ts";
@@ -22,7 +23,7 @@ export interface Addresses {
   sqld: { port: number; access: SqldAccess } | undefined;
   clickhouse: { port: number; access: ClickHouseAccess } | undefined;
   mqtt: { tcpPort: number; wsPort: number } | undefined;
-  mailPort: number | undefined;
+  mail: MailOptions | undefined;
   /** With a token that is another one at every start: nobody but the Worker has a use for it. */
   passwords: PasswordsOptions;
 }
@@ -39,7 +40,7 @@ export async function chooseAddresses(settings: Settings, socket?: HandedSocket)
     settings.libsqlUrl === undefined ? { port: await anyFreePort(), access: await newSqldAccess() } : undefined;
   const clickhouse =
     settings.clickhouseUrl === undefined ? { port: await anyFreePort(), access: newClickHouseAccess() } : undefined;
-  const mailPort = settings.mailUrl === undefined ? await anyFreePort() : undefined;
+  const mail = settings.mailUrl === undefined ? { port: await anyFreePort(), token: randomSecret() } : undefined;
   const local: Record<string, string> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
   const reachable = local[host] ?? (host.includes(":") ? `[${host}]` : host);
   return {
@@ -49,11 +50,11 @@ export async function chooseAddresses(settings: Settings, socket?: HandedSocket)
     libsqlUrl: settings.libsqlUrl ?? `http://127.0.0.1:${sqld?.port}?authToken=${sqld?.access.token}`,
     clickhouseUrl: settings.clickhouseUrl ?? `http://127.0.0.1:${clickhouse?.port}`,
     mqttUrl: settings.mqttUrl ?? `ws://${reachable}:${mqtt?.wsPort}`,
-    mailUrl: settings.mailUrl ?? `http://127.0.0.1:${mailPort}`,
+    mailUrl: settings.mailUrl ?? (mail === undefined ? "" : mailUrl(mail)),
     sqld,
     clickhouse,
     mqtt,
-    mailPort,
+    mail,
     passwords: { port: await anyFreePort(), token: randomSecret() },
   };
 }

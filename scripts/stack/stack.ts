@@ -118,7 +118,7 @@ function announce(settings: Settings, addresses: Addresses, administrator: First
       "MQTT broker",
       mqtt === undefined ? mqttUrl : `mqtt://${new URL(serviceUrl).hostname}:${mqtt.tcpPort}   ${mqttUrl}`,
     ],
-    ["Outgoing mail", addresses.mailPort === undefined ? addresses.mailUrl : mailFolder(settings.dataDir)],
+    ["Outgoing mail", addresses.mail === undefined ? addresses.mailUrl : mailFolder(settings.dataDir)],
   ];
   say(`\nReady after ${(tookMs / 1000).toFixed(1)} s.\n`);
   for (const [name = "", value] of rows) say(`  ${name.padEnd(15)} ${value}`);

@@ -30,7 +30,7 @@ export async function startParts(
   supervisor: Supervisor,
 ): Promise<FirstAdministrator> {
   const { dataDir, host } = settings;
-  const { sqld, clickhouse, mqtt, mailPort, port, socket } = addresses;
+  const { sqld, clickhouse, mqtt, port, socket } = addresses;
   const step = async <T>(name: string, work: Promise<T>): Promise<T> => {
     const startedMs = Date.now();
     const result = await work;
@@ -65,7 +65,7 @@ export async function startParts(
     );
   };
   const mail = async () => {
-    if (mailPort !== undefined) await supervisor.start(mailPart(dataDir, mailPort));
+    if (addresses.mail !== undefined) await supervisor.start(mailPart({ dataDir, ...addresses.mail }));
   };
   const others = Promise.all([
     step("accounts (libSQL)", accounts()),
