@@ -636,16 +636,39 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     expect(requests).toBeGreaterThan(50);
   });
 
-  it("lets nobody ask its accounts database without a token", async () => {
-    const { urls } = JSON.parse(readFileSync(join(dataDir, "stack.json"), "utf8")) as { urls: { libsql: string } };
+  it("refuses queries to its stores without their logins", async () => {
+    const { urls } = JSON.parse(readFileSync(join(dataDir, "stack.json"), "utf8")) as {
+      urls: { libsql: string; clickhouse: string };
+    };
     const ask = (url: string) => createUserStore(createDatabase({ url })).administrators();
     expect(await ask(urls.libsql)).toContain(ADMIN.username);
     await expect(ask(new URL(urls.libsql).origin)).rejects.toThrow();
+    const { origin, username, password } = new URL(urls.clickhouse);
+    const query = "/?query=SELECT+count()>=0+FROM+controller.points_v1";
+    expect((await fetch(`${origin}${query}`)).status).toBe(404);
+    const headers = { Authorization: `Basic ${btoa(`${username}:${password}`)}` };
+    expect(await (await fetch(`${origin}${query}`, { headers })).text()).toBe("1\n");
+  });
+
+  it("opens no inspector of the Worker, and shows no objects, to other programs and pages", async () => {
+    const ports = product.listeningPorts();
+    expect(ports).toEqual(expect.arrayContaining([Number(new URL(product.url).port), product.mqttPort]));
+    const inspected = await Promise.all(
+      ports.map(async (port) => {
+        const signal = AbortSignal.timeout(5_000);
+        const answer = await fetch(`http://127.0.0.1:${port}/json`, { signal }).catch(() => undefined);
+        return [port, (await answer?.text().catch(() => ""))?.includes("webSocketDebuggerUrl") ?? false];
+      }),
+    );
+    expect(inspected.filter(([, hasInspector]) => hasInspector)).toEqual([]);
+    for (const path of ["/cdn-cgi/explorer/", "/cdn-cgi/explorer/api", "/cdn-cgi/local/explorer/api"])
+      expect((await call(path)).status).toBe(404);
   });
 
   it("writes nothing that others on this machine could read", () => {
-    const folders = ["broker", "clickhouse", "mail", "sqld", "worker"].map((name) => join(dataDir, name));
-    const files = folders.flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }));
+    const all = readdirSync(dataDir, { recursive: true, withFileTypes: true });
+    // These are the test's own.
+    const files = all.filter(({ name }) => !name.endsWith("-streamed.csv"));
     const open = files.filter(({ parentPath, name }) => {
       const stat = lstatSync(join(parentPath, name), { throwIfNoEntry: false });
       return stat !== undefined && !stat.isSymbolicLink() && (stat.mode & 0o077) !== 0;
