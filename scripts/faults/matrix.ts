@@ -9,6 +9,7 @@ import { damage, fill, kill, stop } from "./kinds.ts";
 import { pausedReaders } from "./paused-readers.ts";
 import type { Outcome, Row } from "./row.ts";
 import { canMount } from "./small-disk.ts";
+import { strangers } from "./strangers.ts";
 import { type Fault, NotRecovered, underLoad } from "./under-load.ts";
 import { type Disk, type Line, type Part, World } from "./world.ts";
 
@@ -45,6 +46,7 @@ const rowsOf = ({ sockets }: Pick<MatrixOptions, "sockets">): Row[] => [
   { name: "callbacks doubled and shuffled", run: shuffledCallbacks },
   { name: "clocks that are off", run: clocks },
   { name: "readers that pause", run: pausedReaders },
+  { name: "strangers at the stores", run: strangers },
   { name: `${sockets} sockets, kill worker`, run: (world, signal) => crowd(world, sockets, signal) },
 ];
 

@@ -8,7 +8,7 @@ import { clickhouseSettings, newClickHouseAccess, withLogin } from "../stack/cli
 import { markFolder } from "../stack/data-folder.ts";
 import { unlessAborted } from "../stack/interruption.ts";
 import { anyFreePort } from "../stack/ports.ts";
-import { sqldPart } from "../stack/sqld.ts";
+import { newSqldAccess, sqldPart } from "../stack/sqld.ts";
 import { Supervisor } from "../stack/supervisor.ts";
 import { Product } from "../trial/product.ts";
 import { Target } from "../trial/target.ts";
@@ -66,8 +66,10 @@ export class World {
     ]);
     const serviceUrl = `http://127.0.0.1:${port}`;
     const access = newClickHouseAccess();
+    const sqldAccess = await newSqldAccess();
+    const authToken = `?authToken=${sqldAccess.token}`;
     const urls = {
-      libsql: `http://127.0.0.1:${sqldPort}`,
+      libsql: `http://127.0.0.1:${sqldPort}${authToken}`,
       clickhouse: withLogin(`http://127.0.0.1:${clickhousePort}`, access.owner),
       mqtt: `ws://127.0.0.1:${wsPort}`,
     };
@@ -83,7 +85,7 @@ export class World {
       const jwksUrl = `${serviceUrl}/.well-known/jwks.json`;
       const host = "127.0.0.1";
       const starting = Promise.all([
-        supervisor.start(sqldPart(storesDir, sqldPort)),
+        supervisor.start(sqldPart(storesDir, sqldPort, sqldAccess.publicKey)),
         supervisor.start(
           clickhousePart({
             ...{ dataDir: storesDir, port: clickhousePort, access, databases: ["controller"] },
@@ -95,7 +97,7 @@ export class World {
       await unlessAborted(starting, signal);
       const env = {
         PORT: String(port),
-        LIBSQL_URL: lines.sqld.urlFor("http"),
+        LIBSQL_URL: `${lines.sqld.urlFor("http")}${authToken}`,
         // One login for all that the product does to a store that it did not start.
         ...clickhouseSettings(lines.clickhouse.urlFor("http"), access.owner),
         MQTT_URL: lines.broker.urlFor("ws"),
