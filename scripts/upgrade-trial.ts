@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import { DEFAULT_ISSUER, parseStoresEnv } from "../src/env.ts";
 import { brokerPart } from "./stack/broker.ts";
 import { clickhousePart } from "./stack/clickhouse.ts";
+import { clickhouseSettings, newClickHouseAccess } from "./stack/clickhouse-access.ts";
 import { Refused, runCommand, say } from "./stack/console.ts";
 import { CLEARING_AWAY, interruption, unlessAborted } from "./stack/interruption.ts";
 import { anyFreePort } from "./stack/ports.ts";
@@ -88,14 +89,16 @@ async function startStores(
     anyFreePort(),
   ]);
   await supervisor.start(sqldPart(folder, sqld));
-  await supervisor.start(clickhousePart(folder, clickhouse, process.env.CLICKHOUSE_BIN));
+  const access = newClickHouseAccess();
+  const clickhouseOptions = { dataDir: folder, port: clickhouse, access, databases: ["controller"] };
+  await supervisor.start(clickhousePart({ ...clickhouseOptions, executable: process.env.CLICKHOUSE_BIN }));
   const jwksUrl = `${serviceUrl}/.well-known/jwks.json`;
   await supervisor.start(
     brokerPart({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER }),
   );
   return {
     LIBSQL_URL: `http://127.0.0.1:${sqld}`,
-    CLICKHOUSE_URL: `http://127.0.0.1:${clickhouse}`,
+    ...clickhouseSettings(`http://127.0.0.1:${clickhouse}`, access.owner),
     MQTT_URL: `ws://127.0.0.1:${wsPort}`,
   };
 }

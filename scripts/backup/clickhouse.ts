@@ -27,8 +27,7 @@ export async function ask(
   const response = await fetch(url, {
     method: "POST",
     headers: {
-      "X-ClickHouse-User": config.CLICKHOUSE_USER,
-      "X-ClickHouse-Key": config.CLICKHOUSE_PASSWORD,
+      Authorization: `Basic ${Buffer.from(`${config.CLICKHOUSE_USER}:${config.CLICKHOUSE_PASSWORD}`).toString("base64")}`,
       ...(encoding !== undefined && { "Content-Encoding": encoding }),
     },
     ...(body === undefined ? { body: query } : { body, duplex: "half" }),

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { parseStoresEnv, type StoresConfig } from "../../src/env.ts";
 import { clickhousePart } from "../stack/clickhouse.ts";
+import { newClickHouseAccess, settingsOfUrl, withLogin } from "../stack/clickhouse-access.ts";
 import { Refused, say } from "../stack/console.ts";
 import { openDataFolder, readUrls } from "../stack/data-folder.ts";
 import { anyFreePort } from "../stack/ports.ts";
@@ -22,7 +23,11 @@ export async function withStores(use: "reading" | "writing", work: (stores: Stor
   const { dataDir, libsqlUrl, clickhouseUrl, clickhouseBin } = readSettings(process.env);
   const secretsFile = join(dataDir, "secrets.json");
   const configOf = (libsql: string | undefined, clickhouse: string | undefined) =>
-    parseStoresEnv({ ...process.env, LIBSQL_URL: libsql, CLICKHOUSE_URL: clickhouse });
+    parseStoresEnv({
+      ...process.env,
+      LIBSQL_URL: libsql,
+      ...(clickhouse !== undefined && settingsOfUrl(clickhouse)),
+    });
   const running = readUrls(dataDir);
   if (running !== undefined && use === "writing" && (libsqlUrl === undefined || clickhouseUrl === undefined))
     throw new Refused(`A product runs on ${dataDir}. Stop it first.`);
@@ -37,13 +42,17 @@ export async function withStores(use: "reading" | "writing", work: (stores: Stor
   const folder = openDataFolder(dataDir, { reset: false });
   const supervisor = new Supervisor(() => folder.record(supervisor.pids, {}));
   try {
-    const [sqld, clickhouse, access] = await Promise.all([anyFreePort(), anyFreePort(), newSqldAccess()]);
-    if (libsqlUrl === undefined) await supervisor.start(sqldPart(dataDir, sqld, access.publicKey));
-    if (clickhouseUrl === undefined) await supervisor.start(clickhousePart(dataDir, clickhouse, clickhouseBin));
+    const [sqld, port, sqldAccess] = await Promise.all([anyFreePort(), anyFreePort(), newSqldAccess()]);
+    const access = newClickHouseAccess();
+    if (libsqlUrl === undefined) await supervisor.start(sqldPart(dataDir, sqld, sqldAccess.publicKey));
     const config = configOf(
-      libsqlUrl ?? `http://127.0.0.1:${sqld}?authToken=${access.token}`,
-      clickhouseUrl ?? `http://127.0.0.1:${clickhouse}`,
+      libsqlUrl ?? `http://127.0.0.1:${sqld}?authToken=${sqldAccess.token}`,
+      clickhouseUrl ?? withLogin(`http://127.0.0.1:${port}`, access.owner),
     );
+    if (clickhouseUrl === undefined) {
+      const databases = [config.CLICKHOUSE_DATABASE];
+      await supervisor.start(clickhousePart({ dataDir, port, access, databases, executable: clickhouseBin }));
+    }
     await Promise.race([work({ config, secretsFile }), supervisor.fatal]);
   } finally {
     await supervisor.stop();

@@ -11,6 +11,7 @@ import { damage, fill, kill, stop } from "./kinds.ts";
 import { pausedReaders } from "./paused-readers.ts";
 import type { Outcome, Row } from "./row.ts";
 import { canMount } from "./small-disk.ts";
+import { strangers } from "./strangers.ts";
 import { type Fault, NotRecovered, underLoad } from "./under-load.ts";
 import { type Disk, type Line, type Part, World } from "./world.ts";
 
@@ -50,6 +51,7 @@ const rowsOf = ({ sockets }: Pick<MatrixOptions, "sockets">): Row[] => [
   { name: "backlogs", run: backlogs },
   { name: "hostile MQTT messages", run: (world) => hostileMessages(world.target(), { rounds: 10, pauseMs: 50 }) },
   { name: "readers that pause", run: pausedReaders },
+  { name: "strangers at the stores", run: strangers },
   { name: `${sockets} sockets, kill worker`, run: (world, signal) => crowd(world, sockets, signal) },
 ];
 

@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { DEFAULT_ISSUER } from "../../src/env.ts";
 import { brokerPart } from "../stack/broker.ts";
 import { clickhousePart } from "../stack/clickhouse.ts";
+import { clickhouseSettings, newClickHouseAccess, withLogin } from "../stack/clickhouse-access.ts";
 import { markFolder } from "../stack/data-folder.ts";
 import { unlessAborted } from "../stack/interruption.ts";
 import { anyFreePort } from "../stack/ports.ts";
-import { sqldPart } from "../stack/sqld.ts";
+import { newSqldAccess, sqldPart } from "../stack/sqld.ts";
 import { Supervisor } from "../stack/supervisor.ts";
 import { Product } from "../trial/product.ts";
 import { Target } from "../trial/target.ts";
@@ -64,9 +65,12 @@ export class World {
       free(),
     ]);
     const serviceUrl = `http://127.0.0.1:${port}`;
+    const access = newClickHouseAccess();
+    const sqldAccess = await newSqldAccess();
+    const authToken = `?authToken=${sqldAccess.token}`;
     const urls = {
-      libsql: `http://127.0.0.1:${sqldPort}`,
-      clickhouse: `http://127.0.0.1:${clickhousePort}`,
+      libsql: `http://127.0.0.1:${sqldPort}${authToken}`,
+      clickhouse: withLogin(`http://127.0.0.1:${clickhousePort}`, access.owner),
       mqtt: `ws://127.0.0.1:${wsPort}`,
     };
     try {
@@ -81,15 +85,21 @@ export class World {
       const jwksUrl = `${serviceUrl}/.well-known/jwks.json`;
       const host = "127.0.0.1";
       const starting = Promise.all([
-        supervisor.start(sqldPart(storesDir, sqldPort)),
-        supervisor.start(clickhousePart(storesDir, clickhousePort, process.env.CLICKHOUSE_BIN)),
+        supervisor.start(sqldPart(storesDir, sqldPort, sqldAccess.publicKey)),
+        supervisor.start(
+          clickhousePart({
+            ...{ dataDir: storesDir, port: clickhousePort, access, databases: ["controller"] },
+            executable: process.env.CLICKHOUSE_BIN,
+          }),
+        ),
         supervisor.start(brokerPart({ dataDir: storesDir, host, tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER })),
       ]);
       await unlessAborted(starting, signal);
       const env = {
         PORT: String(port),
-        LIBSQL_URL: lines.sqld.urlFor("http"),
-        CLICKHOUSE_URL: lines.clickhouse.urlFor("http"),
+        LIBSQL_URL: `${lines.sqld.urlFor("http")}${authToken}`,
+        // One login for all that the product does to a store that it did not start.
+        ...clickhouseSettings(lines.clickhouse.urlFor("http"), access.owner),
         MQTT_URL: lines.broker.urlFor("ws"),
         LOG_REQUESTS: "failures",
       };

@@ -1,6 +1,8 @@
 import { randomSecret } from "../../src/auth/secrets.ts";
+import { type ClickHouseAccess, clickhouseSettings, newClickHouseAccess } from "./clickhouse-access.ts";
 import { Refused } from "./console.ts";
 import type { HandedSocket } from "./handed-socket.ts";
+import { type MailOptions, mailUrl } from "./mail.ts";
 import type { PasswordsOptions } from "./passwords.ts";
 import { anyFreePort, claimPort } from "./ports.ts";
 import type { Secrets } from "./secrets.ts";
@@ -19,9 +21,9 @@ export interface Addresses {
   mailUrl: string;
   /** Where a store or the broker is ours to start: its port. */
   sqld: { port: number; access: SqldAccess } | undefined;
-  clickhousePort: number | undefined;
+  clickhouse: { port: number; access: ClickHouseAccess } | undefined;
   mqtt: { tcpPort: number; wsPort: number } | undefined;
-  mailPort: number | undefined;
+  mail: MailOptions | undefined;
   /** With a token that is another one at every start: nobody but the Worker has a use for it. */
   passwords: PasswordsOptions;
 }
@@ -36,8 +38,9 @@ export async function chooseAddresses(settings: Settings, socket?: HandedSocket)
   }
   const sqld =
     settings.libsqlUrl === undefined ? { port: await anyFreePort(), access: await newSqldAccess() } : undefined;
-  const clickhousePort = settings.clickhouseUrl === undefined ? await anyFreePort() : undefined;
-  const mailPort = settings.mailUrl === undefined ? await anyFreePort() : undefined;
+  const clickhouse =
+    settings.clickhouseUrl === undefined ? { port: await anyFreePort(), access: newClickHouseAccess() } : undefined;
+  const mail = settings.mailUrl === undefined ? { port: await anyFreePort(), token: randomSecret() } : undefined;
   const local: Record<string, string> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
   const reachable = local[host] ?? (host.includes(":") ? `[${host}]` : host);
   return {
@@ -45,13 +48,13 @@ export async function chooseAddresses(settings: Settings, socket?: HandedSocket)
     socket,
     serviceUrl: `http://${reachable}:${port}`,
     libsqlUrl: settings.libsqlUrl ?? `http://127.0.0.1:${sqld?.port}?authToken=${sqld?.access.token}`,
-    clickhouseUrl: settings.clickhouseUrl ?? `http://127.0.0.1:${clickhousePort}`,
+    clickhouseUrl: settings.clickhouseUrl ?? `http://127.0.0.1:${clickhouse?.port}`,
     mqttUrl: settings.mqttUrl ?? `ws://${reachable}:${mqtt?.wsPort}`,
-    mailUrl: settings.mailUrl ?? `http://127.0.0.1:${mailPort}`,
+    mailUrl: settings.mailUrl ?? (mail === undefined ? "" : mailUrl(mail)),
     sqld,
-    clickhousePort,
+    clickhouse,
     mqtt,
-    mailPort,
+    mail,
     passwords: { port: await anyFreePort(), token: randomSecret() },
   };
 }
@@ -71,6 +74,7 @@ export function workerEnvironment(settings: Settings, addresses: Addresses, secr
     ...settings.workerSettings,
     LIBSQL_URL: addresses.libsqlUrl,
     CLICKHOUSE_URL: addresses.clickhouseUrl,
+    ...(addresses.clickhouse && clickhouseSettings(addresses.clickhouseUrl, addresses.clickhouse.access.worker)),
     MQTT_URL: addresses.mqttUrl,
     MAIL_URL: addresses.mailUrl,
     PASSWORDS_URL: `http://127.0.0.1:${addresses.passwords.port}`,

@@ -2,17 +2,31 @@ import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type ClickHouseAccess, writeClickHouseConfig } from "./clickhouse-access.ts";
 import { Refused } from "./console.ts";
 import type { Part } from "./supervisor.ts";
+
+export interface ClickHouseOptions {
+  dataDir: string;
+  port: number;
+  access: ClickHouseAccess;
+  /** The databases that its users may use. */
+  databases: readonly string[];
+  /** To run instead of the library from npm. */
+  executable: string | undefined;
+}
 
 /**
  * ClickHouse's own HTTP server. From npm it comes as a library (libchdb), which a process of its own runs; where there is none
  * for the platform, an executable serves as well.
  */
-export function clickhousePart(dataDir: string, port: number, executable: string | undefined): Part {
+export function clickhousePart({ dataDir, port, access, databases, executable }: ClickHouseOptions): Part {
   const folder = join(dataDir, "clickhouse");
-  mkdirSync(folder, { recursive: true });
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const { user, password } = access.worker;
+  const headers = { Authorization: `Basic ${btoa(`${user}:${password}`)}` };
   const args = [
+    `--config-file=${writeClickHouseConfig(join(folder, "server"), access, databases)}`,
     `--path=${folder}`,
     `--http_port=${port}`,
     "--listen_host=127.0.0.1",
@@ -26,7 +40,7 @@ export function clickhousePart(dataDir: string, port: number, executable: string
   return {
     name: "clickhouse",
     ...program,
-    ready: async () => (await fetch(`http://127.0.0.1:${port}/ping`)).ok,
+    ready: async () => (await fetch(`http://127.0.0.1:${port}/?query=SELECT+1`, { headers })).ok,
   };
 }
 

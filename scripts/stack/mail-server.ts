@@ -1,5 +1,8 @@
-/** Takes messages by POST and writes each into a file that a mail program opens: mail-server.ts <folder> <port> */
-import { randomUUID } from "node:crypto";
+/**
+ * Takes messages by POST and writes each into a file that a mail program opens: mail-server.ts <folder> <port>
+ * Every program on this machine reaches its port. The path must be MAIL_TOKEN, from the environment.
+ */
+import { createHash, randomUUID, timingSafeEqual } from "node:crypto";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -7,15 +10,25 @@ import { json } from "node:stream/consumers";
 import * as z from "zod";
 
 const [folder = "", port] = process.argv.slice(2);
+const { MAIL_TOKEN = "" } = process.env;
+if (MAIL_TOKEN === "") throw new Error("MAIL_TOKEN is missing");
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+const expected = digest(`/${MAIL_TOKEN}`);
 
 /** Older ones go. */
 const MAX_MESSAGES = 1_000;
+/** A multiple of the longest message that the service sends. */
+const MAX_BODY_BYTES = 64 * 1024;
 
 const line = z.string().regex(/^[^\r\n]*$/);
 const Message = z.object({ from: line, to: line, subject: line, text: z.string(), html: z.string() });
 
 createServer(async (request, response) => {
+  if (!timingSafeEqual(digest(request.url ?? ""), expected)) return response.writeHead(401).end();
   if (request.method !== "POST") return response.writeHead(405, { Allow: "POST" }).end();
+  if (request.headers["content-type"] !== "application/json") return response.writeHead(415).end();
+  if (!(Number(request.headers["content-length"]) <= MAX_BODY_BYTES)) return response.writeHead(413).end();
   const message = Message.safeParse(await json(request).catch(() => undefined));
   if (!message.success) return response.writeHead(422).end();
   const now = new Date();

@@ -5,13 +5,23 @@ import type { Part } from "./supervisor.ts";
 
 export const mailFolder = (dataDir: string): string => join(dataDir, "mail");
 
+export interface MailOptions {
+  port: number;
+  /** Requests without it are refused. */
+  token: string;
+}
+
+/** Returns the address for MAIL_URL. The token is in its path, as mail services have their keys in their addresses. */
+export const mailUrl = ({ port, token }: MailOptions): string => `http://127.0.0.1:${port}/${token}`;
+
 /** The mail service of the local stack: each message becomes a file. */
-export function mailPart(dataDir: string, port: number): Part {
+export function mailPart({ dataDir, port, token }: MailOptions & { dataDir: string }): Part {
   mkdirSync(mailFolder(dataDir), { recursive: true, mode: 0o700 });
   return {
     name: "mail",
     command: process.execPath,
     args: [fileURLToPath(new URL("mail-server.ts", import.meta.url)), mailFolder(dataDir), String(port)],
-    ready: async () => (await fetch(`http://127.0.0.1:${port}/`)).status === 405,
+    env: { MAIL_TOKEN: token },
+    ready: async () => (await fetch(mailUrl({ port, token }))).status === 405,
   };
 }

@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { BadConfiguration, parseEnv } from "../../src/env.ts";
 import { type Addresses, chooseAddresses, workerEnvironment } from "./addresses.ts";
 import type { FirstAdministrator } from "./administrator.ts";
+import { withLogin } from "./clickhouse-access.ts";
 import { CONFIG_OPTION, loadConfiguration } from "./configuration.ts";
 import { bold, Refused, runCommand, say } from "./console.ts";
 import { openDataFolder } from "./data-folder.ts";
@@ -72,7 +73,10 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
     urls = {
       service: addresses.serviceUrl,
       libsql: addresses.libsqlUrl,
-      clickhouse: addresses.clickhouseUrl,
+      clickhouse:
+        addresses.clickhouse === undefined
+          ? addresses.clickhouseUrl
+          : withLogin(addresses.clickhouseUrl, addresses.clickhouse.access.owner),
       mqtt: addresses.mqttUrl,
     };
     const secrets = await loadSecrets(settings.dataDir);
@@ -116,7 +120,7 @@ function announce(settings: Settings, addresses: Addresses, administrator: First
       "MQTT broker",
       mqtt === undefined ? mqttUrl : `mqtt://${new URL(serviceUrl).hostname}:${mqtt.tcpPort}   ${mqttUrl}`,
     ],
-    ["Outgoing mail", addresses.mailPort === undefined ? addresses.mailUrl : mailFolder(settings.dataDir)],
+    ["Outgoing mail", addresses.mail === undefined ? addresses.mailUrl : mailFolder(settings.dataDir)],
   ];
   say(`\nReady after ${(tookMs / 1000).toFixed(1)} s.\n`);
   for (const [name = "", value] of rows) say(`  ${name.padEnd(15)} ${value}`);

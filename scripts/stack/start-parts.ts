@@ -6,6 +6,7 @@ import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts
 import { BRIDGE_APP, bridgePart } from "./bridge.ts";
 import { brokerPart } from "./broker.ts";
 import { clickhousePart } from "./clickhouse.ts";
+import { clickhouseSettings } from "./clickhouse-access.ts";
 import { Refused, red, say } from "./console.ts";
 import { EMULATOR_APP, emulatorPart } from "./emulator.ts";
 import { mailPart } from "./mail.ts";
@@ -29,7 +30,7 @@ export async function startParts(
   supervisor: Supervisor,
 ): Promise<FirstAdministrator> {
   const { dataDir, host } = settings;
-  const { sqld, clickhousePort, mqtt, mailPort, port, socket } = addresses;
+  const { sqld, clickhouse, mqtt, port, socket } = addresses;
   const step = async <T>(name: string, work: Promise<T>): Promise<T> => {
     const startedMs = Date.now();
     const result = await work;
@@ -47,9 +48,13 @@ export async function startParts(
     return await ensureAdministrator(database, settings.adminUsername, settings.adminPassword);
   };
   const telemetry = async () => {
-    if (clickhousePort !== undefined)
-      await supervisor.start(clickhousePart(dataDir, clickhousePort, settings.clickhouseBin));
-    await persistently("ClickHouse cannot be prepared", () => migrateTelemetry(config));
+    let owner = config;
+    if (clickhouse !== undefined) {
+      const databases = [config.CLICKHOUSE_DATABASE];
+      await supervisor.start(clickhousePart({ dataDir, ...clickhouse, databases, executable: settings.clickhouseBin }));
+      owner = { ...config, ...clickhouseSettings(addresses.clickhouseUrl, clickhouse.access.owner) };
+    }
+    await persistently("ClickHouse cannot be prepared", () => migrateTelemetry(owner));
   };
   const broker = async () => {
     if (mqtt === undefined) return;
@@ -59,7 +64,7 @@ export async function startParts(
     );
   };
   const mail = async () => {
-    if (mailPort !== undefined) await supervisor.start(mailPart(dataDir, mailPort));
+    if (addresses.mail !== undefined) await supervisor.start(mailPart({ dataDir, ...addresses.mail }));
   };
   const others = Promise.all([
     step("accounts (libSQL)", accounts()),

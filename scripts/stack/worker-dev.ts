@@ -1,9 +1,10 @@
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Refused } from "./console.ts";
 import { buildDashboard } from "./dashboard.ts";
 import { writeWhole } from "./files.ts";
 import { readableLine } from "./log-line.ts";
-import { installed } from "./project.ts";
+import { ROOT } from "./project.ts";
 import type { WorkerOptions } from "./stack.ts";
 import type { Part } from "./supervisor.ts";
 
@@ -20,14 +21,8 @@ export async function devWorkerPart({ host, port, url, dataDir, env }: WorkerOpt
     name: "worker",
     command: process.execPath,
     args: [
-      installed("wrangler"),
-      "dev",
-      ...["--ip", host],
-      ...["--port", String(port)],
-      ...["--env-file", envFile],
-      ...["--assets", pageDir],
-      ...["--persist-to", join(dataDir, "worker")],
-      "--show-interactive-dev-session=false",
+      fileURLToPath(new URL("worker-dev-server.ts", import.meta.url)),
+      ...[join(ROOT, "wrangler.toml"), envFile, pageDir, join(dataDir, "worker"), host, String(port)],
     ],
     env: WRANGLER_ENVIRONMENT,
     ready: async () => (await fetch(`${url}/healthz`)).ok,
@@ -58,6 +53,8 @@ export const WRANGLER_ENVIRONMENT = {
   WRANGLER_SEND_METRICS: "false",
   WRANGLER_HIDE_BANNER: "true",
   WRANGLER_WRITE_LOGS: "false",
+  // It shows and changes what the objects hold, for every caller of the Worker's own port.
+  X_LOCAL_EXPLORER: "false",
   CLOUDFLARE_CF_FETCH_ENABLED: "false",
   NO_COLOR: "1",
 };

@@ -6,6 +6,7 @@ import { type Role, SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/permis
 import { createGeneratedSecrets, randomSecret } from "../../src/auth/secrets.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
+import { settingsOfUrl } from "../stack/clickhouse-access.ts";
 
 /** Accounts put straight into the database of a product that runs here, many at once, with tokens of its own keys. */
 
@@ -99,7 +100,7 @@ function productIn(dataDir: string) {
     ...secrets,
     JWT_KEYS: JSON.stringify(JWT_KEYS),
     LIBSQL_URL: urls.libsql,
-    CLICKHOUSE_URL: urls.clickhouse,
+    ...settingsOfUrl(urls.clickhouse ?? ""),
     MQTT_URL: urls.mqtt,
   });
   return {

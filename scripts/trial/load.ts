@@ -8,6 +8,7 @@ import { Quantiles } from "./quantiles.ts";
  */
 
 export interface LoadOptions {
+  /** With a user and a password in it, they go along with every request. */
   url: string;
   connections: number;
   seconds: number;
@@ -35,7 +36,8 @@ export interface LoadResult {
 }
 
 export async function load({ url, connections, seconds, pacePerSecond, next }: LoadOptions): Promise<LoadResult> {
-  const { hostname, port } = new URL(url);
+  const { hostname, port, username, password } = new URL(url);
+  const login = username === "" ? undefined : `Basic ${btoa(`${username}:${password}`)}`;
   const tookMs = new Quantiles();
   const failures: Record<string, number> = {};
   const startedMs = performance.now();
@@ -49,7 +51,7 @@ export async function load({ url, connections, seconds, pacePerSecond, next }: L
             pacePerSecond === undefined
               ? performance.now()
               : await untilDue(startedMs + ((count * connections + connection) * 1000) / pacePerSecond);
-          const status = await http.send(next(connection, count), `${hostname}:${port}`);
+          const status = await http.send(next(connection, count), `${hostname}:${port}`, login);
           tookMs.add(performance.now() - sentMs);
           if (status !== 200) failures[status] = (failures[status] ?? 0) + 1;
         }
@@ -93,12 +95,13 @@ class Connection {
     socket.on("close", () => this.#answered?.reject(new Error("The service closed the connection")));
   }
 
-  async send({ method, path, token, body }: LoadRequest, host: string): Promise<number> {
+  async send({ method, path, token, body }: LoadRequest, host: string, login?: string): Promise<number> {
     this.#answered = Promise.withResolvers();
     const head = [
       `${method} ${path} HTTP/1.1`,
       `Host: ${host}`,
       ...(token === undefined ? [] : [`Authorization: Bearer ${token}`]),
+      ...(login === undefined ? [] : [`Authorization: ${login}`]),
       ...(body === undefined
         ? []
         : [`Content-Type: ${typeOf(body)}`, `Content-Length: ${Buffer.byteLength(`${body}`)}`]),

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { anyFreePort } from "../stack/ports.ts";
@@ -146,6 +146,44 @@ export class Product {
   processes(): string[] {
     return processesWith(this.#marker);
   }
+
+  /** The TCP ports on which they listen. */
+  listeningPorts(): number[] {
+    return listeningPortsOf(pidsWith(this.#marker));
+  }
+}
+
+const pidsWith = (variable: string): string[] =>
+  readdirSync("/proc").filter((entry) => {
+    try {
+      return /^\d+$/.test(entry) && readFileSync(`/proc/${entry}/environ`, "utf8").split("\0").includes(variable);
+    } catch {
+      return false;
+    }
+  });
+
+/** The state of a socket that listens, in /proc/net/tcp. */
+const LISTENS = "0A";
+
+function listeningPortsOf(pids: readonly string[]): number[] {
+  const sockets = new Set(
+    pids.flatMap((pid) => {
+      try {
+        return readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+      } catch {
+        return [];
+      }
+    }),
+  );
+  const rows = ["tcp", "tcp6"].flatMap((table) =>
+    readFileSync(`/proc/net/${table}`, "utf8").trim().split("\n").slice(1),
+  );
+  return rows.flatMap((row) => {
+    const [, local = "", , state, , , , , , inode] = row.trim().split(/\s+/);
+    return state === LISTENS && sockets.has(`socket:[${inode}]`)
+      ? [Number.parseInt(local.split(":")[1] ?? "", 16)]
+      : [];
+  });
 }
 
 /** Command lines of all processes that have `NAME=value` in their environment. */

@@ -277,7 +277,7 @@ describe("npm start", () => {
     const proxy = await cuttingProxy(Number(new URL(product.url).port), 60_000);
     try {
       const range = ["--from", new Date(startMs).toISOString(), "--to", new Date(startMs + 80_000).toISOString()];
-      const file = join(dataDir, `streamed.csv`);
+      const file = join(dataDir, "e2e-streamed.csv");
       const { code, output } = await run(
         "npm",
         ["run", "--silent", "stream", "--", "--agent", account.username, ...range, "--format", "csv", "--output", file],
@@ -342,16 +342,22 @@ describe("npm start", () => {
     expect(outcome.acknowledged).toBeGreaterThan(50);
   });
 
-  it("lets nobody ask its accounts database without a token", async () => {
+  it("refuses queries to its stores without their logins", async () => {
     const ask = (url: string) => createUserStore(createDatabase({ url })).administrators();
-    const { libsql = "" } = product.urls;
+    const { libsql = "", clickhouse = "" } = product.urls;
     expect(await ask(libsql)).toContain(ADMIN.username);
     await expect(ask(new URL(libsql).origin)).rejects.toThrow();
+    const { origin, username, password } = new URL(clickhouse);
+    const query = "/?query=SELECT+count()>=0+FROM+controller.points_v1";
+    expect((await fetch(`${origin}${query}`)).status).toBe(404);
+    const headers = { Authorization: `Basic ${btoa(`${username}:${password}`)}` };
+    expect(await (await fetch(`${origin}${query}`, { headers })).text()).toBe("1\n");
   });
 
   it("writes nothing that others on this machine could read", () => {
-    const folders = ["broker", "clickhouse", "mail", "sqld", "worker"].map((name) => join(dataDir, name));
-    const files = folders.flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }));
+    const all = readdirSync(dataDir, { recursive: true, withFileTypes: true });
+    // These are the tests' own.
+    const files = all.filter(({ name }) => !name.endsWith("-streamed.csv") && !name.startsWith("test-"));
     const open = files.filter(({ parentPath, name }) => {
       const stat = lstatSync(join(parentPath, name), { throwIfNoEntry: false });
       return stat !== undefined && !stat.isSymbolicLink() && (stat.mode & 0o077) !== 0;

@@ -96,6 +96,21 @@ describe("npm run dev in an empty folder", () => {
     expect(deletion.status).toBe(200);
   });
 
+  it("opens no inspector of the Worker, and shows no objects, to other programs and pages", async () => {
+    const ports = product.listeningPorts();
+    expect(ports).toEqual(expect.arrayContaining([Number(new URL(product.url).port), product.mqttPort]));
+    const inspected = await Promise.all(
+      ports.map(async (port) => {
+        const signal = AbortSignal.timeout(5_000);
+        const answer = await fetch(`http://127.0.0.1:${port}/json`, { signal }).catch(() => undefined);
+        return [port, (await answer?.text().catch(() => ""))?.includes("webSocketDebuggerUrl") ?? false];
+      }),
+    );
+    expect(inspected.filter(([, hasInspector]) => hasInspector)).toEqual([]);
+    for (const path of ["/cdn-cgi/explorer/", "/cdn-cgi/explorer/api", "/cdn-cgi/local/explorer/api"])
+      expect((await service.call(path)).status).toBe(404);
+  });
+
   it("takes a newcomer to the live chart of an emulated LiFi access point", async () => {
     const { page, troubles, close } = await visit(browser, product.url);
     await page.getByRole("link", { name: "Make an account" }).click();

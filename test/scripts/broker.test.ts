@@ -91,6 +91,16 @@ describe("the broker", () => {
     await expect(connect("a", await sign({ sub: "a", login_type: "user" }))).rejects.toThrow(/Not authorized/);
   });
 
+  it("gives a web page that has no token neither a connection nor an answer", async () => {
+    const url = `ws://127.0.0.1:${webSocketPort}`;
+    const wsOptions = { origin: "https://page.example.com" };
+    await expect(connectAsync(url, { reconnectPeriod: 0, wsOptions })).rejects.toThrow(/Not authorized/);
+    const options = { username: "a", password: "", reconnectPeriod: 0, wsOptions };
+    await expect(connectAsync(url, options)).rejects.toThrow(/Not authorized/);
+    const page = await fetch(url.replace("ws", "http"), { headers: { Origin: wsOptions.origin } });
+    expect([page.status, await page.text(), page.headers.get("Access-Control-Allow-Origin")]).toEqual([426, "", null]);
+  });
+
   it("does not let a client write lines of its own into the log", async () => {
     const said = vi.spyOn(console, "log").mockImplementation(() => {});
     try {

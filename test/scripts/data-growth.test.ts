@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { removeEndedObjects } from "../../scripts/stack/ended-objects.ts";
-import { mailPart } from "../../scripts/stack/mail.ts";
+import { mailPart, mailUrl } from "../../scripts/stack/mail.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { installed } from "../../scripts/stack/project.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
@@ -88,13 +88,18 @@ describe("outgoing mail on disk", () => {
   it("is the last thousand messages", async () => {
     const port = await anyFreePort();
     const supervisor = new Supervisor();
-    await supervisor.start(mailPart(folder, port));
+    const token = "mail-token";
+    await supervisor.start(mailPart({ dataDir: folder, port, token }));
     for (let day = 0; day < 1_005; day++) {
       const date = new Date(day * 86_400_000).toISOString().replaceAll(":", "-");
       writeFileSync(join(folder, "mail", `${date}-old@example.com.eml`), "");
     }
     const message = { from: "a@example.com", to: "new@example.com", subject: "s", text: "t", html: "h" };
-    const answer = await fetch(`http://127.0.0.1:${port}/`, { method: "POST", body: JSON.stringify(message) });
+    const answer = await fetch(mailUrl({ port, token }), {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(message),
+    });
     await supervisor.stop();
     expect(answer.status).toBe(204);
     const left = readdirSync(join(folder, "mail")).toSorted();

@@ -1,3 +1,4 @@
+import { request } from "node:http";
 import { availableParallelism } from "node:os";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nativePasswords } from "../../scripts/native-passwords.ts";
@@ -48,6 +49,19 @@ describe("the password service", () => {
   ])("refuses %s, in no words", async (_what, send, status) => {
     const response = await send();
     expect([response.status, await response.text()]).toEqual([status, ""]);
+  });
+
+  it("refuses a stranger before the body comes", async () => {
+    const status = await new Promise((resolve, reject) => {
+      const headers = { "Content-Type": "text/plain", "Content-Length": "1000", Origin: "https://page.example.com" };
+      const sent = request(url, { method: "POST", headers }, ({ statusCode }) => {
+        sent.destroy();
+        resolve(statusCode);
+      });
+      sent.on("error", reject);
+      sent.flushHeaders();
+    });
+    expect(status).toBe(401);
   });
 
   it("answers nothing of a hash that is none", async () => {

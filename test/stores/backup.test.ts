@@ -20,6 +20,7 @@ import { backUp } from "../../scripts/backup/back-up.ts";
 import { askRows, command } from "../../scripts/backup/clickhouse.ts";
 import { restore } from "../../scripts/backup/restore.ts";
 import { nativePasswords } from "../../scripts/native-passwords.ts";
+import { clickhouseSettings } from "../../scripts/stack/clickhouse-access.ts";
 import { migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { loadSecrets, type Secrets } from "../../scripts/stack/secrets.ts";
@@ -58,13 +59,13 @@ beforeAll(async () => {
     supervisor.start({ ...sqldPart(join(folder, "one"), one), name: "sqld" }),
     supervisor.start({ ...sqldPart(join(folder, "other"), other), name: "sqld of the restored" }),
   ]);
-  const CLICKHOUSE_URL = inject("clickhouseUrl");
+  const clickhouse = clickhouseSettings(inject("clickhouseUrl"), inject("clickhouseAccess").owner);
   source = parseStoresEnv({
-    ...{ CLICKHOUSE_URL, LIBSQL_URL: `http://127.0.0.1:${one}` },
+    ...{ ...clickhouse, LIBSQL_URL: `http://127.0.0.1:${one}` },
     CLICKHOUSE_DATABASE: "backed_up",
   });
   target = parseStoresEnv({
-    ...{ CLICKHOUSE_URL, LIBSQL_URL: `http://127.0.0.1:${other}` },
+    ...{ ...clickhouse, LIBSQL_URL: `http://127.0.0.1:${other}` },
     CLICKHOUSE_DATABASE: "restored",
     // Of what the backup holds, some has outlived this when it comes back.
     TELEMETRY_DAYS: "1",
@@ -336,4 +337,6 @@ describe("a backup", () => {
   });
 });
 
-const envOf = ({ LIBSQL_URL, CLICKHOUSE_URL }: StoresConfig) => ({ LIBSQL_URL, CLICKHOUSE_URL });
+const envOf = ({ LIBSQL_URL, CLICKHOUSE_URL, CLICKHOUSE_USER, CLICKHOUSE_PASSWORD }: StoresConfig) => ({
+  ...{ LIBSQL_URL, CLICKHOUSE_URL, CLICKHOUSE_USER, CLICKHOUSE_PASSWORD },
+});

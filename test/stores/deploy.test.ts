@@ -10,6 +10,7 @@ import { faultsOfKeys, keysIn } from "../../scripts/deploy/secrets.ts";
 import { faultsOfSettings, readDeploySettings, unreachableFrom } from "../../scripts/deploy/settings.ts";
 import { faultsOfStores } from "../../scripts/deploy/stores.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
+import { clickhouseSettings } from "../../scripts/stack/clickhouse-access.ts";
 import { migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
 import { pendingAccounts, pendingTelemetry } from "../../scripts/stack/pending-migrations.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
@@ -119,8 +120,8 @@ describe("wrangler, with one who answers in Cloudflare's place", () => {
 
 describe("stores of a deployment", () => {
   const supervisor = new Supervisor();
-  const CLICKHOUSE_URL = inject("clickhouseUrl");
-  const env = { ...SETTINGS, LIBSQL_URL: "", CLICKHOUSE_URL, CLICKHOUSE_DATABASE: "deployed", MQTT_URL: "" };
+  const clickhouse = clickhouseSettings(inject("clickhouseUrl"), inject("clickhouseAccess").owner);
+  const env = { ...SETTINGS, LIBSQL_URL: "", ...clickhouse, CLICKHOUSE_DATABASE: "deployed", MQTT_URL: "" };
 
   beforeAll(async () => {
     const [sqld, tcpPort, wsPort] = await Promise.all([anyFreePort(), anyFreePort(), anyFreePort()]);
@@ -160,7 +161,12 @@ describe("stores of a deployment", () => {
     const pending = await pendingTelemetry(config);
     expect(pending).toContainEqual({ name: "0003_no_catalogue.sql", takesAway: true });
 
-    const client = createClient({ url: env.CLICKHOUSE_URL, database: config.CLICKHOUSE_DATABASE });
+    const client = createClient({
+      url: env.CLICKHOUSE_URL,
+      username: env.CLICKHOUSE_USER,
+      password: env.CLICKHOUSE_PASSWORD,
+      database: config.CLICKHOUSE_DATABASE,
+    });
     const exists = async () => (await client.query({ query: "EXISTS metrics_v1", format: "TabSeparated" })).text();
     await migrateTelemetry(config, ({ name }) => !pending.some((one) => one.takesAway && one.name === name));
     expect(await exists()).toBe("1\n");

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import * as z from "zod";
 import { ask, askRows, command } from "../../scripts/backup/clickhouse.ts";
+import { clickhouseSettings } from "../../scripts/stack/clickhouse-access.ts";
 import {
   ACCOUNTS_FOLDER,
   applyDdl,
@@ -28,7 +29,7 @@ beforeAll(async () => {
   await supervisor.start(sqldPart(folder, sqld));
   stores = {
     LIBSQL_URL: `http://127.0.0.1:${sqld}`,
-    CLICKHOUSE_URL: inject("clickhouseUrl"),
+    ...clickhouseSettings(inject("clickhouseUrl"), inject("clickhouseAccess").owner),
     CLICKHOUSE_DATABASE: "migrated",
   };
   config = parseStoresEnv(stores);

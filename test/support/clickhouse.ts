@@ -3,8 +3,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { clickhousePart } from "../../scripts/stack/clickhouse.ts";
+import { type ClickHouseAccess, OWNER, WORKER } from "../../scripts/stack/clickhouse-access.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
+import { SECRET_MARK } from "./secret-mark.ts";
+
+/** The users of the shared server have rights on these alone, as in production. */
+const DATABASES = ["controller", "backed_up", "restored", "nothing", "migrated", "deployed", "guarded", "repartitioned", "received"];
+
+const ACCESS: ClickHouseAccess = {
+  owner: { user: OWNER, password: `${SECRET_MARK}-clickhouse-owner` },
+  worker: { user: WORKER, password: `${SECRET_MARK}-clickhouse-worker` },
+};
 
 /**
  * One ClickHouse for the tests of all projects, each with a database of its own: of all parts it takes longest to start. Vitest sets up
@@ -13,16 +23,22 @@ import { Supervisor } from "../../scripts/stack/supervisor.ts";
 export async function sharedClickHouse({ vitest }: TestProject) {
   const root = vitest.getRootProject();
   const { clickhouseUrl } = root.getProvidedContext();
-  if (clickhouseUrl !== undefined) return { url: clickhouseUrl, start: async () => {}, stop: async () => {} };
+  if (clickhouseUrl !== undefined)
+    return { url: clickhouseUrl, access: ACCESS, start: async () => {}, stop: async () => {} };
   const folder = mkdtempSync(join(tmpdir(), "controller-clickhouse-"));
   const supervisor = new Supervisor();
   const port = await anyFreePort();
   const url = `http://127.0.0.1:${port}`;
   return {
     url,
+    access: ACCESS,
     start: async () => {
-      await supervisor.start(clickhousePart(folder, port, process.env.CLICKHOUSE_BIN));
+      const executable = process.env.CLICKHOUSE_BIN;
+      await supervisor.start(
+        clickhousePart({ dataDir: folder, port, access: ACCESS, databases: DATABASES, executable }),
+      );
       root.provide("clickhouseUrl", url);
+      root.provide("clickhouseAccess", ACCESS);
     },
     stop: async () => {
       await supervisor.stop();

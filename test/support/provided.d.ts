@@ -1,4 +1,5 @@
 import "vitest";
+import type { ClickHouseAccess } from "../../scripts/stack/clickhouse-access.ts";
 
 declare module "vitest" {
   /** What the global set-up hands to the tests. */
@@ -9,6 +10,7 @@ declare module "vitest" {
     databaseImage: string;
     /** The product that tests share which stop none of its components. */
     product: { url: string; mqttPort: number; mqttWsPort: number; dataDir: string };
+    clickhouseAccess: ClickHouseAccess;
     workerEnvironment: Record<string, string>;
     /** The process that hashes passwords, which the Worker under test does not use unless it is told to. */
     passwordService: { url: string; token: string };

@@ -6,6 +6,7 @@ import type { TestProject } from "vitest/node";
 import { nativePasswords } from "../../scripts/native-passwords.ts";
 import { ensureAdministrator } from "../../scripts/stack/administrator.ts";
 import { brokerPart } from "../../scripts/stack/broker.ts";
+import { clickhouseSettings } from "../../scripts/stack/clickhouse-access.ts";
 import { migrateAccounts, migrateTelemetry } from "../../scripts/stack/migrations.ts";
 import { passwordsPart } from "../../scripts/stack/passwords.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
@@ -46,7 +47,10 @@ export default async function startStores(project: TestProject): Promise<() => P
       ...secrets,
       JWT_KEYS: JSON.stringify(JWT_KEYS),
       LIBSQL_URL: `http://127.0.0.1:${sqld}`,
-      CLICKHOUSE_URL: clickhouse.url,
+      ...clickhouseSettings(clickhouse.url, clickhouse.access.worker),
+      // For what the Worker may not look at.
+      CLICKHOUSE_OWNER: clickhouse.access.owner.user,
+      CLICKHOUSE_OWNER_PASSWORD: clickhouse.access.owner.password,
       MQTT_URL: `ws://127.0.0.1:${mqttWs}`,
       // A second accounts database, without a single user.
       EMPTY_LIBSQL_URL: `http://127.0.0.1:${emptySqld}`,
@@ -74,7 +78,9 @@ export default async function startStores(project: TestProject): Promise<() => P
     await Promise.all([
       accounts(sqld, environment.LIBSQL_URL, true),
       accounts(emptySqld, environment.EMPTY_LIBSQL_URL, false),
-      clickhouse.start().then(() => migrateTelemetry(config)),
+      clickhouse
+        .start()
+        .then(() => migrateTelemetry({ ...config, ...clickhouseSettings(clickhouse.url, clickhouse.access.owner) })),
       supervisor.start(
         brokerPart({
           dataDir: folder,
