@@ -23,6 +23,7 @@ import { createOutbox, type Outbox } from "./broker/outbox.ts";
 import { probeBroker } from "./broker/probe.ts";
 import { createCommandStore } from "./commands/command-store.ts";
 import { type Commands, createCommands } from "./commands/commands.ts";
+import { createEmulationStore } from "./emulator/emulation-store.ts";
 import { createEmulators, type Emulators } from "./emulator/emulators.ts";
 import { createGazetteer } from "./emulator/gazetteer.ts";
 import { createSpinupStore } from "./emulator/spinup-store.ts";
@@ -34,6 +35,7 @@ import type { JobStream } from "./jobs/job-stream.ts";
 import { createJobs, type Jobs } from "./jobs/jobs.ts";
 import { createKnownJobs } from "./jobs/known-jobs.ts";
 import { createEmulatorParts } from "./jobs/parts-store.ts";
+import { quotasOf } from "./jobs/quotas.ts";
 import { createStreams } from "./jobs/streams.ts";
 import { createMailer } from "./mail/mailer.ts";
 import { type CountRequest, countedLogin, countedReports, createCountRequest } from "./monitoring/counted.ts";
@@ -119,7 +121,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const clickhouse = createClickHouse(config);
   const telemetry = createTelemetryStore(clickhouse);
   const outbox = createOutbox(database);
-  const index = createJobIndex(database);
+  const quotas = quotasOf(config);
+  const index = createJobIndex(database, Date.now, quotas);
   const streams = createStreams(bindings.JOB_STREAM);
   const publisher = publisherOf(bindings.PUBLISHER);
   const ledger = ledgerOf(bindings.LEDGER);
@@ -154,7 +157,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),
     commands: createCommands({
       agents,
-      store: createCommandStore(database),
+      store: createCommandStore(database, quotas),
       sealing,
       nudge: publisher.nudge,
     }),
@@ -163,7 +166,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
     emulators: createEmulators({
       ...{ index, streams, outbox, attempts, sealing },
       nudge: publisher.nudge,
-      store: createSpinupStore(database),
+      store: createSpinupStore(database, quotas),
+      emulations: createEmulationStore(database),
       gazetteer: createGazetteer(database),
       secrets: generatedSecrets,
     }),
