@@ -30,6 +30,7 @@ import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
 import { createHealth, type Health } from "./health.ts";
 import { type Callbacks, createCallbacks } from "./jobs/callbacks.ts";
+import { closeStreams } from "./jobs/close-streams.ts";
 import { createJobIndex } from "./jobs/job-index.ts";
 import type { JobStream } from "./jobs/job-stream.ts";
 import { createJobs, type Jobs } from "./jobs/jobs.ts";
@@ -135,14 +136,15 @@ export function createServices(config: Config, bindings: Bindings): Services {
     ...(remotePasswords && { passwords: remotePasswords.ping }),
   });
   const known = createKnownJobs(index);
+  const closeInBackground = (jobNumbers: readonly string[]) => waitUntil(closeStreams(streams, jobNumbers));
   const callbacks = createCallbacks({
     ...{ index, known, streams, outbox },
     emulatorParts: createEmulatorParts(database),
   });
 
   return {
-    agents: createAgents(agents, passwords),
-    apps: createApps(apps, sealing),
+    agents: createAgents(agents, passwords, closeInBackground),
+    apps: createApps(apps, sealing, closeInBackground),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),
     callbacks,
@@ -195,7 +197,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     scrape: createScrape({ tally, ledger, shards, health, outbox, index }),
     outbox,
     tokens,
-    users: createUsers({ store: users, passwords, isSignupOpen }),
+    users: createUsers({ store: users, passwords, isSignupOpen, closeStreams: closeInBackground }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, inArray, sql } from "drizzle-orm";
 import * as z from "zod";
 import { Conflict, Duplicate, NotFound, TooLarge } from "../errors.ts";
+import { endJobsOf } from "../jobs/owner.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
 import { ALL_ROWS, type Database, isUniqueViolation, reach } from "./database.ts";
@@ -37,7 +38,8 @@ export interface AgentStore {
   existing(apIds: readonly string[]): Promise<string[]>;
   /** What an overview tells of all agents, in the order of their names. */
   outlines(): Promise<AgentOutline[]>;
-  delete(apId: string, by: Author): Promise<void>;
+  /** Returns the numbers of the jobs that end with the account. */
+  delete(apId: string, by: Author): Promise<string[]>;
   markOnboard(apId: string): Promise<void>;
 }
 
@@ -188,13 +190,16 @@ export function createAgentStore(database: Database): AgentStore {
     },
 
     async delete(apId, by) {
-      const [rows] = await reach(
+      const deleted = sql`(select id from agents where ap_id = ${apId})`;
+      const [, , ended, rows] = await reach(
         database.batch([
+          ...endJobsOf(database, deleted, Date.now()),
           database.delete(agents).where(eq(agents.apId, apId)).returning({ id: agents.id }),
           auditIfChanged(database, by, "delete", objectOf(apId)),
         ]),
       );
       if (rows[0] === undefined) throw new NotFound("Agent");
+      return ended.map(({ jobNumber }) => jobNumber);
     },
 
     async markOnboard(apId) {
