@@ -3,6 +3,7 @@ import { sql } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { parseEnv } from "../../src/env.ts";
+import type { OpenApiDocument } from "../../src/http/openapi.ts";
 import { adminToken, appWith, bearer, newAgent, send, signedUp, uniqueName } from "./support.ts";
 
 const database = createDatabase({ url: parseEnv(env).LIBSQL_URL });
@@ -161,6 +162,20 @@ describe("the quota of open jobs", () => {
       );
       expect(JSON.stringify(plan)).toContain("COVERING INDEX jobs_open");
     }
+  });
+});
+
+describe("the OpenAPI document", () => {
+  it.each([
+    "/api/v1/emulator/spinup",
+    "/api/v1/agent_details/request_all_agents_details",
+    "/api/v1/agent_data/request_agent_data",
+    "/api/v1/send_command",
+    "/api/v1/commands",
+    "/api/v1/callback/agent_data",
+  ])("declares that %s may exceed a quota", async (path) => {
+    const document = (await (await send("GET", "/openapi.json")).json()) as OpenApiDocument;
+    expect(document.paths[path]?.post?.responses[429]).toBeDefined();
   });
 });
 
