@@ -23,7 +23,7 @@ export interface NewSpinup {
   agents: readonly { apId: string; credential: string; configuration: Record<string, unknown> }[];
   messages: readonly NewOutboxMessage[];
   createdMs: number;
-  /** When nobody can claim it any more. */
+  /** No emulator can claim it after this. */
   expiresMs: number;
   /** The latest time at which it can still run. */
   endsMs: number;
