@@ -67,6 +67,13 @@ const EnvironmentFields = z.object({
   TELEMETRY_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
   ROLLUP_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
   AUDIT_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
+  EMULATION_RETENTION_HOURS: emptyIsUnset(wholeNumber(1, 8_760).default(24)),
+  EMULATED_PER_ACCOUNT: emptyIsUnset(wholeNumber(1, 1_000_000).default(10_000)),
+  EMULATED_TOTAL: emptyIsUnset(wholeNumber(1, 1_000_000).default(20_000)),
+  OPEN_JOBS_PER_ACCOUNT: emptyIsUnset(wholeNumber(1, 1_000_000).default(5_000)),
+  OPEN_JOBS_TOTAL: emptyIsUnset(wholeNumber(1, 1_000_000).default(50_000)),
+  LONG_LIVE_JOBS_PER_ACCOUNT: emptyIsUnset(wholeNumber(0, 1_000_000).default(10)),
+  LONG_LIVE_JOBS_TOTAL: emptyIsUnset(wholeNumber(0, 1_000_000).default(100)),
   MQTT_URL: url("ws:", "wss:", "mqtt:", "mqtts:"),
   JWT_KEYS: json.pipe(
     z

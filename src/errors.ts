@@ -81,6 +81,26 @@ export class TooMany extends DomainError {
   }
 }
 
+export interface Quota {
+  /** What is limited, in the plural: "open jobs". */
+  what: string;
+  limit: number;
+  scope: "per account" | "in total";
+  /** The setting that an operator raises it with. */
+  setting: string;
+}
+
+/** An account, or all accounts together, have as much as they may have at one time. */
+export class QuotaExceeded extends DomainError {
+  /** Absent if waiting does not help. */
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor({ what, limit, scope, setting }: Quota, retryAfterSeconds?: number) {
+    super("too_many", `Quota exceeded: at most ${limit.toLocaleString("en-US")} ${what} ${scope} (${setting})`);
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
 export class Duplicate extends DomainError {
   constructor(what: string) {
     super("duplicate", `${what} already exists`);

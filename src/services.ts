@@ -23,17 +23,20 @@ import { createOutbox, type Outbox } from "./broker/outbox.ts";
 import { probeBroker } from "./broker/probe.ts";
 import { createCommandStore } from "./commands/command-store.ts";
 import { type Commands, createCommands } from "./commands/commands.ts";
+import { createEmulationStore } from "./emulator/emulation-store.ts";
 import { createEmulators, type Emulators } from "./emulator/emulators.ts";
 import { createGazetteer } from "./emulator/gazetteer.ts";
 import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
 import { createHealth, type Health } from "./health.ts";
 import { type Callbacks, createCallbacks } from "./jobs/callbacks.ts";
+import { closeStreams } from "./jobs/close-streams.ts";
 import { createJobIndex } from "./jobs/job-index.ts";
 import type { JobStream } from "./jobs/job-stream.ts";
 import { createJobs, type Jobs } from "./jobs/jobs.ts";
 import { createKnownJobs } from "./jobs/known-jobs.ts";
 import { createEmulatorParts } from "./jobs/parts-store.ts";
+import { quotasOf } from "./jobs/quotas.ts";
 import { createStreams } from "./jobs/streams.ts";
 import { createMailer } from "./mail/mailer.ts";
 import { type CountRequest, countedLogin, countedReports, createCountRequest } from "./monitoring/counted.ts";
@@ -119,7 +122,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const clickhouse = createClickHouse(config);
   const telemetry = createTelemetryStore(clickhouse);
   const outbox = createOutbox(database);
-  const index = createJobIndex(database);
+  const quotas = quotasOf(config);
+  const index = createJobIndex(database, Date.now, quotas);
   const streams = createStreams(bindings.JOB_STREAM);
   const publisher = publisherOf(bindings.PUBLISHER);
   const ledger = ledgerOf(bindings.LEDGER);
@@ -132,14 +136,15 @@ export function createServices(config: Config, bindings: Bindings): Services {
     ...(remotePasswords && { passwords: remotePasswords.ping }),
   });
   const known = createKnownJobs(index);
+  const closeInBackground = (jobNumbers: readonly string[]) => waitUntil(closeStreams(streams, jobNumbers));
   const callbacks = createCallbacks({
     ...{ index, known, streams, outbox },
     emulatorParts: createEmulatorParts(database),
   });
 
   return {
-    agents: createAgents(agents, passwords),
-    apps: createApps(apps, sealing),
+    agents: createAgents(agents, passwords, closeInBackground),
+    apps: createApps(apps, sealing, closeInBackground),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),
     callbacks,
@@ -154,7 +159,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),
     commands: createCommands({
       agents,
-      store: createCommandStore(database),
+      store: createCommandStore(database, quotas),
       sealing,
       nudge: publisher.nudge,
     }),
@@ -163,7 +168,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
     emulators: createEmulators({
       ...{ index, streams, outbox, attempts, sealing },
       nudge: publisher.nudge,
-      store: createSpinupStore(database),
+      store: createSpinupStore(database, quotas),
+      emulations: createEmulationStore(database),
       gazetteer: createGazetteer(database),
       secrets: generatedSecrets,
     }),
@@ -191,7 +197,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     scrape: createScrape({ tally, ledger, shards, health, outbox, index }),
     outbox,
     tokens,
-    users: createUsers({ store: users, passwords, isSignupOpen }),
+    users: createUsers({ store: users, passwords, isSignupOpen, closeStreams: closeInBackground }),
   };
 }
 

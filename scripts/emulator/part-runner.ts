@@ -126,11 +126,11 @@ function summary({ part, id }: PartRun, { samples, startedMs }: Progress, online
 
 const keyOf = ({ part, id }: PartRun, what: string): string => `${id} ${part.part} ${what}`;
 
-/** The access points of one place share one site, since devices go from one to another there. */
-function sitesOf({ job_number, emulators }: PartMessage): Site[] {
+/** Groups the access points by site: devices move from one access point of a site to another. */
+export function sitesOf({ job_number, emulators }: PartMessage): Site[] {
   const placed = emulators.flatMap(({ access_point_type, num_devices, agents }) =>
-    agents.map(({ ap_id, latitude, longitude }) => ({
-      place: `${latitude} ${longitude}`,
+    agents.map(({ ap_id, latitude, longitude, site }) => ({
+      place: site ?? `${latitude} ${longitude}`,
       longitude,
       spec: { apId: ap_id, technology: access_point_type, numDevices: num_devices },
     })),

@@ -12,7 +12,14 @@ export const PartMessage = z.object({
       num_devices: z.int().gt(0),
       duration: z.int().gt(0),
       agents: z.array(
-        z.object({ ap_id: z.string(), password: z.string(), latitude: z.number(), longitude: z.number() }),
+        z.object({
+          ap_id: z.string(),
+          password: z.string(),
+          latitude: z.number(),
+          longitude: z.number(),
+          /** Absent in messages of older services, which put all access points of a site at the same coordinates. */
+          site: z.string().optional(),
+        }),
       ),
     }),
   ),

@@ -1,6 +1,7 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import { Conflict, Duplicate, NotFound, TooLarge } from "../errors.ts";
+import { endJobsOf } from "../jobs/owner.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
 import { type Database, isUniqueViolation, reach } from "./database.ts";
 import { agents } from "./tables.ts";
@@ -70,7 +71,8 @@ export interface AgentStore {
    * @param names under which an agent may know the command
    */
   commandables(names: readonly string[], only?: readonly string[]): Promise<Commandable[]>;
-  delete(apId: string, by: Author): Promise<void>;
+  /** Returns the numbers of the jobs that end with the account. */
+  delete(apId: string, by: Author): Promise<string[]>;
   markOnboard(apId: string): Promise<void>;
 }
 
@@ -282,13 +284,16 @@ export function createAgentStore(database: Database): AgentStore {
     },
 
     async delete(apId, by) {
-      const [rows] = await reach(
+      const deleted = sql`(select id from agents where ap_id = ${apId})`;
+      const [, , ended, rows] = await reach(
         database.batch([
+          ...endJobsOf(database, deleted, Date.now()),
           database.delete(agents).where(eq(agents.apId, apId)).returning({ id: agents.id }),
           auditIfChanged(database, by, "delete", objectOf(apId)),
         ]),
       );
       if (rows[0] === undefined) throw new NotFound("Agent");
+      return ended.map(({ jobNumber }) => jobNumber);
     },
 
     async markOnboard(apId) {

@@ -3,6 +3,7 @@ import { type Action, type Actor, allow, allowOnAgent } from "../auth/permission
 import { NotFound } from "../errors.ts";
 import type { Agent, AgentCreate, AgentUpdate } from "../schemas/agent.ts";
 import type { AgentRow, AgentStore } from "./agent-store.ts";
+import type { CloseStreams } from "./users.ts";
 
 export interface Agents {
   create(actor: Actor, agent: AgentCreate): Promise<Agent>;
@@ -13,7 +14,7 @@ export interface Agents {
   delete(actor: Actor, apId: string): Promise<void>;
 }
 
-export function createAgents(store: AgentStore, passwords: Passwords): Agents {
+export function createAgents(store: AgentStore, passwords: Passwords, closeStreams: CloseStreams): Agents {
   const register = async (
     action: Action,
     actor: Actor,
@@ -48,7 +49,7 @@ export function createAgents(store: AgentStore, passwords: Passwords): Agents {
 
     async delete(actor, apId) {
       allowOnAgent(actor, "agents.delete", apId);
-      await store.delete(apId, actor);
+      closeStreams(await store.delete(apId, actor));
     },
   };
 }

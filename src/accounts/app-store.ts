@@ -1,6 +1,7 @@
 import { asc, eq, sql } from "drizzle-orm";
 import * as z from "zod";
 import { Duplicate, NotFound } from "../errors.ts";
+import { endJobsOf } from "../jobs/owner.ts";
 import { Permissions } from "../schemas/app.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
@@ -26,7 +27,8 @@ export interface AppStore {
   insert(app: NewApp, by: Author): Promise<AppRow>;
   /** Ends the app's tokens. */
   update(app: AppRow, changes: AppChanges, by: Author): Promise<AppRow>;
-  delete(appName: string, by: Author): Promise<void>;
+  /** Returns the numbers of the jobs that end with the account. */
+  delete(appName: string, by: Author): Promise<string[]>;
 }
 
 const objectOf = (appName: string): string => `app:${appName}`;
@@ -88,13 +90,16 @@ export function createAppStore(database: Database): AppStore {
     },
 
     async delete(appName, by) {
-      const [rows] = await reach(
+      const deleted = sql`(select id from apps where app_name = ${appName})`;
+      const [, , ended, rows] = await reach(
         database.batch([
+          ...endJobsOf(database, deleted, Date.now()),
           database.delete(apps).where(eq(apps.appName, appName)).returning({ id: apps.id }),
           auditIfChanged(database, by, "delete", objectOf(appName)),
         ]),
       );
       if (rows[0] === undefined) throw new NotFound("Third-party app");
+      return ended.map(({ jobNumber }) => jobNumber);
     },
   };
 }

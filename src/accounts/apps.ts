@@ -4,6 +4,7 @@ import { NotFound } from "../errors.ts";
 import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
 import type { Page } from "../schemas/primitives.ts";
 import type { AppRow, AppStore } from "./app-store.ts";
+import type { CloseStreams } from "./users.ts";
 
 export interface Apps {
   list(actor: Actor, page: Page): Promise<ThirdPartyApp[]>;
@@ -13,7 +14,7 @@ export interface Apps {
   delete(actor: Actor, appName: string): Promise<void>;
 }
 
-export function createApps(store: AppStore, apiKeys: Sealing): Apps {
+export function createApps(store: AppStore, apiKeys: Sealing, closeStreams: CloseStreams): Apps {
   const toApp = async ({ id, appName, sealedApiKey, permissions }: AppRow): Promise<ThirdPartyApp> => ({
     id,
     app_name: appName,
@@ -55,7 +56,7 @@ export function createApps(store: AppStore, apiKeys: Sealing): Apps {
 
     async delete(actor, appName) {
       allowOn(actor, "apps.delete", appName);
-      await store.delete(appName, actor);
+      closeStreams(await store.delete(appName, actor));
     },
   };
 }

@@ -7,9 +7,9 @@ import { audit } from "./tables.ts";
 
 /** The audit trail: who did what to which account. */
 
-/** Whoever did it: a caller, a command at the console, or nobody in particular (someone who signs up or forgot a password). */
+/** Who did it: a caller, a command at the console, the service itself, or a client without an account (a sign-up, a lost password). */
 export interface Author {
-  kind: Actor["kind"] | "console" | "anyone";
+  kind: Actor["kind"] | "console" | "anyone" | "service";
   name: string;
   requestId: string;
 }

@@ -18,14 +18,18 @@ export interface Users {
   delete(actor: Actor, username: string): Promise<void>;
 }
 
+/** Closes the streams of jobs that ended with their owner. Goes on in the background. */
+export type CloseStreams = (jobNumbers: readonly string[]) => void;
+
 export interface UsersOptions {
   store: UserStore;
   passwords: Passwords;
   /** Whether anybody may make an account; else administrators make them. */
   isSignupOpen: boolean;
+  closeStreams: CloseStreams;
 }
 
-export function createUsers({ store, passwords, isSignupOpen }: UsersOptions): Users {
+export function createUsers({ store, passwords, isSignupOpen, closeStreams }: UsersOptions): Users {
   const withHash = async ({ username, password, roles }: { username: string; password: string; roles: Role[] }) => ({
     username,
     roles: [...new Set(roles)],
@@ -78,7 +82,7 @@ export function createUsers({ store, passwords, isSignupOpen }: UsersOptions): U
 
     async delete(actor, username) {
       allowOn(actor, "users.delete", username);
-      await store.delete(username, actor);
+      closeStreams(await store.delete(username, actor));
     },
   };
 }

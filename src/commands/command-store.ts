@@ -1,11 +1,12 @@
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import { type Database, reach } from "../accounts/database.ts";
 import { outbox } from "../broker/tables.ts";
+import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "../jobs/quotas.ts";
 import { jobs } from "../jobs/tables.ts";
 
 /** Commands in libSQL: each is a job, and a message in the outbox. */
 export interface CommandStore {
-  /** Notes commands, but none for an agent that was sent another one within the pause; the numbers of those that were noted. */
+  /** Notes commands, but none for an agent that was sent another one within the pause; the numbers of those that were noted. Throws `QuotaExceeded` if there is no room for all of them. */
   insert(commands: readonly NewCommand[], when: CommandTimes): Promise<Set<string>>;
   /** The last command that an agent was sent. */
   last(apId: string): Promise<{ jobNumber: string; createdMs: number } | undefined>;
@@ -27,20 +28,23 @@ export interface CommandTimes {
   pauseMs: number;
 }
 
-export function createCommandStore(database: Database): CommandStore {
+export function createCommandStore(database: Database, quotas: Quotas = NO_QUOTAS): CommandStore {
   return {
     async insert(commands, { createdMs, expiresMs, pauseMs }) {
       // All in one parameter: a thousand commands cost three statements.
       const given = sql`json_each(${JSON.stringify(commands)})`;
       const field = (name: keyof NewCommand) => sql.raw(`json_extract(value, '$.${name}')`);
-      const [, , rows] = await reach(
+      const demand = { ownerId: commands[0]?.ownerId ?? "", nowMs: createdMs, jobs: commands.length };
+      const isAnyStored = sql`exists (
+        select 1 from ${jobs} where job_number in (select ${field("jobNumber")} from ${given}))`;
+      const [, , rows, used] = await reach(
         database.batch([
           database.run(
             sql`insert into ${jobs} (job_number, kind, state, owner_id, owner, target, detail, messages, created_at, updated_at)
                 select ${field("jobNumber")}, 'command', 'queued', ${field("ownerId")}, ${field("owner")}, ${field("apId")},
                   ${field("detail")}, 0, ${createdMs}, ${createdMs}
                 from ${given}
-                where not exists (
+                where ${hasRoom(demand, quotas)} and not exists (
                   select 1 from ${jobs} as former
                   where former.target = ${field("apId")} and former.kind = 'command' and former.created_at > ${createdMs - pauseMs}
                 )`,
@@ -61,8 +65,11 @@ export function createCommandStore(database: Database): CommandStore {
                 commands.map(({ jobNumber }) => jobNumber),
               ),
             ),
+          database.all(usedUnless(isAnyStored, demand, quotas)),
         ]),
       );
+      const exceeded = rows.length > 0 ? undefined : exceededQuota(demand, quotas, used);
+      if (exceeded !== undefined) throw exceeded;
       return new Set(rows.map(({ jobNumber }) => jobNumber));
     },
 

@@ -11,8 +11,10 @@ import type { Streams } from "../jobs/streams.ts";
 import type { EmulatorSpinupRequest, PlaceSuggestion, PlacesQuery, SpinupQueued } from "../schemas/emulator.ts";
 import { type JobRecord, queued } from "../schemas/job.ts";
 import { type Done, done } from "../schemas/primitives.ts";
+import { type EmulationStore, latestEndMs, TAKEN_WITHIN_MS } from "./emulation-store.ts";
 import { type Location, resolveLocations } from "./locations.ts";
 import { planSpinup } from "./plan.ts";
+import { removeAllAgents } from "./retention.ts";
 import type { SpinupStore } from "./spinup-store.ts";
 import { type PlaceNames, suggestPlaces } from "./suggestions.ts";
 
@@ -29,6 +31,7 @@ export interface Emulators {
 
 export interface EmulatorsOptions {
   store: SpinupStore;
+  emulations: EmulationStore;
   index: JobIndex;
   streams: Streams;
   outbox: Pick<Outbox, "withdraw">;
@@ -42,12 +45,22 @@ export interface EmulatorsOptions {
 }
 
 const MAX_SPINUPS_PER_MINUTE = 30;
-/** An emulator that is not there today may be there tomorrow. */
-const TAKEN_WITHIN_MS = 24 * 3_600_000;
 const MAX_LISTED = 1_000;
 
 export function createEmulators(options: EmulatorsOptions): Emulators {
-  const { store, index, streams, outbox, attempts, gazetteer, secrets, sealing, nudge, now = Date.now } = options;
+  const {
+    store,
+    emulations,
+    index,
+    streams,
+    outbox,
+    attempts,
+    gazetteer,
+    secrets,
+    sealing,
+    nudge,
+    now = Date.now,
+  } = options;
 
   /** Where each location is; a fault for every one that is nowhere. */
   const locate = async ({ emulators }: EmulatorSpinupRequest): Promise<Map<string, Location>> => {
@@ -107,6 +120,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
           messages,
           createdMs,
           expiresMs: createdMs + TAKEN_WITHIN_MS,
+          endsMs: latestEndMs(createdMs, Math.max(...request.emulators.map(({ duration }) => duration))),
         },
         actor,
       );
@@ -137,13 +151,14 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
 
     async remove(actor, jobNumber) {
       allow(actor, "emulator.remove");
-      const job = await index.find(jobNumber);
-      if (job?.kind !== "emulator") throw new NotFound("Job");
-      allowOnJob(actor, "emulator.remove", job);
-      // First nothing more is taken, so that whoever runs it stops; then nobody else hears of it, and its agents go.
-      await streams.close(jobNumber, "cancelled");
+      const [emulation, job] = await Promise.all([emulations.find(jobNumber), index.find(jobNumber)]);
+      const owned = emulation ?? (job?.kind === "emulator" ? job : undefined);
+      if (owned === undefined) throw new NotFound("Job");
+      allowOnJob(actor, "emulator.remove", { ownerId: owned.ownerId, target: null });
+      // The stream first, so that the emulator stops. The stream of a job that is gone must not start again.
+      if (job !== undefined) await streams.close(jobNumber, "cancelled");
       await outbox.withdraw(jobNumber);
-      const removed = await store.removeAgents(jobNumber, actor);
+      const removed = await removeAllAgents(emulations, owned, actor);
       await index.note(jobNumber, { state: "cancelled", detail: "Removed" });
       return done(`${removed} agents removed`);
     },

@@ -1,6 +1,7 @@
 import type { AccessPointType, EmulatorSpinupRequest } from "../schemas/emulator.ts";
 import type { Location } from "./locations.ts";
 import { EMULATED_PREFIX, JOB_CHARACTERS } from "./names.ts";
+import { spreadAround } from "./spread.ts";
 
 /** Which agents a request stands for, and what whoever runs them is told. */
 export interface Plan {
@@ -17,7 +18,8 @@ export interface SpinupMessage {
     access_point_type: AccessPointType;
     num_devices: number;
     duration: number;
-    agents: { ap_id: string; password: string; latitude: number; longitude: number }[];
+    /** `site`: the location that the access point was planned for. Devices move between the access points of one site. */
+    agents: { ap_id: string; password: string; latitude: number; longitude: number; site: string }[];
   }[];
 }
 
@@ -31,6 +33,7 @@ const NOWHERE = { latitude: 0, longitude: 0 };
 interface PlannedAgent {
   spec: number;
   apId: string;
+  site: string;
   latitude: number;
   longitude: number;
 }
@@ -41,15 +44,16 @@ export function planSpinup(
   located: ReadonlyMap<string, Location>,
 ): Plan {
   const counts = new Map<AccessPointType, number>();
-  const planned = emulators.flatMap(({ access_point_type: type, num_access_points, locations }, spec) =>
-    Array.from({ length: num_access_points }, (_, i): PlannedAgent => {
+  const chosen = emulators.flatMap(({ access_point_type: type, num_access_points, locations }, spec) =>
+    Array.from({ length: num_access_points }, (_, i) => {
       const number = (counts.get(type) ?? 0) + 1;
       counts.set(type, number);
       const apId = `${EMULATED_PREFIX}${type.toLowerCase()}-${jobNumber.slice(0, JOB_CHARACTERS)}-${String(number).padStart(4, "0")}`;
-      const { latitude, longitude } = located.get(locations[i % locations.length] ?? "") ?? NOWHERE;
-      return { spec, apId, latitude, longitude };
+      const centre = located.get(locations[i % locations.length] ?? "") ?? NOWHERE;
+      return { spec, apId, type, centre, site: `${centre.latitude},${centre.longitude}` };
     }),
   );
+  const planned = placeAll(chosen);
   const parts = Math.ceil(planned.length / MAX_AGENTS_PER_MESSAGE);
   return {
     detail: [...counts].map(([type, count]) => `${count} ${type}`).join(", "),
@@ -77,14 +81,46 @@ export function planSpinup(
             access_point_type: emulators[spec]?.access_point_type ?? "WiFi",
             num_devices: emulators[spec]?.num_devices ?? 1,
             duration: emulators[spec]?.duration ?? 1,
-            agents: agents.map(({ apId, latitude, longitude }) => ({
+            agents: agents.map(({ apId, latitude, longitude, site }) => ({
               ap_id: apId,
               password: passwordOf(apId),
               latitude,
               longitude,
+              site,
             })),
           })),
         };
       }),
   };
+}
+
+interface Chosen {
+  spec: number;
+  apId: string;
+  type: AccessPointType;
+  centre: Location;
+  site: string;
+}
+
+/** Gives each access point a place of its own around its location; one that is alone there stands exactly at it. */
+function placeAll(chosen: readonly Chosen[]): PlannedAgent[] {
+  const kindAt = ({ type, site }: Chosen): string => `${type} ${site}`;
+  const atSite = countBy(chosen, ({ site }) => site);
+  const ofKind = countBy(chosen, kindAt);
+  const placed = new Map<string, number>();
+  return chosen.map((accessPoint) => {
+    const { spec, apId, type, centre, site } = accessPoint;
+    const kind = kindAt(accessPoint);
+    const index = placed.get(kind) ?? 0;
+    placed.set(kind, index + 1);
+    const { latitude, longitude } =
+      atSite.get(site) === 1 ? centre : spreadAround(centre, type, index, ofKind.get(kind) ?? 1);
+    return { spec, apId, site, latitude, longitude };
+  });
+}
+
+function countBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const item of items) counts.set(keyOf(item), (counts.get(keyOf(item)) ?? 0) + 1);
+  return counts;
 }

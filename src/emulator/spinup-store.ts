@@ -1,17 +1,18 @@
-import { and, eq, gte, like, lt, notInArray, sql } from "drizzle-orm";
+import { notInArray, sql } from "drizzle-orm";
 import { type Author, auditIfChanged } from "../accounts/audit.ts";
 import { type Database, reach } from "../accounts/database.ts";
 import { agents } from "../accounts/tables.ts";
-import { type NewOutboxMessage, outboxInsert } from "../broker/outbox.ts";
+import type { NewOutboxMessage } from "../broker/outbox.ts";
+import { outbox } from "../broker/tables.ts";
 import { emulatorParts } from "../jobs/parts-table.ts";
+import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "../jobs/quotas.ts";
 import { jobs } from "../jobs/tables.ts";
-import { BEYOND_EMULATED, EMULATED_PREFIX } from "./names.ts";
+import { emulations } from "./tables.ts";
 
 /** Emulated agents, their job and the messages to those who run them, stored together or not at all. */
 export interface SpinupStore {
+  /** Throws `QuotaExceeded` if there is no room for it. */
   insert(spinup: NewSpinup, by: Author): Promise<void>;
-  /** Removes the agents of a job. */
-  removeAgents(jobNumber: string, by: Author): Promise<number>;
 }
 
 export interface NewSpinup {
@@ -22,73 +23,71 @@ export interface NewSpinup {
   agents: readonly { apId: string; credential: string; configuration: Record<string, unknown> }[];
   messages: readonly NewOutboxMessage[];
   createdMs: number;
+  /** No emulator can claim it after this. */
   expiresMs: number;
+  /** The latest time at which it can still run. */
+  endsMs: number;
 }
 
 /** One parameter holds the rows of a statement; this many keep it within what a server takes at once. */
 const ROWS_PER_STATEMENT = 2_000;
 
-export function createSpinupStore(database: Database): SpinupStore {
+export function createSpinupStore(database: Database, quotas: Quotas = NO_QUOTAS): SpinupStore {
   return {
-    async insert({ jobNumber, ownerId, owner, detail, agents: its, messages, createdMs, expiresMs }, by) {
-      const at = new Date(createdMs);
+    async insert({ jobNumber, ownerId, owner, detail, agents: its, messages, createdMs, expiresMs, endsMs }, by) {
       const rows = its.map(({ apId, credential, configuration }) => ({
         id: crypto.randomUUID(),
         apId,
         credential,
         configuration: JSON.stringify(configuration),
       }));
-      const job = {
-        ...{ jobNumber, ownerId, owner, detail },
-        kind: "emulator" as const,
-        state: "queued" as const,
-        target: null,
-        messages: 0,
-        createdAt: at,
-        updatedAt: at,
-      };
       const chunks = Array.from({ length: Math.ceil(rows.length / ROWS_PER_STATEMENT) }, (_, i) =>
         rows.slice(i * ROWS_PER_STATEMENT, (i + 1) * ROWS_PER_STATEMENT),
       );
-      await reach(
+      const demand = { ownerId, nowMs: createdMs, jobs: 1, emulated: its.length };
+      // The first statement decides, and all others follow it.
+      const isAccepted = sql`exists (select 1 from ${emulations} where job_number = ${jobNumber})`;
+      const results = await reach(
         database.batch([
-          database.insert(jobs).values(job),
+          database.run(
+            sql`insert into ${emulations} (job_number, owner_id, owner, access_points, created_at, ends_at)
+                select ${jobNumber}, ${ownerId}, ${owner}, ${its.length}, ${createdMs}, ${endsMs}
+                where ${hasRoom(demand, quotas)}`,
+          ),
+          database.all(usedUnless(isAccepted, demand, quotas)),
+          database.run(
+            sql`insert into ${jobs} (job_number, kind, state, owner_id, owner, target, detail, messages, created_at, updated_at)
+                select ${jobNumber}, 'emulator', 'queued', ${ownerId}, ${owner}, null, ${detail}, 0, ${createdMs}, ${createdMs}
+                where ${isAccepted}`,
+          ),
           auditIfChanged(database, by, "spin up", `job:${jobNumber}`),
           // Parts go with their jobs, sooner or later.
           database
             .delete(emulatorParts)
             .where(notInArray(emulatorParts.jobNumber, database.select({ jobNumber: jobs.jobNumber }).from(jobs))),
-          database
-            .insert(emulatorParts)
-            .values(messages.map(({ part }) => ({ jobNumber, part, state: "queued" as const, emulator: null }))),
+          database.run(
+            sql`insert into ${emulatorParts} (job_number, part, state, emulator)
+                select ${jobNumber}, value, 'queued', null
+                from json_each(${JSON.stringify(messages.map(({ part }) => part))}) where ${isAccepted}`,
+          ),
           ...chunks.map((chunk) =>
             database.run(
               sql`insert into ${agents} (id, ap_id, credential_kind, credential, configuration, onboard, version, created_at)
                   select json_extract(value, '$.id'), json_extract(value, '$.apId'), 'hmac', json_extract(value, '$.credential'),
                     json_extract(value, '$.configuration'), 0, ${createdMs}, ${createdMs}
-                  from json_each(${JSON.stringify(chunk)})`,
+                  from json_each(${JSON.stringify(chunk)}) where ${isAccepted}`,
             ),
           ),
-          ...messages.map((message) => outboxInsert(database, message, createdMs, expiresMs)),
+          ...messages.map(({ part, topic, payload }) =>
+            database.run(
+              sql`insert into ${outbox} (job_number, part, topic, payload, created_at, due_at, expires_at, published)
+                  select ${jobNumber}, ${part}, ${topic}, ${payload}, ${createdMs}, ${createdMs}, ${expiresMs}, 0 where ${isAccepted}`,
+            ),
+          ),
         ]),
       );
-    },
-
-    async removeAgents(jobNumber, by) {
-      const isOfJob = and(
-        // By the index on ap_id first; several jobs may share these eight characters.
-        gte(agents.apId, EMULATED_PREFIX),
-        lt(agents.apId, BEYOND_EMULATED),
-        like(agents.apId, `${EMULATED_PREFIX}%-${jobNumber.slice(0, 8)}-%`),
-        eq(sql`json_extract(${agents.configuration}, '$.job_number')`, jobNumber),
-      );
-      const [removed] = await reach(
-        database.batch([
-          database.delete(agents).where(isOfJob).returning({ id: agents.id }),
-          auditIfChanged(database, by, "remove emulated agents", `job:${jobNumber}`),
-        ]),
-      );
-      return removed.length;
+      const exceeded = exceededQuota(demand, quotas, results[1]);
+      if (exceeded !== undefined) throw exceeded;
     },
   };
 }

@@ -1,4 +1,5 @@
-import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { sql } from "drizzle-orm";
+import { index, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 /** Names of the world's towns, several of them for one town. `scripts/gazetteer/load.ts` fills it; the Worker only reads it. */
 export const gazetteer = sqliteTable(
@@ -27,3 +28,29 @@ export const gazetteerEditions = sqliteTable("gazetteer_editions", {
   edition: integer("edition").primaryKey(),
   loadedAt: integer("loaded_at", { mode: "timestamp_ms" }).notNull(),
 });
+
+/**
+ * Emulations: whose each is, how many access points it has, and how long these stay. A row outlives its job's, so that the owner can
+ * remove the access points at any time and the service removes them at the end of their retention.
+ */
+export const emulations = sqliteTable(
+  "emulations",
+  {
+    jobNumber: text("job_number").primaryKey(),
+    /** As in `jobs`; empty if the job was gone before this table existed. */
+    ownerId: text("owner_id").notNull(),
+    owner: text("owner").notNull(),
+    accessPoints: integer("access_points").notNull(),
+    createdAt: integer("created_at", { mode: "timestamp_ms" }).notNull(),
+    /** The latest time at which it can still run. */
+    endsAt: integer("ends_at", { mode: "timestamp_ms" }).notNull(),
+    /** The retention starts here. */
+    endedAt: integer("ended_at", { mode: "timestamp_ms" }),
+    removedAt: integer("removed_at", { mode: "timestamp_ms" }),
+  },
+  (table) => [
+    index("emulations_running").on(table.ownerId).where(sql`ended_at is null`),
+    index("emulations_kept").on(table.endedAt).where(sql`removed_at is null`),
+    index("emulations_removed").on(table.removedAt),
+  ],
+);

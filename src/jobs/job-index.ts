@@ -1,8 +1,9 @@
-import { and, count, desc, eq, inArray, lt, notInArray } from "drizzle-orm";
+import { and, count, desc, eq, inArray, lt, notInArray, sql } from "drizzle-orm";
 import * as z from "zod";
 import { type Database, reach } from "../accounts/database.ts";
 import type { Actor } from "../auth/permissions.ts";
 import { JOB_KINDS, JOB_STATES, type JobKind, type JobState } from "../schemas/job.ts";
+import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "./quotas.ts";
 import { jobs } from "./tables.ts";
 
 /** The index of jobs in libSQL: whose each is, what it is about, and how far it has come. */
@@ -23,7 +24,10 @@ export type JobRow = z.output<typeof JobRow>;
 
 const CountedState = z.object({ state: z.enum(JOB_STATES), jobs: z.int() });
 
-export type NewJob = Pick<JobRow, "jobNumber" | "kind" | "state" | "ownerId" | "owner" | "target">;
+export interface NewJob extends Pick<JobRow, "jobNumber" | "kind" | "state" | "ownerId" | "owner" | "target"> {
+  /** When a live stream ends. */
+  endsMs?: number | undefined;
+}
 
 /** As the index names whom a job belongs to. */
 export const ownerOf = ({ id, kind, name }: Actor) => ({
@@ -32,7 +36,7 @@ export const ownerOf = ({ id, kind, name }: Actor) => ({
 });
 
 export interface JobIndex {
-  /** Makes a job, unless there is one of that number; the one that is there then. */
+  /** Makes a job, unless there is one of that number; returns the one that is there. Throws `QuotaExceeded` if there is no room for it. */
   insert(job: NewJob): Promise<JobRow>;
   find(jobNumber: string): Promise<JobRow | undefined>;
   list(filter: JobFilter): Promise<JobRow[]>;
@@ -56,7 +60,11 @@ export interface JobFilter {
 /** A job's object notes something every hour at the least; a row that is older than this belongs to none. */
 const ORPHANED_MS = 48 * 3_600_000;
 
-export function createJobIndex(database: Database, now: () => number = () => Date.now()): JobIndex {
+export function createJobIndex(
+  database: Database,
+  now: () => number = () => Date.now(),
+  quotas: Quotas = NO_QUOTAS,
+): JobIndex {
   const find = async (jobNumber: string): Promise<JobRow | undefined> => {
     const [row] = await reach(database.select().from(jobs).where(eq(jobs.jobNumber, jobNumber)));
     return row === undefined ? undefined : JobRow.parse(row);
@@ -65,16 +73,24 @@ export function createJobIndex(database: Database, now: () => number = () => Dat
   return {
     find,
 
-    async insert(job) {
-      const at = new Date(now());
-      const row = { ...job, detail: "", messages: 0, createdAt: at, updatedAt: at };
-      const [, , found] = await reach(
+    async insert({ jobNumber, kind, state, ownerId, owner, target, endsMs }) {
+      const nowMs = now();
+      const demand = { ownerId, nowMs, jobs: 1, endsMs };
+      const isThere = sql`exists (select 1 from ${jobs} where job_number = ${jobNumber})`;
+      const [, , found, used] = await reach(
         database.batch([
-          database.delete(jobs).where(lt(jobs.updatedAt, new Date(now() - ORPHANED_MS))),
-          database.insert(jobs).values(row).onConflictDoNothing(),
-          database.select().from(jobs).where(eq(jobs.jobNumber, job.jobNumber)),
+          database.delete(jobs).where(lt(jobs.updatedAt, new Date(nowMs - ORPHANED_MS))),
+          database.run(
+            sql`insert into ${jobs}
+                  (job_number, kind, state, owner_id, owner, target, detail, messages, created_at, updated_at, ends_at)
+                select ${jobNumber}, ${kind}, ${state}, ${ownerId}, ${owner}, ${target}, '', 0, ${nowMs}, ${nowMs}, ${endsMs ?? null}
+                where ${hasRoom(demand, quotas)} on conflict do nothing`,
+          ),
+          database.select().from(jobs).where(eq(jobs.jobNumber, jobNumber)),
+          database.all(usedUnless(isThere, demand, quotas)),
         ]),
       );
+      if (found[0] === undefined) throw exceededQuota(demand, quotas, used) ?? new Error("A job was not stored");
       return JobRow.parse(found[0]);
     },
 

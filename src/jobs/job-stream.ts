@@ -2,6 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import { parseEnv } from "../env.ts";
 import { describeError, log } from "../log.ts";
 import { ledgerOf } from "../monitoring/ledger.ts";
+import type { JobState } from "../schemas/job.ts";
 import { type Appended, BUFFER_LIMITS, type NewMessage, PendingBuffer } from "./buffer.ts";
 import { answerTo, CLOSE } from "./close-codes.ts";
 import type { JobIndex } from "./job-index.ts";
@@ -34,6 +35,7 @@ export interface JobDescription {
 /** While sockets are open, somebody was there to read: noted now and then, for the case that all of it ends at once. So is the index. */
 const TOUCH_EVERY_MS = 60 * 60 * 1000;
 const INDEX_TOLD_KEY = "index told";
+const UNREAD_SINCE_KEY = "unread since";
 
 /** One for all objects of an isolate, which may be thousands, as the Worker has one for all requests. Made when first needed. */
 let stores: JobStores | undefined;
@@ -69,7 +71,8 @@ export class JobStream extends DurableObject<Env> {
         await this.#settle();
       },
       pace: (bytes) => this.pace(bytes),
-      note: (jobNumber, change) => this.#its.index.note(jobNumber, { ...change, messages: this.#buffer.lastSeq }),
+      note: (jobNumber, change) => this.#report(this.#its.index, jobNumber, change),
+      unreadSinceMs: () => (this.#sockets.count > 0 ? undefined : this.#unreadSinceMs),
       now,
     });
   }
@@ -165,7 +168,7 @@ export class JobStream extends DurableObject<Env> {
     if (this.#sockets.count > 0 && Date.now() - this.#buffer.touchedMs >= TOUCH_EVERY_MS) this.#buffer.touch();
     if (!this.#buffer.isEmpty && Date.now() - this.#indexToldMs >= TOUCH_EVERY_MS) {
       this.ctx.storage.kv.put(INDEX_TOLD_KEY, Date.now());
-      await this.#index((index, jobNumber) => index.note(jobNumber, { messages: this.#buffer.lastSeq }));
+      await this.#index((index, jobNumber) => this.#report(index, jobNumber));
     }
     await this.#settle();
     this.#goOn();
@@ -174,6 +177,26 @@ export class JobStream extends DurableObject<Env> {
   /** Kept, since the object sleeps between one alarm and the next. */
   get #indexToldMs(): number {
     return Number(this.ctx.storage.kv.get(INDEX_TOLD_KEY) ?? 0);
+  }
+
+  get #unreadSinceMs(): number | undefined {
+    const sinceMs = this.ctx.storage.kv.get(UNREAD_SINCE_KEY);
+    return sinceMs === undefined ? undefined : Number(sinceMs);
+  }
+
+  /** Keeps when the last reader left. Sockets of a service that was killed leave no trace: they left when this is called next. */
+  #recordReaders(): void {
+    if (!this.#production.isUnfinished) return;
+    const isRecorded = this.#unreadSinceMs !== undefined;
+    if (this.#sockets.count > 0 && isRecorded) this.ctx.storage.kv.delete(UNREAD_SINCE_KEY);
+    if (this.#sockets.count === 0 && !isRecorded) this.ctx.storage.kv.put(UNREAD_SINCE_KEY, Date.now());
+  }
+
+  /** Tells the index how far the job has come. A job that was cancelled there, because its owner was deleted, ends here. */
+  async #report(index: JobIndex, jobNumber: string, change: { state?: JobState; detail?: string } = {}): Promise<void> {
+    const standing = await index.note(jobNumber, { ...change, messages: this.#buffer.lastSeq });
+    if (standing !== "cancelled" && standing !== "expired") return;
+    if (this.#buffer.closed === undefined) await this.close(standing);
   }
 
   /** For the figures of the service. Nobody waits for it; where it does not get there, the next change or the alarm sets it right. */
@@ -233,6 +256,7 @@ export class JobStream extends DurableObject<Env> {
   /** After whatever happened: lets go of what nobody needs any more, and sets the alarm for what comes next. */
   async #settle(): Promise<void> {
     this.#buffer.release(this.#sockets.neededAfter);
+    this.#recordReaders();
     const endMs = this.#endMs;
     if (endMs <= Date.now()) return await this.#end();
     const dueMs = Math.min(this.#sockets.nextDueMs, this.#buffer.nextExpiryMs, this.#production.nextDueMs, endMs);

@@ -54,7 +54,8 @@ export function createJobs({ index, streams, agents, known, outbox }: JobsOption
   };
   const begin = async (actor: Actor, kind: JobKind, target: string | null, work: Work): Promise<Queued> => {
     const jobNumber = crypto.randomUUID();
-    await index.insert({ jobNumber, kind, state: "queued", target, ...ownerOf(actor) });
+    const endsMs = work.kind === "agent_data" && work.toMs > Date.now() ? work.toMs : undefined;
+    await index.insert({ jobNumber, kind, state: "queued", target, endsMs, ...ownerOf(actor) });
     try {
       await streams.start(jobNumber, work);
     } catch (error) {

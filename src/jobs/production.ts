@@ -20,6 +20,8 @@ export interface ProductionOptions {
   pace(bytes: number): Pace;
   /** Tells the index of jobs. */
   note(jobNumber: string, change: { state: JobState; detail: string }): Promise<unknown>;
+  /** When the last reader left; nothing while one is connected. */
+  unreadSinceMs(): number | undefined;
   now: () => number;
 }
 
@@ -43,6 +45,11 @@ const STATUS_EVERY = 20;
 /** As long as something is to be done, somebody looks after it. */
 const WATCH_MS = 30_000;
 const RETRY_MS = 2_000;
+/** A live stream polls its agent's shard, which remembers samples for it: too much for one that has no reader. */
+const SUSPENDED_AFTER_MS = 5 * 60_000;
+/** The index removes jobs that it has not heard of for two days; the alarm reports to it. */
+const SUSPENDED_WATCH_MS = 3_600_000;
+const SUSPENDED = "Suspended until a reader connects";
 /** Before a first message has shown how large they are. */
 const USUAL_BYTES = 256 * 1024;
 
@@ -71,7 +78,21 @@ export class Production {
   /** When somebody must look after it, even though nobody comes. */
   get nextDueMs(): number {
     if (this.#state === undefined || (!this.isUnfinished && this.#state.isNoted)) return Number.POSITIVE_INFINITY;
-    return this.#retryAtMs ?? this.#options.now() + WATCH_MS;
+    const { work, isNoted } = this.#state;
+    const nowMs = this.#options.now();
+    if (isNoted && work.kind === "agent_data" && this.#isSuspended) {
+      return Math.min(work.toMs, nowMs + SUSPENDED_WATCH_MS);
+    }
+    return this.#retryAtMs ?? nowMs + WATCH_MS;
+  }
+
+  /** Whether this is a live stream that no one reads. At its end it goes on, and reads from the store what it missed. */
+  get #isSuspended(): boolean {
+    const state = this.#state;
+    if (state?.state !== "running" || state.work.kind !== "agent_data") return false;
+    const nowMs = this.#options.now();
+    const unreadSinceMs = this.#options.unreadSinceMs();
+    return unreadSinceMs !== undefined && nowMs - unreadSinceMs >= SUSPENDED_AFTER_MS && nowMs < state.work.toMs;
   }
 
   begin(jobNumber: string, work: Work): void {
@@ -114,8 +135,15 @@ export class Production {
   async #run(): Promise<void> {
     this.#retryAtMs = undefined;
     try {
+      this.#describeSuspension();
       await this.#noteState();
       while (this.isUnfinished) {
+        if (this.#isSuspended) {
+          // With it goes what it has read ahead.
+          this.#producer = undefined;
+          this.#describeSuspension();
+          break;
+        }
         const pace = this.#options.pace(this.#lastBytes);
         if (!pace.go) return;
         if (pace.pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pace.pauseMs));
@@ -126,6 +154,13 @@ export class Production {
       log.warn("a job's production has to wait", { error: describeError(error) });
       this.#retryAtMs = this.#options.now() + RETRY_MS;
     }
+  }
+
+  #describeSuspension(): void {
+    const state = this.#state;
+    if (state?.state !== "running") return;
+    const detail = this.#isSuspended ? SUSPENDED : "";
+    if (state.detail !== detail) this.#save({ ...state, detail, isNoted: false });
   }
 
   /** Whether it could be stored; where there is no room, it is taken again later. */

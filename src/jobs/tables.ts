@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { JOB_KINDS, JOB_STATES } from "../schemas/job.ts";
 
@@ -19,11 +20,15 @@ export const jobs = sqliteTable(
     messages: integer("messages").notNull(),
     createdAt: integer("created_at", { mode: "timestamp_ms" }).notNull(),
     updatedAt: integer("updated_at", { mode: "timestamp_ms" }).notNull(),
+    /** When a live stream of an agent's data ends; absent for all other jobs. */
+    endsAt: integer("ends_at", { mode: "timestamp_ms" }),
   },
   (table) => [
     index("jobs_owner").on(table.ownerId, table.createdAt),
     index("jobs_created").on(table.createdAt),
     index("jobs_updated").on(table.updatedAt),
     index("jobs_target").on(table.target, table.kind, table.createdAt),
+    // Holds open jobs only: the quotas count them with every new job, however many have ended.
+    index("jobs_open").on(table.ownerId, table.state, table.endsAt).where(sql`state in ('queued', 'running')`),
   ],
 );

@@ -5,6 +5,8 @@ import { createTokens } from "../auth/tokens.ts";
 import { BrokerConnection } from "../broker/connection.ts";
 import { createOutbox, type Outbox, type OutboxMessage } from "../broker/outbox.ts";
 import { withDeadline } from "../deadline.ts";
+import { createEmulationStore } from "../emulator/emulation-store.ts";
+import { createEmulationRetention, type EmulationRetention } from "../emulator/retention.ts";
 import { type Config, parseEnv } from "../env.ts";
 import { DomainError } from "../errors.ts";
 import { createJobExpiry, type JobExpiry } from "../jobs/expiry.ts";
@@ -31,11 +33,13 @@ export class Publisher extends DurableObject<Env> {
   readonly #outbox: Outbox;
   readonly #jobs: JobExpiry;
   readonly #sealing: Sealing;
+  readonly #emulations: EmulationRetention;
   #connection: BrokerConnection | undefined;
   #draining: Promise<void> | undefined;
   /** Somebody came while it was being emptied, perhaps with something that was not seen any more. */
   #isWanted = false;
   #failures = 0;
+  #sweptMs = Number.NEGATIVE_INFINITY;
   #writtenMs = Number.NEGATIVE_INFINITY;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -44,6 +48,8 @@ export class Publisher extends DurableObject<Env> {
     const database = createDatabase({ url: this.#config.LIBSQL_URL, authToken: this.#config.LIBSQL_AUTH_TOKEN });
     this.#outbox = createOutbox(database);
     this.#sealing = createSealing(this.#config.ENCRYPTION_KEY);
+    const retentionMs = this.#config.EMULATION_RETENTION_HOURS * 3_600_000;
+    this.#emulations = createEmulationRetention(createEmulationStore(database), retentionMs);
     this.#jobs = createJobExpiry(createJobIndex(database), createStreams(env.JOB_STREAM));
   }
 
@@ -66,6 +72,17 @@ export class Publisher extends DurableObject<Env> {
 
   override async alarm(): Promise<void> {
     await this.#drain();
+    await this.#sweepIfDue();
+  }
+
+  /** Behind the outbox and beside it: commands that come meanwhile do not wait for it. */
+  async #sweepIfDue(): Promise<void> {
+    // While the broker is away the alarm comes much more often than this is needed.
+    if (Date.now() - this.#sweptMs < LOOK_EVERY_MS / 2) return;
+    this.#sweptMs = Date.now();
+    await this.#emulations.sweep().catch((error: unknown) => {
+      log.warn("emulation sweep failed", { error: describeError(error) });
+    });
   }
 
   #drain(): Promise<void> {

@@ -6,6 +6,8 @@ import { CommandMany, CommandRequest, ManyQueued } from "../schemas/command.ts";
 import { Queued } from "../schemas/job.ts";
 import type { Services } from "../services.ts";
 
+const QUOTA = { 429: "A quota of open jobs is exceeded; the detail names it" };
+
 export function commandsRoutes(operation: Operation, { commands }: Pick<Services, "commands">) {
   return new Hono<AppEnv>()
     .post(
@@ -22,6 +24,7 @@ export function commandsRoutes(operation: Operation, { commands }: Pick<Services
           400: "The agent does not know this command",
           404: "There is no such agent",
           409: "The agent was sent another command a moment ago; Retry-After says when to try again",
+          ...QUOTA,
         },
       }),
       query(CommandRequest),
@@ -35,6 +38,7 @@ export function commandsRoutes(operation: Operation, { commands }: Pick<Services
         summary: "Send a command to many agents",
         description: "To those that are named, or to all of a kind or in an area. Each has a job of its own.",
         answer: ManyQueued,
+        otherAnswers: QUOTA,
       }),
       body(CommandMany),
       async (c) => c.json(await commands.sendMany(c.get("actor"), c.req.valid("json"))),

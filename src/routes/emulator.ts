@@ -23,7 +23,9 @@ export function emulatorRoutes(operation: Operation, { emulators }: Pick<Service
           "Makes an agent for each and has them run for `duration` seconds. How far that has come is told over the job's WebSocket. All or " +
           "nothing: where one location is not understood, nothing is made.",
         answer: SpinupQueued,
-        otherAnswers: { 429: "More than 30 within a minute; Retry-After says when to try again" },
+        otherAnswers: {
+          429: "More than 30 within a minute; or a quota is exceeded, which the detail names. Retry-After says when to try again",
+        },
       }),
       body(EmulatorSpinupRequest),
       async (c) => c.json(await emulators.spinUp(c.get("actor"), c.req.valid("json"))),
@@ -59,8 +61,10 @@ export function emulatorRoutes(operation: Operation, { emulators }: Pick<Service
         action: "emulator.remove",
         tag: TAG,
         summary: "Stop an emulator job and remove its agents",
+        description:
+          "Its owner and administrators can do this at any time, also when the emulation has ended or its agents are removed already.",
         answer: Done,
-        otherAnswers: { 404: "There is no such job" },
+        otherAnswers: { 404: "There is no such job, or it was removed more than 30 days ago" },
       }),
       path(JobPath),
       async (c) => c.json(await emulators.remove(c.get("actor"), c.req.valid("param").job_number)),

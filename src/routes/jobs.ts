@@ -9,6 +9,8 @@ import type { Services } from "../services.ts";
 
 const TAG = "Jobs";
 const UNKNOWN = { 404: "There is no such job" };
+const QUOTA = { 429: "A quota of open jobs is exceeded; the detail names it" };
+
 export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs">) {
   return new Hono<AppEnv>()
     .post(
@@ -19,6 +21,7 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
         summary: "Request the details of all agents",
         description: "They come over the job's WebSocket, in pages.",
         answer: Queued,
+        otherAnswers: QUOTA,
       }),
       async (c) => c.json(await jobs.requestAgentDetails(c.get("actor"))),
     )
@@ -30,9 +33,9 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
         summary: "Request an agent's data for a period",
         description:
           "It comes over the job's WebSocket: rows `{time, field, value}`, metric by metric, ascending in time within each. A period that " +
-          "ends in the future goes on with what comes until then.",
+          "ends in the future goes on with what comes until then; without a reader for five minutes it is suspended until one connects.",
         answer: Queued,
-        otherAnswers: { 404: "There is no such agent" },
+        otherAnswers: { ...QUOTA, 404: "There is no such agent" },
       }),
       query(DataRequest),
       async (c) => c.json(await jobs.requestAgentData(c.get("actor"), c.req.valid("query"))),

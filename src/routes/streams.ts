@@ -11,7 +11,7 @@ import type { Services } from "../services.ts";
 const STREAM = {
   tag: "Jobs",
   answer: z.unknown(),
-  otherAnswers: { 429: "The job has 16 sockets already" },
+  otherAnswers: { 429: "The job has 16 sockets already, or a quota of open jobs is exceeded" },
 } as const;
 
 /** Of another version of the protocol the platform would say no itself, in words of its own; to a HEAD nothing can be upgraded. */

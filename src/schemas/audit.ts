@@ -8,7 +8,9 @@ export const AuditEntry = z
     request_id: z.string(),
     actor: z
       .string()
-      .describe("Who did it: `user:…`, `admin:…`, `agent:…`, `app:…`, `setup:…`, `enrolment:…` or `anyone`."),
+      .describe(
+        "Who did it: `user:…`, `admin:…`, `agent:…`, `app:…`, `setup:…`, `enrolment:…`, `service:…` or `anyone`.",
+      ),
     action: z.string(),
     object: z.string().describe("What it was done to: `user:…`, `agent:…` or `app:…`."),
   })

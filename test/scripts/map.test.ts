@@ -12,11 +12,14 @@ import {
   type Frame,
   fitted,
   frameOf,
+  MAX_ZOOM,
   screenX,
   screenY,
   within,
   zoomedAt,
 } from "../../src/dashboard/map/view.ts";
+import { spreadAround } from "../../src/emulator/spread.ts";
+import { ACCESS_POINT_TYPES } from "../../src/schemas/emulator.ts";
 
 const SIZE = { width: 800, height: 500 };
 const BRISTOL = project(51.4545, -2.5879);
@@ -231,6 +234,23 @@ describe("clusters", () => {
     expect(apart(two, 16)).toBe(2);
     expect(apart([BRISTOL, { ...BRISTOL }], 18)).toBe(1);
   });
+
+  it.each(ACCESS_POINT_TYPES)(
+    "separate a hundred emulated %s access points of one location at the nearest zoom",
+    (type) => {
+      const centre = { latitude: 51.45523, longitude: -2.59665 };
+      const points = Array.from({ length: 100 }, (_, index) => {
+        const { latitude, longitude } = spreadAround(centre, type, index, 100);
+        return project(latitude, longitude);
+      });
+      const { x, y } = project(centre.latitude, centre.longitude);
+      // So large that all of them are in the frame.
+      const frame = frameOf({ x, y, zoom: MAX_ZOOM }, { width: 1e6, height: 1e6 });
+      const { length } = clustersOf(points, frame);
+      // Few are nearer to one another than their marks are wide.
+      expect(length).toBeGreaterThan(90);
+    },
+  );
 });
 
 describe("labels", () => {

@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BrokerLink } from "../../scripts/emulator/broker-link.ts";
 import { JobFiles } from "../../scripts/emulator/job-files.ts";
-import { runPart } from "../../scripts/emulator/part-runner.ts";
+import { runPart, sitesOf } from "../../scripts/emulator/part-runner.ts";
 import { reportNumber } from "../../scripts/emulator/report-number.ts";
 import { EmulatorService } from "../../scripts/emulator/service.ts";
 import { until } from "../../scripts/trial/product.ts";
@@ -149,5 +149,25 @@ describe("the reports of a job that nobody reads", () => {
 
   it("come every five seconds at first", () => {
     expect([5, 10, 15, 20].map((seconds) => reportNumber(seconds * 1000, 1))).toEqual([0, 1, 2, 3]);
+  });
+});
+
+describe("the sites of a part", () => {
+  const at = (ap_id: string, longitude: number, site?: string) => ({
+    ...{ ap_id, password: "no secret", latitude: 51, longitude, ...(site !== undefined && { site }) },
+  });
+  const sites = (agents: ReturnType<typeof at>[]) => {
+    const spec = { access_point_type: "WiFi" as const, num_devices: 1, duration: 1, agents };
+    const part = { job_number: "00000001", part: 1, parts: 1, emulators: [spec] };
+    return sitesOf(part).map(({ accessPoints }) => accessPoints.map(({ apId }) => apId));
+  };
+
+  it("hold the access points that the service planned for one location, although each has its own coordinates", () => {
+    const agents = [at("a", -2.1, "51,-2"), at("b", 7, "51,7"), at("c", -2.2, "51,-2")];
+    expect(sites(agents)).toEqual([["a", "c"], ["b"]]);
+  });
+
+  it("are the coordinates in messages of older services, which name no site", () => {
+    expect(sites([at("a", -2), at("b", 7), at("c", -2)])).toEqual([["a", "c"], ["b"]]);
   });
 });

@@ -9,7 +9,17 @@ import { Supervisor } from "../../scripts/stack/supervisor.ts";
 import { SECRET_MARK } from "./secret-mark.ts";
 
 /** The users of the shared server have rights on these alone, as in production. */
-const DATABASES = ["controller", "backed_up", "restored", "nothing", "migrated", "deployed", "guarded", "repartitioned", "received"];
+const DATABASES = [
+  "controller",
+  "backed_up",
+  "restored",
+  "nothing",
+  "migrated",
+  "deployed",
+  "guarded",
+  "repartitioned",
+  "received",
+];
 
 const ACCESS: ClickHouseAccess = {
   owner: { user: OWNER, password: `${SECRET_MARK}-clickhouse-owner` },

@@ -11,6 +11,8 @@ import type { NewMessage } from "../../src/jobs/buffer.ts";
 import type { Pace } from "../../src/jobs/pace.ts";
 import { Production } from "../../src/jobs/production.ts";
 import { fitting, MAX_ROWS, type Producer, type Step } from "../../src/jobs/work.ts";
+import { News } from "../../src/telemetry/news.ts";
+import type { AgentSample } from "../../src/telemetry/store.ts";
 import { newAgent } from "./support.ts";
 
 const WORK = { kind: "agent_details" } as const;
@@ -23,6 +25,9 @@ class Remains {
   room = Number.POSITIVE_INFINITY;
   pace: () => Pace = () => ({ go: true, pauseMs: 0 });
   note: () => Promise<void> = async () => {};
+  /** When the last reader left; nothing while one is there. */
+  unreadSinceMs: number | undefined;
+  now: () => number = Date.now;
   isTooLarge: (message: NewMessage) => boolean = () => false;
 
   wake(producer: Producer): Production {
@@ -38,11 +43,12 @@ class Remains {
         this.isTooLarge(message) ? { outcome: "too_large" } : { outcome: "stored", seq: this.messages.push(message) },
       deliver: async () => {},
       pace: () => this.pace(),
-      note: async (_, { state }) => {
+      note: async (_, { state, detail }) => {
         await this.note();
-        this.notes.push(state);
+        this.notes.push(state === "running" && detail !== "" ? `${state}: ${detail}` : state);
       },
-      now: Date.now,
+      unreadSinceMs: () => this.unreadSinceMs,
+      now: () => this.now(),
     });
   }
 
@@ -243,5 +249,114 @@ describe("an agent's history that goes on", () => {
       { time: "1970-01-01T00:16:40.000Z", field: "t", value: "x" },
     ]);
     expect(asked.filter(({ of }) => of === "numbers").map(({ fromMs }) => fromMs)).toEqual([0, 0, 940_000, 940_000]);
+  });
+});
+
+describe("a live stream without a reader", () => {
+  const SECOND_MS = 1_000;
+  const MINUTE_MS = 60_000;
+  const HOUR_MS = 60 * MINUTE_MS;
+  const SUSPENDED = "running: Suspended until a reader connects";
+
+  /** An agent that reports every second of a clock, which moves when the stream waits for news or a test says so. */
+  function reportingAgent(remains: Remains, lastsMs: number) {
+    const startMs = 1_800_000_000_000;
+    const clock = { ms: startMs };
+    const stored: AgentSample[] = [];
+    const news = new News({
+      maxSamples: 1_000,
+      maxLength: 1e6,
+      maxTotalLength: 1_000_000,
+      maxFollowed: 100,
+      followedMs: MINUTE_MS,
+      now: () => clock.ms,
+    });
+    const asked = { polls: 0 };
+    const advance = (ms: number): void => {
+      for (const endMs = clock.ms + ms; clock.ms < endMs; ) {
+        clock.ms += SECOND_MS;
+        const sample: AgentSample = { apId: "ap", tsMs: clock.ms, metrics: { m: clock.ms }, texts: {} };
+        stored.push(sample);
+        news.add([sample]);
+      }
+    };
+    const range = { apId: "ap", fromMs: startMs, toMs: startMs + lastsMs };
+    const producer = produceAgentHistory({
+      store: {
+        history: async ({ fromMs, toMs, of, after, limit }) =>
+          stored
+            .filter(({ tsMs }) => of === "numbers" && tsMs >= fromMs && tsMs <= toMs && tsMs > (after?.tsMs ?? 0))
+            .slice(0, limit)
+            .map(({ tsMs }) => JSON.stringify({ time: new Date(tsMs).toISOString(), field: "m", value: tsMs })),
+        countHistory: async () => stored.length,
+      },
+      shards: {
+        news: async (apId, place, waitMs) => {
+          asked.polls++;
+          advance(waitMs);
+          return await news.since(apId, place, 0);
+        },
+      },
+      range,
+      now: () => clock.ms,
+    });
+    remains.now = () => clock.ms;
+    const production = remains.wake(producer);
+    production.begin("job", { kind: "agent_data", ...range });
+    const reported = () => stored.map(({ tsMs }) => tsMs).filter((tsMs) => tsMs <= range.toMs);
+    const delivered = () => {
+      const rows = remains.messages.filter(({ type }) => type === "agent_data").map(({ data }) => JSON.parse(data));
+      return [...new Set((rows as { value: number }[][]).flat().map(({ value }) => value))].toSorted((a, b) => a - b);
+    };
+    return { clock, startMs, range, asked, advance, production, reported, delivered };
+  }
+
+  it("is suspended after five minutes, asks for nothing meanwhile, and resumes without loss when one connects", async () => {
+    const remains = new Remains();
+    const { clock, startMs, asked, advance, production, reported, delivered } = reportingAgent(remains, 3 * HOUR_MS);
+    remains.unreadSinceMs = startMs;
+    await production.run();
+    expect(clock.ms - startMs).toBeGreaterThanOrEqual(5 * MINUTE_MS);
+    expect(clock.ms - startMs).toBeLessThan(6 * MINUTE_MS);
+    expect(remains.notes).toEqual(["running", SUSPENDED]);
+    const { polls } = asked;
+    for (let alarm = 0; alarm < 2; alarm++) {
+      // Rarely enough to sleep, often enough that the index does not forget it.
+      expect(production.nextDueMs - clock.ms).toBe(HOUR_MS);
+      advance(HOUR_MS);
+      await production.run();
+    }
+    expect(asked.polls).toBe(polls);
+    expect(delivered().length).toBeLessThan(reported().length);
+
+    remains.unreadSinceMs = undefined;
+    await production.run();
+    expect(delivered()).toEqual(reported());
+    expect(remains.notes).toEqual(["running", SUSPENDED, "running", "done"]);
+  });
+
+  it("finishes by itself if its end passes meanwhile, for a reader that comes later", async () => {
+    const remains = new Remains();
+    const { clock, startMs, range, advance, production, reported, delivered } = reportingAgent(remains, 20 * MINUTE_MS);
+    remains.unreadSinceMs = startMs;
+    await production.run();
+    expect(production.nextDueMs).toBe(range.toMs);
+    advance(range.toMs - clock.ms + MINUTE_MS);
+    await production.run();
+    expect(delivered()).toEqual(reported());
+    expect(remains.notes).toEqual(["running", SUSPENDED, "running", "done"]);
+    expect(remains.messages.at(-1)).toMatchObject({ type: "status", final: true });
+  });
+
+  it("goes on while a reader is there, and for a while after it left", async () => {
+    const remains = new Remains();
+    const { clock, startMs, production } = reportingAgent(remains, HOUR_MS);
+    remains.pace = () => {
+      if (clock.ms - startMs >= 20 * MINUTE_MS) remains.unreadSinceMs ??= clock.ms;
+      return { go: true, pauseMs: 0 };
+    };
+    await production.run();
+    expect(clock.ms - startMs).toBeGreaterThanOrEqual(25 * MINUTE_MS);
+    expect(clock.ms - startMs).toBeLessThan(26 * MINUTE_MS);
   });
 });

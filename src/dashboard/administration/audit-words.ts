@@ -23,6 +23,7 @@ const KINDS: { [kind: string]: string } = {
   console: "at the console",
   enrolment: "with the enrolment token",
   job: "job",
+  service: "the service itself",
   setup: "with the setup token",
   user: "user",
 };

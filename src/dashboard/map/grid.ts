@@ -5,7 +5,7 @@ import { type Frame, screenY } from "./view.ts";
 /** Within one town there is no outline to be seen: meridians and parallels show that the map moves, and how far. */
 export const GRID_FROM_ZOOM = 8;
 const LEAST_PX = 120;
-const STEPS_DEGREES = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
+const STEPS_DEGREES = [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
 
 export function traceGrid(frame: Frame, pen: Pen): void {
   const { left, top, width, height, scale } = frame;

@@ -26,7 +26,8 @@ export interface Box {
   bottom: number;
 }
 
-export const MAX_ZOOM = 18;
+/** So near that access points a few metres apart, as those of LiFi are, stand apart on the screen. */
+export const MAX_ZOOM = 21;
 /** Nearer than this, one access point alone would be shown without a town around it. */
 const MAX_FITTED_ZOOM = 12;
 const WORLD_PX = 256;
