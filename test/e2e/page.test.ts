@@ -11,6 +11,14 @@ const BUILD = join(ROOT, "dist/dashboard");
 const TYPES: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
 const AP_ID = "roof-1";
 
+/** Keeps the texts of all alerts, also of those that vanish. */
+const NOTE_ALERTS = `
+  globalThis.alerts = [];
+  new MutationObserver(() => {
+    for (const { textContent } of document.querySelectorAll("[role=alert]")) if (textContent !== "") alerts.push(textContent);
+  }).observe(document, { subtree: true, childList: true, characterData: true });
+`;
+
 /** Serves the built page without a service behind it; the test answers the page's calls. */
 function servePage(): Server {
   return createServer((request, response) => {
@@ -35,7 +43,7 @@ async function answer(route: Route): Promise<void> {
   await route.fulfill({ json: bodies[pathname] ?? {}, headers: { "X-Request-Id": "test" } });
 }
 
-describe("the modules of the page", () => {
+describe("the built page", () => {
   const server = servePage();
   let browser: Browser;
   let url: string;
@@ -66,7 +74,7 @@ describe("the modules of the page", () => {
   }
 
   it.each([["en-US@posix"], [""], [undefined]])(
-    "draw an access point's charts if the browser's language is %j",
+    "draws an access point's charts if the browser's language is %j",
     async (language) => {
       const { page, consoleErrors } = await open(async (page) => {
         const value = language === undefined ? "undefined" : JSON.stringify(language);
@@ -81,7 +89,41 @@ describe("the modules of the page", () => {
     },
   );
 
-  it("are reloaded on request if a file is missing, and the original error is on the console", async () => {
+  it("repeats a read that a proxy has failed, and shows no error", async () => {
+    let failures = 2;
+    const { page } = await open(async (page) => {
+      await page.addInitScript(NOTE_ALERTS);
+      await page.route("**/api/v1/agents/*", async (route) =>
+        failures-- > 0 ? await route.fulfill({ status: 500, body: "proxy" }) : await answer(route),
+      );
+    });
+    await page.getByRole("heading", { name: AP_ID }).waitFor();
+    expect(failures).toBeLessThan(0);
+    expect(await page.evaluate("alerts")).toEqual([]);
+    await page.context().close();
+  });
+
+  it("sends a sign-up once, whatever the response", async () => {
+    let requests = 0;
+    const page = await (await browser.newContext()).newPage();
+    await page.route("**/dashboard.json", (route) =>
+      route.fulfill({ json: { map: { tiles: null, attribution: null }, sign_up: true } }),
+    );
+    await page.route("**/api/v1/users/signup", async (route) => {
+      requests++;
+      await route.fulfill({ status: 500, body: "proxy" });
+    });
+    await page.goto(url);
+    await page.getByRole("link", { name: "Make an account" }).click();
+    await page.getByLabel("E-mail").fill("me@example.com");
+    await page.getByLabel("Password").fill("a good password");
+    await page.getByRole("button", { name: "Make the account" }).click();
+    await page.getByRole("alert").getByText("cannot be reached").waitFor();
+    expect(requests).toBe(1);
+    await page.context().close();
+  });
+
+  it("offers a reload if a file is missing, and logs the original error", async () => {
     let isMissing = true;
     const { page, consoleErrors } = await open(
       async (page) =>
@@ -97,7 +139,7 @@ describe("the modules of the page", () => {
     await page.context().close();
   });
 
-  it("are reported as faulty if one throws, with the original error on the console", async () => {
+  it("reports an error in a module as its own, and logs the original error", async () => {
     const { page, consoleErrors } = await open(
       async (page) =>
         await page.route("**/assets/access-point-*.js", (route) =>
