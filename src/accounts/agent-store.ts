@@ -4,7 +4,8 @@ import { Conflict, Duplicate, NotFound, TooLarge } from "../errors.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
 import { ALL_ROWS, type Database, isUniqueViolation, reach } from "./database.ts";
-import { agents } from "./tables.ts";
+import { type EnrolmentUse, usedUp } from "./enrolment.ts";
+import { agents, enrolmentUses } from "./tables.ts";
 
 const AgentRow = z.object({
   id: z.string(),
@@ -27,6 +28,8 @@ export type AgentChanges = {
 export interface AgentStore {
   find(apId: string): Promise<AgentRow | undefined>;
   insert(agent: NewAgent, by: Author): Promise<AgentRow>;
+  /** As `insert`, and counts a use of the enrolment token; rejects if it is used up. */
+  enrol(agent: NewAgent, by: Author, use: EnrolmentUse): Promise<AgentRow>;
   /** A new password ends the agent's tokens; a new configuration does not. */
   update(apId: string, changes: AgentChanges, by: Author): Promise<AgentRow>;
   /** Puts keys into the agent's configuration, each replacing what it held; a configuration that stays the same is not written. */
@@ -68,6 +71,11 @@ function refuseLarge(configuration: string): void {
 
 const objectOf = (apId: string): string => `agent:${apId}`;
 
+const newRow = (agent: NewAgent) => {
+  refuseLarge(JSON.stringify(agent.configuration));
+  return { id: crypto.randomUUID(), createdAt: new Date(), version: Date.now(), ...agent };
+};
+
 export function createAgentStore(database: Database): AgentStore {
   const find: AgentStore["find"] = async (apId) => {
     const rows = await reach(database.select().from(agents).where(eq(agents.apId, apId)));
@@ -78,8 +86,7 @@ export function createAgentStore(database: Database): AgentStore {
     find,
 
     async insert(agent, by) {
-      refuseLarge(JSON.stringify(agent.configuration));
-      const row = { id: crypto.randomUUID(), createdAt: new Date(), version: Date.now(), ...agent };
+      const row = newRow(agent);
       try {
         const [rows] = await reach(
           database.batch([
@@ -87,6 +94,38 @@ export function createAgentStore(database: Database): AgentStore {
             auditIfChanged(database, by, "create", objectOf(agent.apId)),
           ]),
         );
+        return AgentRow.parse(rows[0]);
+      } catch (error) {
+        throw isUniqueViolation(error) ? new Duplicate("Agent") : error;
+      }
+    },
+
+    async enrol(agent, by, { tokenHash, maxUses }) {
+      const { id, apId, credentialKind, credential, configuration, version, createdAt } = newRow(agent);
+      try {
+        // One transaction: a use that is not free inserts no agent, and a name that is taken takes back the use.
+        const [, rows] = await reach(
+          database.batch([
+            database
+              .insert(enrolmentUses)
+              .values({ tokenHash, uses: 1 })
+              .onConflictDoUpdate({
+                target: enrolmentUses.tokenHash,
+                set: { uses: sql`${enrolmentUses.uses} + 1` },
+                setWhere: sql`${enrolmentUses.uses} < ${maxUses}`,
+              }),
+            database
+              .insert(agents)
+              .select(
+                // In the order of the table's columns.
+                sql`select ${id}, ${apId}, ${credentialKind}, ${credential}, ${JSON.stringify(configuration)}, 0, ${version},
+                  ${createdAt.getTime()} where changes() > 0`,
+              )
+              .returning(),
+            auditIfChanged(database, by, "create", objectOf(apId)),
+          ]),
+        );
+        if (rows[0] === undefined) throw usedUp(maxUses);
         return AgentRow.parse(rows[0]);
       } catch (error) {
         throw isUniqueViolation(error) ? new Duplicate("Agent") : error;
