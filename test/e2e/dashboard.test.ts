@@ -272,7 +272,6 @@ describe("the dashboard", () => {
   });
 
   it.each([
-    ["worker", "SIGKILL", "No connection to the service"],
     // It would be back before anybody has noticed.
     ["clickhouse", "SIGSTOP", "the telemetry store"],
   ] as const)(
@@ -294,6 +293,20 @@ describe("the dashboard", () => {
     },
   );
 
+  it("goes on by itself after the worker was killed", async () => {
+    await signUp();
+    await page.getByText("No access points yet").waitFor();
+    process.kill(product.pidOf("worker"), "SIGKILL");
+    const answered = page.waitForResponse((response) => response.url().includes("/overview") && response.ok());
+    // Otherwise the page would ask a few seconds later, when the worker is back.
+    await page.evaluate('dispatchEvent(new Event("online"))');
+    await answered;
+    await page.getByText("No access points yet").waitFor();
+    await page.getByText("No connection to the service").waitFor({ state: "detached" });
+    // The browser notes each call that failed.
+    visitor.troubles = visitor.troubles.filter((trouble) => !/ERR_|50[234]/.test(trouble));
+  });
+
   it("says so when the network is gone, and goes on when it is back", async () => {
     await signUp();
     await page.getByText("No access points yet").waitFor();
@@ -307,7 +320,7 @@ describe("the dashboard", () => {
     await notice.waitFor({ state: "detached" });
     await page.getByRole("heading", { name: "Jobs", exact: true }).waitFor();
     visitor.troubles = visitor.troubles.filter(
-      (trouble) => !/ERR_INTERNET_DISCONNECTED|dynamically imported module/.test(trouble),
+      (trouble) => !/ERR_INTERNET_DISCONNECTED|dynamically imported module|Unable to preload/.test(trouble),
     );
   });
 
