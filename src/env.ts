@@ -87,6 +87,13 @@ const EnvironmentFields = z.object({
   CREDENTIAL_PEPPER: base64Keys,
   SETUP_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   ENROLMENT_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
+  ENROLMENT_MAX_USES: emptyIsUnset(wholeNumber(1, 1_000_000_000).optional()),
+  ENROLMENT_EXPIRES_AT: emptyIsUnset(
+    z.iso
+      .datetime({ offset: true, error: "must be a time with an offset, as in 2027-01-31T00:00:00Z" })
+      .transform((text) => Date.parse(text))
+      .optional(),
+  ),
   METRICS_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   SIGNUP: emptyIsUnset(z.enum(["open", "closed"], { error: "must be open or closed" }).default("open")),
   PASSWORDS_URL: emptyIsUnset(url("http:", "https:").optional()),

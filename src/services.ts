@@ -8,6 +8,7 @@ import { type AuditTrail, createAuditTrail } from "./accounts/audit.ts";
 import { forgetOldEntries } from "./accounts/audit-retention.ts";
 import { createAccountChanges } from "./accounts/changes.ts";
 import { createDatabase } from "./accounts/database.ts";
+import { createEnrolment } from "./accounts/enrolment.ts";
 import { createLogin, type Login } from "./accounts/login.ts";
 import { createDatabaseProbe } from "./accounts/probe.ts";
 import { createRecovery, type Recovery } from "./accounts/recovery.ts";
@@ -143,7 +144,17 @@ export function createServices(config: Config, bindings: Bindings): Services {
   });
 
   return {
-    agents: createAgents(agents, passwords, closeInBackground),
+    agents: createAgents({
+      store: agents,
+      passwords,
+      enrolment: createEnrolment({
+        database,
+        token: config.ENROLMENT_TOKEN,
+        maxUses: config.ENROLMENT_MAX_USES,
+        expiresAtMs: config.ENROLMENT_EXPIRES_AT,
+      }),
+      closeStreams: closeInBackground,
+    }),
     apps: createApps(apps, sealing, closeInBackground),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),

@@ -4,7 +4,8 @@ import { Conflict, Duplicate, NotFound, TooLarge } from "../errors.ts";
 import { endJobsOf } from "../jobs/owner.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
 import { type Database, isUniqueViolation, reach } from "./database.ts";
-import { agents } from "./tables.ts";
+import { type EnrolmentUse, usedUp } from "./enrolment.ts";
+import { agents, enrolmentUses } from "./tables.ts";
 
 const AgentRow = z.object({
   id: z.string(),
@@ -54,6 +55,8 @@ export interface Commandable extends Pick<AgentOutline, "apId" | "accessPointTyp
 export interface AgentStore {
   find(apId: string): Promise<AgentRow | undefined>;
   insert(agent: NewAgent, by: Author): Promise<AgentRow>;
+  /** As `insert`, and counts a use of the enrolment token; rejects if it is used up. */
+  enrol(agent: NewAgent, by: Author, use: EnrolmentUse): Promise<AgentRow>;
   /** A new password ends the agent's tokens; a new configuration does not. */
   update(apId: string, changes: AgentChanges, by: Author): Promise<AgentRow>;
   /** Puts keys into the agent's configuration, each replacing what it held; a configuration that stays the same is not written. */
@@ -134,6 +137,11 @@ const knows = (names: readonly string[]): SQL =>
 
 const objectOf = (apId: string): string => `agent:${apId}`;
 
+const newRow = (agent: NewAgent) => {
+  refuseLarge(JSON.stringify(agent.configuration));
+  return { id: crypto.randomUUID(), createdAt: new Date(), version: Date.now(), ...agent };
+};
+
 export function createAgentStore(database: Database): AgentStore {
   const find: AgentStore["find"] = async (apId) => {
     const rows = await reach(database.select().from(agents).where(eq(agents.apId, apId)));
@@ -205,8 +213,7 @@ export function createAgentStore(database: Database): AgentStore {
     },
 
     async insert(agent, by) {
-      refuseLarge(JSON.stringify(agent.configuration));
-      const row = { id: crypto.randomUUID(), createdAt: new Date(), version: Date.now(), ...agent };
+      const row = newRow(agent);
       try {
         const [rows] = await reach(
           database.batch([
@@ -214,6 +221,38 @@ export function createAgentStore(database: Database): AgentStore {
             auditIfChanged(database, by, "create", objectOf(agent.apId)),
           ]),
         );
+        return AgentRow.parse(rows[0]);
+      } catch (error) {
+        throw isUniqueViolation(error) ? new Duplicate("Agent") : error;
+      }
+    },
+
+    async enrol(agent, by, { tokenHash, maxUses }) {
+      const { id, apId, credentialKind, credential, configuration, version, createdAt } = newRow(agent);
+      try {
+        // One transaction: a use that is not free inserts no agent, and a name that is taken takes back the use.
+        const [, rows] = await reach(
+          database.batch([
+            database
+              .insert(enrolmentUses)
+              .values({ tokenHash, uses: 1 })
+              .onConflictDoUpdate({
+                target: enrolmentUses.tokenHash,
+                set: { uses: sql`${enrolmentUses.uses} + 1` },
+                setWhere: sql`${enrolmentUses.uses} < ${maxUses}`,
+              }),
+            database
+              .insert(agents)
+              .select(
+                // In the order of the table's columns.
+                sql`select ${id}, ${apId}, ${credentialKind}, ${credential}, ${JSON.stringify(configuration)}, 0, ${version},
+                  ${createdAt.getTime()} where changes() > 0`,
+              )
+              .returning(),
+            auditIfChanged(database, by, "create", objectOf(apId)),
+          ]),
+        );
+        if (rows[0] === undefined) throw usedUp(maxUses);
         return AgentRow.parse(rows[0]);
       } catch (error) {
         throw isUniqueViolation(error) ? new Duplicate("Agent") : error;

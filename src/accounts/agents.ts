@@ -3,26 +3,37 @@ import { type Action, type Actor, allow, allowOnAgent } from "../auth/permission
 import { NotFound } from "../errors.ts";
 import type { Agent, AgentCreate, AgentUpdate } from "../schemas/agent.ts";
 import type { AgentRow, AgentStore } from "./agent-store.ts";
+import type { Enrolment } from "./enrolment.ts";
 import type { CloseStreams } from "./users.ts";
 
 export interface Agents {
   create(actor: Actor, agent: AgentCreate): Promise<Agent>;
-  /** As `create`, for an access point that brings the enrolment token. */
+  /** As `create`, for an access point that brings the enrolment token, within the token's limits. */
   enrol(actor: Actor, agent: AgentCreate): Promise<Agent>;
   read(actor: Actor, apId: string): Promise<Agent>;
   update(actor: Actor, apId: string, changes: AgentUpdate): Promise<Agent>;
   delete(actor: Actor, apId: string): Promise<void>;
 }
 
-export function createAgents(store: AgentStore, passwords: Passwords, closeStreams: CloseStreams): Agents {
+export interface AgentsOptions {
+  store: AgentStore;
+  passwords: Passwords;
+  enrolment: Enrolment;
+  closeStreams: CloseStreams;
+}
+
+export function createAgents({ store, passwords, enrolment, closeStreams }: AgentsOptions): Agents {
   const register = async (
     action: Action,
     actor: Actor,
     { ap_id, password, configuration }: AgentCreate,
   ): Promise<Agent> => {
     allow(actor, action);
+    // An administrator who uses the same operation is not limited.
+    const use = actor.kind === "enrolment" ? await enrolment.begin() : undefined;
     const credential = await passwords.hash(password);
-    return toAgent(await store.insert({ apId: ap_id, credentialKind: "argon2id", credential, configuration }, actor));
+    const agent = { apId: ap_id, credentialKind: "argon2id" as const, credential, configuration };
+    return toAgent(await (use === undefined ? store.insert(agent, actor) : store.enrol(agent, actor, use)));
   };
   const find = async (apId: string): Promise<Agent> => {
     const row = await store.find(apId);

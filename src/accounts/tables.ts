@@ -61,6 +61,13 @@ export const resetTokens = sqliteTable(
   (table) => [index("reset_tokens_user").on(table.userId), index("reset_tokens_expiry").on(table.expiresAt)],
 );
 
+/** How many access points each enrolment token has registered. */
+export const enrolmentUses = sqliteTable("enrolment_uses", {
+  /** SHA-256 in hexadecimal digits; the token itself is a setting, and stored nowhere else. */
+  tokenHash: text("token_hash").primaryKey(),
+  uses: integer("uses").notNull(),
+});
+
 /** How often something was tried within the current minute, by what is limited. */
 export const attempts = sqliteTable(
   "attempts",

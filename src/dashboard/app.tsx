@@ -1,6 +1,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
 import { whenBack } from "./api/connection.ts";
+import { isMissingFile } from "./module-errors.ts";
 import { useObserved } from "./observable.ts";
 import { own } from "./own.ts";
 import { SignInAgain } from "./pages/sign-in-again.tsx";
@@ -117,31 +118,35 @@ function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isA
 
 const reload = () => location.reload();
 
+const MISSING = "This page could not be loaded. The service may have been updated, or the connection was lost.";
+const FAULTY = "This page stopped because of an error in the dashboard. The browser's console shows the details.";
+
 /** The first page of all has the focus where the browser puts it. */
 let hasShownPage = false;
 
 function Page({ entry, place: here }: { entry: PageEntry; place: Place }) {
   const [loaded, setLoaded] = useState<ComponentType<PageProps>>();
-  const [isMissing, setIsMissing] = useState(false);
+  const [loadError, setLoadError] = useState<unknown>();
   const [bug] = useErrorBoundary((error) => console.error(error));
+  const isMissing = isMissingFile(loadError);
   useEffect(() => {
     document.title = `${entry.title} · Network Controller`;
     entry.load().then(
       (component) => setLoaded(() => component),
-      () => setIsMissing(true),
+      (error: unknown) => {
+        console.error(error);
+        // A module may throw anything, also nothing.
+        setLoadError(error ?? new Error("The module threw no error"));
+      },
     );
     // Whoever listens to the page, rather than looks at it, must hear that it is another one.
     if (hasShownPage) document.getElementById("main")?.focus();
     hasShownPage = true;
   }, [entry]);
   useEffect(() => (isMissing ? whenBack(reload) : undefined), [isMissing]);
-  // Whatever it was, and after an update of the service, what helps is the whole page anew; who has signed in stays so.
-  if (isMissing)
-    return (
-      <Failed error={new Error("This page could not be loaded. Perhaps the service was updated.")} onRetry={reload} />
-    );
-  if (bug !== undefined)
-    return <Failed error={new Error("Something on this page went wrong, and it is our fault.")} onRetry={reload} />;
+  // A reload keeps the session, and fetches the files of the service's current version.
+  if (loadError !== undefined || bug !== undefined)
+    return <Failed error={new Error(isMissing ? MISSING : FAULTY)} onRetry={reload} retryText="Reload the page" />;
   const Component = loaded;
   return Component === undefined ? <Loading /> : <Component place={here} />;
 }

@@ -29,9 +29,7 @@ export async function signIn(username: string, password: string): Promise<void> 
     form: { grant_type: "password", username, password },
     isAnonymous: true,
   });
-  const response = await fetch("/api/v1/users/me", { headers: { Authorization: `Bearer ${token}` } });
-  if (!response.ok) throw new Error("The service does not say who you are. Try again.");
-  const me = (await response.json()) as TokenData;
+  const me = await call<TokenData>("GET", "/api/v1/users/me", { token });
   const lifetimeMs = expires_in * 1_000;
   const expiresAtMs = Date.now() + lifetimeMs;
   begin({

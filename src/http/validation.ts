@@ -46,6 +46,7 @@ export function body<S extends z.ZodType>(schema: S): Validates<"json", S> {
     // As in FastAPI: no content type is taken for JSON, another one for bytes, which are no object.
     const isJson = contentType === undefined || JSON_TYPE.test(contentType);
     const value = isJson ? parseJson(bytes) : "";
+    if (value === null) throw new Invalid([{ loc: ["body"], ...MISSING }]);
     const parsed = parse(schema, value);
     if (!parsed.success) throw new Invalid(toValidationItems("body", parsed.error));
     c.req.addValidatedData("json", parsed.data as object);

@@ -33,7 +33,9 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
         action: "agents.enrol",
         tag: TAG,
         summary: "Enrol a new access point",
-        description: "With the enrolment token as bearer: an access point registers itself. Also for administrators.",
+        description:
+          "With the enrolment token as bearer: an access point registers itself. Also for administrators. A token that has expired, or " +
+          "was used as often as `ENROLMENT_MAX_USES` says, is 403.",
         answer: Agent,
         otherAnswers: TAKEN,
       }),

@@ -1,6 +1,7 @@
 import { type Context, Hono } from "hono";
 import * as z from "zod";
 import { NotFound } from "../errors.ts";
+import { acceptsGzip } from "../http/accept-encoding.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { DashboardSettings } from "../schemas/dashboard.ts";
@@ -34,7 +35,7 @@ export function dashboardRoutes(operation: Operation, { assets, dashboard }: Pic
     if (type === undefined) throw new NotFound("File");
     const { ok, body } = await assets.fetch(`http://assets/${name}`);
     if (!ok || body === null) throw new NotFound("File");
-    const isPacked = c.req.header("Accept-Encoding")?.includes("gzip");
+    const isPacked = acceptsGzip(clientAcceptEncoding(c.req.raw));
     return c.body(body, 200, {
       "Content-Type": type,
       "Cache-Control": cacheControl,
@@ -61,4 +62,10 @@ export function dashboardRoutes(operation: Operation, { assets, dashboard }: Pic
       }),
       (c) => c.json(dashboard, 200, { "Cache-Control": "no-cache" }),
     );
+}
+
+/** The client's own `Accept-Encoding`: proxies such as Cloudflare and `wrangler dev` replace the header, and keep what it was. */
+function clientAcceptEncoding(request: Request): string | undefined {
+  const replaced = request.cf?.clientAcceptEncoding;
+  return typeof replaced === "string" ? replaced : (request.headers.get("Accept-Encoding") ?? undefined);
 }

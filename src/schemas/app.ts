@@ -1,10 +1,10 @@
 import * as z from "zod";
-import { Identifier } from "./primitives.ts";
+import { dictionary, Identifier } from "./primitives.ts";
 
 const permission = (meaning: string) => z.boolean().optional().describe(meaning);
 
 /** Keys that are not known here are kept and mean nothing. */
-export const Permissions = z
+const KnownPermissions = z
   .looseObject({
     agents: permission("List and read agents. Default: true."),
     data: permission("Read telemetry. Default: true."),
@@ -19,6 +19,7 @@ export const Permissions = z
       .describe("The only agents that the app may touch. Default: all."),
   })
   .meta({ id: "Permissions" });
+export const Permissions = dictionary(KnownPermissions);
 export type Permissions = z.output<typeof Permissions>;
 
 const ApiKey = z.string().min(8).max(256);

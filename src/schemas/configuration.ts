@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { dictionary } from "./primitives.ts";
 
 /** An agent's configuration: free in form, but for its geolocation, which has one shape however it was given. */
 
@@ -27,6 +28,6 @@ function withOwnNames(value: unknown): unknown {
 
 export const Geolocation = z.preprocess(withOwnNames, Coordinates);
 
-export const Configuration = z.looseObject({ geolocation: Geolocation.optional() }).meta({
+export const Configuration = dictionary(z.looseObject({ geolocation: Geolocation.optional() })).meta({
   description: "Free in form. `geolocation` takes `latitude` and `longitude` (also `lat`, `lon`, `lng`, `long`).",
 });

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { ValidationItem } from "../errors.ts";
+import { datetimeError } from "./datetimes.ts";
 
 /** zod's issues in the words of pydantic v2, which clients of FastAPI services know. The input is never echoed. */
 
@@ -77,34 +78,44 @@ function wrongType(expected: string, input: unknown): Fault {
 const characters = (count: number | bigint): string => (Number(count) === 1 ? "1 character" : `${count} characters`);
 const items = (count: number | bigint): string => (Number(count) === 1 ? "1 item" : `${count} items`);
 
-function tooSmall({ origin, minimum, inclusive }: z.core.$ZodIssueTooSmall): Fault {
+/** How long a list is that is too short or too long. */
+const lengthOf = (input: unknown): number => (Array.isArray(input) ? input.length : 0);
+
+function tooSmall({ origin, minimum, inclusive, input }: z.core.$ZodIssueTooSmall): Fault {
   if (origin === "string") {
     return { type: "string_too_short", msg: `String should have at least ${characters(minimum)}` };
   }
-  if (origin === "array")
-    return { type: "too_short", msg: `List should have at least ${items(minimum)} after validation` };
+  if (origin === "array") {
+    const msg = `List should have at least ${items(minimum)} after validation, not ${lengthOf(input)}`;
+    return { type: "too_short", msg };
+  }
   return inclusive
     ? { type: "greater_than_equal", msg: `Input should be greater than or equal to ${minimum}` }
     : { type: "greater_than", msg: `Input should be greater than ${minimum}` };
 }
 
-function tooBig({ origin, maximum, inclusive }: z.core.$ZodIssueTooBig): Fault {
+function tooBig({ origin, maximum, inclusive, input }: z.core.$ZodIssueTooBig): Fault {
   if (origin === "string") {
     return { type: "string_too_long", msg: `String should have at most ${characters(maximum)}` };
   }
-  if (origin === "array")
-    return { type: "too_long", msg: `List should have at most ${items(maximum)} after validation` };
+  if (origin === "array") {
+    const msg = `List should have at most ${items(maximum)} after validation, not ${lengthOf(input)}`;
+    return { type: "too_long", msg };
+  }
   return inclusive
     ? { type: "less_than_equal", msg: `Input should be less than or equal to ${maximum}` }
     : { type: "less_than", msg: `Input should be less than ${maximum}` };
 }
 
-function wrongFormat({ format, pattern, message }: z.core.$ZodIssueInvalidStringFormat): Fault {
+function wrongFormat({ format, pattern, message, input = "" }: z.core.$ZodIssueInvalidStringFormat): Fault {
   switch (format) {
     case "email":
       return { type: "value_error", msg: "value is not a valid email address" };
     case "datetime":
-      return { type: "datetime_from_date_parsing", msg: "Input should be a valid datetime or date" };
+      return {
+        type: "datetime_from_date_parsing",
+        msg: `Input should be a valid datetime or date, ${datetimeError(input)}`,
+      };
     case "regex":
       return {
         type: "string_pattern_mismatch",

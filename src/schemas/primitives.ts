@@ -7,6 +7,15 @@ export function fault(type: string, msg: string) {
   return { code: "custom" as const, message: msg, params: { type } };
 }
 
+/** A value of a schema for objects. Anything else is reported as in pydantic for a `dict`; zod's own fault is that of a model. */
+export function dictionary<S extends z.ZodType>(schema: S) {
+  return z.preprocess((value, context) => {
+    if (value === undefined || (typeof value === "object" && value !== null && !Array.isArray(value))) return value;
+    context.addIssue(fault("dict_type", "Input should be a valid dictionary"));
+    return z.NEVER;
+  }, schema);
+}
+
 /** An integer, also where the wire can only say it as text. */
 export function integer(schema: z.ZodInt | z.ZodNumber = z.int()) {
   return z.preprocess((value, context) => {

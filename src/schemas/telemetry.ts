@@ -1,45 +1,48 @@
 import * as z from "zod";
 import { Configuration, Geolocation } from "./configuration.ts";
-import { fault, Identifier } from "./primitives.ts";
+import { datetimeError, millisecondsOf } from "./datetimes.ts";
+import { dictionary, fault, Identifier } from "./primitives.ts";
 
 /** A time: RFC 3339 (without an offset: UTC), or the epoch in seconds or, from 1e11 on, in milliseconds. As milliseconds. */
 export const Timestamp = z
-  .union([z.string(), z.number()])
-  .transform((value, context): number => {
-    const tsMs = toMilliseconds(value);
-    if (tsMs !== undefined) return tsMs;
-    context.addIssue(fault("datetime_from_date_parsing", "Input should be a valid datetime or date"));
-    return z.NEVER;
-  })
+  .preprocess(
+    (value, context) => {
+      if (value === undefined || typeof value === "string" || typeof value === "number") return value;
+      context.addIssue(fault("datetime_type", "Input should be a valid datetime"));
+      return z.NEVER;
+    },
+    z.union([z.string(), z.number()]).transform((value, context): number => {
+      const tsMs = toMilliseconds(value);
+      if (tsMs !== undefined && tsMs >= EARLIEST_MS && tsMs <= LATEST_MS) return tsMs;
+      const error = typeof value === "string" && tsMs === undefined ? datetimeError(value) : OUT_OF_RANGE;
+      context.addIssue(
+        typeof value === "string"
+          ? fault("datetime_from_date_parsing", `Input should be a valid datetime or date, ${error}`)
+          : fault("datetime_parsing", `Input should be a valid datetime, ${error}`),
+      );
+      return z.NEVER;
+    }),
+  )
   .meta({ description: "RFC 3339, or the epoch in seconds or milliseconds." });
 
 /** From here on a number of the epoch is taken for milliseconds; in seconds that would be the year 5138. */
 const MILLISECONDS_FROM = 1e11;
-const RFC_3339 = /^\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?([Zz]|[+-]\d\d:?\d\d)?)?$/;
 /** What ClickHouse's DateTime64(3) holds. */
 const EARLIEST_MS = Date.UTC(1900, 0, 1);
 const LATEST_MS = Date.UTC(2299, 11, 31);
+const OUT_OF_RANGE = "dates before 1900 and after 2299 are not supported";
 
-function toMilliseconds(value: string | number): number | undefined {
-  const tsMs = typeof value === "number" || /^\d+(?:\.\d+)?$/.test(value) ? fromEpoch(Number(value)) : fromText(value);
-  return Number.isFinite(tsMs) && tsMs >= EARLIEST_MS && tsMs <= LATEST_MS ? tsMs : undefined;
-}
+const toMilliseconds = (value: string | number): number | undefined =>
+  typeof value === "number" || /^\d+(?:\.\d+)?$/.test(value) ? fromEpoch(Number(value)) : millisecondsOf(value);
 
 const fromEpoch = (value: number): number => Math.round(value < MILLISECONDS_FROM ? value * 1000 : value);
-
-function fromText(text: string): number {
-  const match = RFC_3339.exec(text);
-  if (match === null) return Number.NaN;
-  const isDate = text.length === 10;
-  return Date.parse(`${text.toUpperCase().replace(" ", "T")}${isDate || match[1] !== undefined ? "" : "Z"}`);
-}
 
 const Payload = z.record(z.string(), z.unknown());
 
 export const MAX_SAMPLES = 1_000;
 
 /** What an agent posts. With none of the members that say what it is, the object itself is one sample. */
-export const AgentReport = z
+const ReportMembers = z
   .looseObject({
     ap_id: z.string().optional().describe("The caller's own."),
     configuration: Configuration.optional().describe("Merged into the agent's configuration, key by key."),
@@ -55,6 +58,7 @@ export const AgentReport = z
       .describe("A backlog in one call."),
   })
   .meta({ id: "AgentReport" });
+export const AgentReport = dictionary(ReportMembers);
 export type AgentReport = z.output<typeof AgentReport>;
 
 export const ReportAnswer = z

@@ -267,7 +267,9 @@ describe("the dashboard", () => {
     await page.context().setOffline(false);
     await notice.waitFor({ state: "detached" });
     await page.getByRole("heading", { name: "Jobs", exact: true }).waitFor();
-    visitor.troubles = visitor.troubles.filter((trouble) => !trouble.includes("ERR_INTERNET_DISCONNECTED"));
+    visitor.troubles = visitor.troubles.filter(
+      (trouble) => !/ERR_INTERNET_DISCONNECTED|dynamically imported module|Unable to preload/.test(trouble),
+    );
   });
 
   /** All of the user's tokens end. */

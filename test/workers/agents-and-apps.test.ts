@@ -68,6 +68,17 @@ describe("agents", () => {
     });
   });
 
+  it.each([["x"], [1], [true], [[]]])("have no configuration like %j", async (configuration) => {
+    const response = await create(configuration as object);
+    expect(response.status).toBe(422);
+    const fault = { msg: "Input should be a valid dictionary", type: "dict_type" };
+    expect(await response.json()).toEqual({ detail: [{ loc: ["body", "configuration"], ...fault }] });
+    const { apId, token } = await newAgent();
+    expect(await (await send("PUT", agentAt(apId), { configuration }, token)).json()).toEqual({
+      detail: [{ loc: ["body", "configuration"], ...fault }],
+    });
+  });
+
   it.each(["", ".", "..", "a/b", "a b", "a+", "#", "ä", "x".repeat(65)])("are not named %j", async (ap_id) => {
     const response = await send(
       "POST",
@@ -165,6 +176,7 @@ describe("third-party apps", () => {
   });
 
   it.each([
+    ["all", [], "dict_type"],
     [{ agents: "yes" }, ["agents"], "bool_type"],
     [{ ap_ids: "a" }, ["ap_ids"], "list_type"],
     [{ ap_ids: [1] }, ["ap_ids", 0], "string_type"],

@@ -3,6 +3,12 @@ import { appWith, request } from "./support.ts";
 
 const scriptOf = (page: string): string => /src="\/(assets\/[\w.-]+\.js)"/.exec(page)?.[1] ?? "";
 
+/** A request as the Worker sees it behind Cloudflare or `wrangler dev`. */
+const proxied = (clientAcceptEncoding: string): RequestInit => ({
+  headers: { "Accept-Encoding": "br, gzip" },
+  cf: { clientAcceptEncoding },
+});
+
 describe("the dashboard's files", () => {
   it("are a page that loads nothing from elsewhere and nothing inline", async () => {
     const page = await request("/");
@@ -28,6 +34,24 @@ describe("the dashboard's files", () => {
     expect(plain.headers.get("Content-Encoding")).toBeNull();
     const packed = await request(path, { headers: { "Accept-Encoding": "gzip, br" } });
     expect(packed.headers.get("Content-Encoding")).toBe("gzip");
+  });
+
+  it.each<[string, RequestInit, string | null]>([
+    ["asks for gzip", { headers: { "Accept-Encoding": "gzip" } }, "gzip"],
+    ["does not say", {}, null],
+    ["refuses gzip", { headers: { "Accept-Encoding": "gzip;q=0" } }, null],
+    ["asks for something else", { headers: { "Accept-Encoding": "br" } }, null],
+    // Cloudflare and wrangler replace the header, and keep what the client sent.
+    ["does not say, behind a proxy", proxied(""), null],
+    ["refuses gzip, behind a proxy", proxied("gzip;q=0, br"), null],
+    ["asks for gzip, behind a proxy", proxied("gzip"), "gzip"],
+  ])("are sent in an encoding that the client accepts: it %s", async (_, init, encoding) => {
+    for (const path of ["/", `/${scriptOf(await (await request("/")).text())}`]) {
+      const answer = await request(path, init);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("Content-Encoding")).toBe(encoding);
+      expect(answer.headers.get("Vary")).toContain("Accept-Encoding");
+    }
   });
 
   it.each(["/assets/nothing.js", "/assets/nothing.exe", "/assets/%2e%2e%2findex.html", "/index.html"])(

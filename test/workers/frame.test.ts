@@ -1,6 +1,20 @@
 import { createExecutionContext } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
-import { adminToken, appWith, bearer, PASSWORD, postJson, request, signedUp, uniqueEmail } from "./support.ts";
+import { declaredRoutes } from "../../src/http/described.ts";
+import {
+  adminToken,
+  appWith,
+  bearer,
+  newAgent,
+  newApp,
+  PASSWORD,
+  postJson,
+  request,
+  send,
+  signedUp,
+  uniqueEmail,
+  uniqueName,
+} from "./support.ts";
 
 const SIGNUP = "/api/v1/users/signup";
 const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
@@ -153,7 +167,23 @@ describe("a hostile body", () => {
     expect(await items(response)).toEqual([{ loc: ["body"], msg: "Field required", type: "missing" }]);
   });
 
-  it.each([["[]"], ['"text"'], ["1"], ["null"], ["true"]])("is 422 where it is no object: %s", async (body) => {
+  it("is missing if it is null, for every operation that has one", async () => {
+    const [admin, agent, bridge] = await Promise.all([adminToken(), newAgent(), newApp({ broker: true })]);
+    const tokens: Record<string, string> = {
+      "/api/v1/agent_update/update": agent.token,
+      "/api/v1/bridge/data": bridge.token,
+    };
+    const withBody = declaredRoutes(appWith({}).routes).filter(({ inputs }) => inputs.json !== undefined);
+    expect(withBody.length).toBeGreaterThan(15);
+    for (const { method, path } of withBody) {
+      const target = `${path.replace(/:\w+/, uniqueName())}?job_number=${uniqueName()}`;
+      const response = await send(method, target, "null", tokens[path] ?? admin);
+      expect(response.status, path).toBe(422);
+      expect(await items(response), path).toEqual([{ loc: ["body"], msg: "Field required", type: "missing" }]);
+    }
+  });
+
+  it.each([["[]"], ['"text"'], ["1"], ["true"]])("is 422 where it is no object: %s", async (body) => {
     const response = await postJson(SIGNUP, body);
     expect(response.status).toBe(422);
     expect(await items(response)).toMatchObject([{ loc: ["body"], type: "model_attributes_type" }]);

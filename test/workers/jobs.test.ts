@@ -182,6 +182,21 @@ describe("a request for an agent's data", () => {
     });
   });
 
+  it.each(["start_time", "end_time"])("is 422 if there is no such day: %s", async (name) => {
+    const { apId, token } = await newAgent();
+    const times = {
+      start_time: "2026-02-01T00:00:00Z",
+      end_time: "2026-03-01T00:00:00Z",
+      [name]: "2026-02-30T00:00:00Z",
+    };
+    const path = `/api/v1/agent_data/request_agent_data?${new URLSearchParams({ agent_id: apId, ...times })}`;
+    const response = await send("POST", path, undefined, token);
+    expect(response.status).toBe(422);
+    const msg = "Input should be a valid datetime or date, day value is outside expected range";
+    const detail = [{ loc: ["query", name], msg, type: "datetime_from_date_parsing" }];
+    expect(await response.json()).toEqual({ detail });
+  });
+
   it("is 404 for an agent that does not exist", async () => {
     const { token } = await signedUp();
     expect((await requestData(uniqueName(), token, Date.now() - 1_000, Date.now())).status).toBe(404);

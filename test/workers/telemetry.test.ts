@@ -173,7 +173,12 @@ describe("what an agent reports", () => {
 
   it.each([
     [{ payload: 1 }, ["payload"], "dict_type"],
+    [1, [], "dict_type"],
+    [[], [], "dict_type"],
+    [{ configuration: "x" }, ["configuration"], "dict_type"],
     [{ ts: "yesterday", payload: {} }, ["ts"], "datetime_from_date_parsing"],
+    [{ ts: "2026-02-30T00:00:00Z", payload: {} }, ["ts"], "datetime_from_date_parsing"],
+    [{ samples: [{ ts: "2026-13-01", payload: {} }] }, ["samples", 0, "ts"], "datetime_from_date_parsing"],
     [{ samples: [{ payload: {} }] }, ["samples", 0, "ts"], "missing"],
     [{ samples: Array.from({ length: 1001 }, () => ({ ts: 1, payload: {} })) }, ["samples"], "too_long"],
     [{ geolocation: { lat: 91, lon: 0 } }, ["geolocation", "latitude"], "less_than_equal"],
@@ -378,7 +383,7 @@ describe("what a bridge brings", () => {
           { accepted: 1, rejected: [{ field: "list", reason: "is an array" }] },
           { accepted: 1, rejected: [] },
           { error: "Agent not found" },
-          { error: "Input should be a valid dictionary or object to extract fields from" },
+          { error: "Input should be a valid dictionary" },
           { error: "Not enough permissions" },
         ],
       });
@@ -465,7 +470,18 @@ describe("metrics", () => {
     await post({ a: 1, b: 2 }, token);
     expect(values((await multi(apId, token, "b,none&metrics=a,b")).series)).toEqual({ b: [2], none: [], a: [1] });
     const many = Array.from({ length: 51 }, (_, i) => `m${i}`).join(",");
-    expect((await get(`agent_multi_metric_data?agent=${apId}&metrics=${many}`, token)).status).toBe(422);
+    for (const [metrics, type, msg] of [
+      [many, "too_long", "List should have at most 50 items after validation, not 51"],
+      ["", "too_short", "List should have at least 1 item after validation, not 0"],
+    ]) {
+      const response = await get(`agent_multi_metric_data?agent=${apId}&metrics=${metrics}`, token);
+      expect(response.status).toBe(422);
+      expect(await response.json()).toEqual({ detail: [{ loc: ["query", "metrics"], msg, type }] });
+    }
+    const impossible = await get(`agent_multi_metric_data?agent=${apId}&metrics=a&since=2026-02-30T00:00:00Z`, token);
+    expect(await impossible.json()).toMatchObject({
+      detail: [{ loc: ["query", "since"], type: "datetime_from_date_parsing" }],
+    });
     expect((await get(`agent_multi_metric_data?agent=${apId}`, token)).status).toBe(422);
   });
 

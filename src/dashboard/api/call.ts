@@ -1,6 +1,7 @@
 import { renewed, session } from "../session.ts";
 import { heardTime } from "./clock.ts";
 import { wentAway, wentWell, wentWrong } from "./connection.ts";
+import { isFromService, isRepeatable, sendRepeatedly } from "./retries.ts";
 
 /** A field that the service did not like, and why. */
 export interface Fault {
@@ -42,6 +43,8 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
   /** Without a token: for those who have none yet. */
   isAnonymous?: boolean;
+  /** Instead of the session's. */
+  token?: string;
 }
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
@@ -49,10 +52,10 @@ export type Method = "GET" | "POST" | "PUT" | "DELETE";
 /** One call of the service. With a token that has ended it waits until the person has signed in again, then goes on. */
 export async function call<T>(method: Method, path: string, options: CallOptions = {}): Promise<T> {
   for (;;) {
-    const token = options.isAnonymous ? undefined : session.get()?.token;
+    const token = options.isAnonymous ? undefined : (options.token ?? session.get()?.token);
     const response = await answerTo(method, path, options, token);
     if (response.ok) return (await response.json()) as T;
-    if (response.status === 401 && token !== undefined) {
+    if (response.status === 401 && token !== undefined && options.token === undefined) {
       await renewed(token, options.signal);
       continue;
     }
@@ -69,16 +72,20 @@ async function answerTo(
   const headers = new Headers();
   if (token !== undefined) headers.set("Authorization", `Bearer ${token}`);
   if (body !== undefined) headers.set("Content-Type", "application/json");
-  const askedMs = Date.now();
-  try {
-    const response = await fetch(path + search(query), {
+  let askedMs = Date.now();
+  const send = (): Promise<Response> => {
+    askedMs = Date.now();
+    return fetch(path + search(query), {
       method,
       headers,
       body: form === undefined ? (body === undefined ? null : JSON.stringify(body)) : new URLSearchParams(form),
       signal: signal ?? null,
     });
-    // Somebody stands in front of the service, and does not reach it either.
-    if (response.status === 502 || response.status === 504) throw new Unreachable();
+  };
+  try {
+    // A request that is not safe to repeat may have been executed although its response was lost.
+    const response = isRepeatable(method, path, headers) ? await sendRepeatedly(send, signal) : await send();
+    if (!isFromService(response)) throw new Unreachable();
     heardTime(response.headers.get("Date"), askedMs, Date.now());
     wentWell();
     if (response.status === 503) void wentWrong();

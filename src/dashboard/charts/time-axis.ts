@@ -1,3 +1,5 @@
+import { locale } from "../locale.ts";
+
 /** Marks on the axis of time, in the person's own time and language. */
 
 const MINUTE_MS = 60_000;
@@ -11,9 +13,9 @@ export const MARK_STEPS_MS: number[] = [
   ...[1, 2, 4, 7, 10].map((days) => days * DAY_MS),
 ];
 
-const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const minute = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const second = new Intl.DateTimeFormat(undefined, {
+const day = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short" });
+const minute = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const second = new Intl.DateTimeFormat(locale, {
   hour: "2-digit",
   minute: "2-digit",
   second: "2-digit",

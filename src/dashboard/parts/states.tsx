@@ -12,15 +12,21 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
+interface FailedProps {
+  error: Error | undefined;
+  onRetry?: () => void;
+  retryText?: string;
+}
+
 /** What went wrong, read out as it appears. */
-export function Failed({ error, onRetry }: { error: Error | undefined; onRetry?: () => void }) {
+export function Failed({ error, onRetry, retryText = "Try again" }: FailedProps) {
   if (error === undefined) return null;
   return (
     <div class="failed" role="alert">
       <p>{error.message}</p>
       {onRetry && (
         <button type="button" onClick={onRetry}>
-          Try again
+          {retryText}
         </button>
       )}
     </div>

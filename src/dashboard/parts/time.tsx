@@ -1,8 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
 import { serviceNowMs } from "../api/clock.ts";
+import { locale } from "../locale.ts";
 
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
-const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const absolute = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
 const UNITS = [
   ["day", 86_400],
   ["hour", 3_600],
