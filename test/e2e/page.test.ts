@@ -1,15 +1,10 @@
-import { createReadStream, existsSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { extname, join } from "node:path";
-import type { Browser, Page, Route } from "playwright-core";
+import { randomUUID } from "node:crypto";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ROOT } from "../../scripts/stack/project.ts";
 import { launchBrowser } from "../../scripts/trial/browser.ts";
-
-const BUILD = join(ROOT, "dist/dashboard");
-const TYPES: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
-const AP_ID = "roof-1";
+import { ADMIN, sharedProduct } from "../support/product.ts";
+import { SECRET_MARK } from "../support/secret-mark.ts";
+import { ServiceClient } from "../support/service-client.ts";
 
 /** Keeps the texts of all alerts, also of those that vanish. */
 const NOTE_ALERTS = `
@@ -19,43 +14,26 @@ const NOTE_ALERTS = `
   }).observe(document, { subtree: true, childList: true, characterData: true });
 `;
 
-/** Serves the built page without a service behind it; the test answers the page's calls. */
-function servePage(): Server {
-  return createServer((request, response) => {
-    const { pathname } = new URL(request.url ?? "/", "http://page");
-    const file = join(BUILD, pathname === "/" ? "index.html" : pathname);
-    if (!file.startsWith(BUILD) || !existsSync(file)) return response.writeHead(404).end();
-    response.writeHead(200, { "Content-Type": TYPES[extname(file)] ?? "application/octet-stream" });
-    return createReadStream(file).pipe(response);
-  });
-}
-
-/** What the service answers about one access point with one metric. */
-async function answer(route: Route): Promise<void> {
-  const { pathname } = new URL(route.request().url());
-  const window = { agent_id: AP_ID, window_minutes: 5 };
-  const ts = new Date().toISOString();
-  const bodies: Record<string, object> = {
-    "/api/v1/agents/roof-1": { id: crypto.randomUUID(), ap_id: AP_ID, configuration: {} },
-    "/api/v1/metrics/agent_metrics": { ...window, metrics: [{ name: "load", label: "Load" }] },
-    "/api/v1/metrics/agent_multi_metric_data": { ...window, series: [{ metric: "load", points: [{ ts, value: 42 }] }] },
-  };
-  await route.fulfill({ json: bodies[pathname] ?? {}, headers: { "X-Request-Id": "test" } });
-}
-
-describe("the built page", () => {
-  const server = servePage();
-  let browser: Browser;
+/** The page where its browser, its files or the way to the service are not as they should be. */
+describe("the page", () => {
+  const apId = `page-${randomUUID()}`;
+  const account = { username: apId, password: `${SECRET_MARK} of a page` };
   let url: string;
+  let token: string;
+  let browser: Browser;
 
   beforeAll(async () => {
-    server.listen(0, "127.0.0.1");
+    ({ url } = await sharedProduct());
     browser = await launchBrowser();
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const service = new ServiceClient(url);
+    token = await service.tokenOf(ADMIN);
+    const agent = { ap_id: apId, password: account.password, configuration: {} };
+    expect((await service.send("POST", "/api/v1/agents/", token, agent)).status).toBe(200);
+    const own = await service.tokenOf(account, "agent");
+    expect((await service.send("POST", "/api/v1/agent_update/update", own, { load: 42 })).status).toBe(200);
   });
   afterAll(async () => {
     await browser?.close();
-    server.close();
   });
 
   /** Opens the access point's page as a user who has signed in. */
@@ -65,11 +43,10 @@ describe("the built page", () => {
     page.on("console", (message) => message.type() === "error" && consoleErrors.push(message.text()));
     page.on("pageerror", (error) => consoleErrors.push(error.message));
     const expiresAtMs = Date.now() + 3_600_000;
-    const session = { username: "me@example.com", token: "t", expiresAtMs, renewAtMs: expiresAtMs };
+    const session = { username: ADMIN.username, token, expiresAtMs, renewAtMs: expiresAtMs };
     await page.addInitScript(`sessionStorage.setItem("session", ${JSON.stringify(JSON.stringify(session))})`);
-    await page.route("**/api/v1/**", answer);
     await prepare(page);
-    await page.goto(`${url}/#/access-points/${AP_ID}`);
+    await page.goto(`${url}/#/access-points/${apId}`);
     return { page, consoleErrors };
   }
 
@@ -94,10 +71,10 @@ describe("the built page", () => {
     const { page } = await open(async (page) => {
       await page.addInitScript(NOTE_ALERTS);
       await page.route("**/api/v1/agents/*", async (route) =>
-        failures-- > 0 ? await route.fulfill({ status: 500, body: "proxy" }) : await answer(route),
+        failures-- > 0 ? await route.fulfill({ status: 500, body: "proxy" }) : await route.continue(),
       );
     });
-    await page.getByRole("heading", { name: AP_ID }).waitFor();
+    await page.getByRole("heading", { name: apId }).waitFor();
     expect(failures).toBeLessThan(0);
     expect(await page.evaluate("alerts")).toEqual([]);
     await page.context().close();
@@ -106,9 +83,6 @@ describe("the built page", () => {
   it("sends a sign-up once, whatever the response", async () => {
     let requests = 0;
     const page = await (await browser.newContext()).newPage();
-    await page.route("**/dashboard.json", (route) =>
-      route.fulfill({ json: { map: { tiles: null, attribution: null }, sign_up: true } }),
-    );
     await page.route("**/api/v1/users/signup", async (route) => {
       requests++;
       await route.fulfill({ status: 500, body: "proxy" });
