@@ -51,8 +51,8 @@ export class NotAuthenticated extends DomainError {
 }
 
 export class NotAllowed extends DomainError {
-  constructor() {
-    super("not_allowed", "Not enough permissions");
+  constructor(message = "Not enough permissions") {
+    super("not_allowed", message);
   }
 }
 

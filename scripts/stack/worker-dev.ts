@@ -6,6 +6,9 @@ import { installed } from "./project.ts";
 import type { WorkerOptions } from "./stack.ts";
 import type { Part } from "./supervisor.ts";
 
+/** On a developer's machine everyone can try the product at once; a service that others reach starts closed. */
+export const DEV_DEFAULTS = { SIGNUP: "open" };
+
 /** The Worker in `wrangler dev`: rebuilt at every change of the sources. */
 export async function devWorkerPart({ host, port, url, dataDir, env }: WorkerOptions): Promise<Part> {
   const pageDir = join(dataDir, "dashboard");

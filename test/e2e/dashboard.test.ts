@@ -20,7 +20,7 @@ describe("the dashboard", () => {
 
   beforeAll(async () => {
     [product, browser] = await Promise.all([
-      Product.run("start", dataDir, { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password }),
+      Product.run("start", dataDir, { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, SIGNUP: "open" }),
       launchBrowser(),
     ]);
   });

@@ -88,6 +88,18 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
   const logIn = (account: typeof USER) =>
     call("/api/v1/token/?login_type=user", { method: "POST", body: new URLSearchParams(account) });
+  /** Signs up, or has the administrator create the account if sign-up is closed. */
+  const makeUser = async (account: typeof USER, token?: string): Promise<Response> => {
+    if (!isProduction) return await postJson("/api/v1/users/signup", account);
+    const headers = { Authorization: `Bearer ${token ?? (await adminToken())}`, "Content-Type": "application/json" };
+    return await call("/api/v1/users/", {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ ...account, roles: ["user"] }),
+    });
+  };
+  const adminToken = async (): Promise<string> =>
+    ((await (await logIn(ADMIN)).json()) as { access_token: string }).access_token;
   const me = async (account: typeof USER) => {
     const { access_token } = (await (await logIn(account)).json()) as { access_token: string };
     return await call("/api/v1/users/me", { headers: { Authorization: `Bearer ${access_token}` } });
@@ -135,6 +147,7 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
 
   it(isProduction ? "still knows the user of an earlier run" : "signs up, logs in and knows its user", async () => {
     if (!isProduction) expect((await postJson("/api/v1/users/signup", USER)).status).toBe(200);
+    else expect((await postJson("/api/v1/users/signup", USER)).status).toBe(403);
     expect(await (await me(USER)).json()).toMatchObject({ username: USER.username, roles: "user" });
   });
 
@@ -231,7 +244,7 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
       ];
       for (const [i, password] of samples.entries()) {
         const username = `${form}-script-${i}@example.com`;
-        expect((await postJson("/api/v1/users/signup", { username, password })).status).toBe(200);
+        expect((await makeUser({ username, password })).status).toBe(200);
         const hash = (await users.find(username))?.passwordHash ?? "";
         expect(await nativePasswords.verify(hash, password)).toBe(true);
         expect(await nativePasswords.verify(hash, `${password.slice(0, -1)}é`)).toBe(false);
@@ -241,7 +254,7 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
 
   it("sends a link for a forgotten password into the mail folder, and the link works", async () => {
     const account = { username: `${form}-forgetful@example.com`, password: `${SECRET_MARK} forgotten` };
-    await postJson("/api/v1/users/signup", account);
+    await makeUser(account);
     expect((await postJson("/api/v1/users/password-recovery", { username: account.username })).status).toBe(200);
     const folder = join(dataDir, "mail");
     const letters = () => readdirSync(folder).filter((file) => file.includes(account.username));
@@ -259,6 +272,7 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
   inProduction("keeps every account that it said it made, whole, although sqld is killed meanwhile", async () => {
     const names = Array.from({ length: 24 }, (_, i) => `${form}-survivor-${i}@example.com`);
     const statuses = new Map<string, number>();
+    const token = await adminToken();
     const killing = (async () => {
       await until(() => statuses.size >= 6);
       process.kill(product.pidOf("sqld"), "SIGKILL");
@@ -266,7 +280,7 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     const queue = names.values();
     const worker = async () => {
       for (const username of queue) {
-        const response = await postJson("/api/v1/users/signup", { username, password: `${SECRET_MARK} survivor` });
+        const response = await makeUser({ username, password: `${SECRET_MARK} survivor` }, token);
         statuses.set(username, response.status);
       }
     };
@@ -595,18 +609,19 @@ describe.each(["dev", "start"] as const)("npm run %s", (form) => {
     ["passwords", "passwords"],
   ])("answers within two seconds although %s hangs", async (part, name) => {
     const pid = product.pidOf(part);
+    const token = await adminToken();
     process.kill(pid, "SIGSTOP");
     try {
       const startedMs = Date.now();
-      const [ready, signup, health] = await Promise.all([
+      const [ready, created, health] = await Promise.all([
         call("/readyz"),
-        postJson("/api/v1/users/signup", { username: `${part}-${form}@example.com`, password: "long enough" }),
+        makeUser({ username: `${part}-${form}@example.com`, password: "long enough" }, token),
         call("/healthz"),
       ]);
       expect(Date.now() - startedMs).toBeLessThan(2_000);
       expect(ready.status).toBe(503);
       expect(await ready.json()).toMatchObject({ detail: `Down: ${name}` });
-      expect(signup.status).toBe(["sqld", "passwords"].includes(part) ? 503 : 200);
+      expect(created.status).toBe(["sqld", "passwords"].includes(part) ? 503 : 200);
       expect(health.status).toBe(200);
     } finally {
       process.kill(pid, "SIGCONT");

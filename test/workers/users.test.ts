@@ -190,14 +190,20 @@ describe("with a database of their own", () => {
 });
 
 describe("signing up", () => {
-  it("is for nobody where only administrators make accounts, and the dashboard knows", async () => {
-    const app = appWith({ SIGNUP: "closed" });
-    const headers = { "Content-Type": "application/json" };
-    const body = JSON.stringify({ username: uniqueEmail(), password: PASSWORD });
-    const signUp = await app.request("/api/v1/users/signup", { method: "POST", headers, body });
-    expect([signUp.status, await signUp.json()]).toEqual([403, { detail: "Not enough permissions" }]);
-    expect(await (await app.request("/dashboard.json")).json()).toMatchObject({ sign_up: false });
-  });
+  it.each(["closed", ""])(
+    "is rejected with a reason while it is closed, which is the default: SIGNUP=%s",
+    async (SIGNUP) => {
+      const app = appWith({ SIGNUP });
+      const headers = { "Content-Type": "application/json" };
+      const body = JSON.stringify({ username: uniqueEmail(), password: PASSWORD });
+      const signUp = await app.request("/api/v1/users/signup", { method: "POST", headers, body });
+      expect([signUp.status, await signUp.json()]).toEqual([
+        403,
+        { detail: "Sign-up is closed. Ask an administrator for an account." },
+      ]);
+      expect(await (await app.request("/dashboard.json")).json()).toMatchObject({ sign_up: false });
+    },
+  );
 });
 
 describe("failed logins", () => {
