@@ -156,6 +156,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     commands: createCommands({
       agents,
       store: createCommandStore(database),
+      attempts,
       sealing,
       nudge: publisher.nudge,
     }),

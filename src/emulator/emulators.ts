@@ -144,7 +144,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
       await streams.close(jobNumber, "cancelled");
       await outbox.withdraw(jobNumber);
       const removed = await store.removeAgents(jobNumber, actor);
-      await index.note(jobNumber, { state: "cancelled", detail: "Removed" });
+      await index.note(jobNumber, { state: "cancelled", detail: "Removed" }, actor);
       return done(`${removed} agents removed`);
     },
   };

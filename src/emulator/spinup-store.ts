@@ -53,7 +53,13 @@ export function createSpinupStore(database: Database): SpinupStore {
       await reach(
         database.batch([
           database.insert(jobs).values(job),
-          auditIfChanged(database, by, "spin up", `job:${jobNumber}`),
+          auditIfChanged(
+            database,
+            by,
+            "spin up",
+            `job:${jobNumber}`,
+            JSON.stringify({ access_points: detail, job_number: jobNumber, outcome: "queued" }),
+          ),
           // Parts go with their jobs, sooner or later.
           database
             .delete(emulatorParts)
@@ -85,7 +91,14 @@ export function createSpinupStore(database: Database): SpinupStore {
       const [removed] = await reach(
         database.batch([
           database.delete(agents).where(isOfJob).returning({ id: agents.id }),
-          auditIfChanged(database, by, "remove emulated agents", `job:${jobNumber}`),
+          auditIfChanged(
+            database,
+            by,
+            "remove emulated agents",
+            `job:${jobNumber}`,
+            // The number of rows that the deletion before it has changed.
+            sql`json_object('access_points', changes(), 'job_number', ${jobNumber}, 'outcome', 'removed')`,
+          ),
         ]),
       );
       return removed.length;

@@ -26,7 +26,7 @@ const MAX_KNOWN = 10_000;
 export function createReports(
   agents: AgentStore,
   shards: Pick<Shards, "append">,
-  takeResult: (apId: string, result: CommandResult) => Promise<void>,
+  takeResult: (apId: string, result: CommandResult, requestId: string) => Promise<void>,
   now: () => number = Date.now,
 ): Reports {
   const known = new TtlCache<true>({ maxEntries: MAX_KNOWN, now });
@@ -80,7 +80,7 @@ export function createReports(
           try {
             if (!agentsThere.has(ap_id)) throw new NotFound("Agent");
             if (result === undefined) return await take(ap_id, valid(AgentReport, report), received_at, actor);
-            await takeResult(ap_id, valid(CommandResult, result));
+            await takeResult(ap_id, valid(CommandResult, result), actor.requestId);
             return { apId: ap_id, samples: [], rejected: [], accepted: 0 };
           } catch (error) {
             // Where a store is away, whoever brings it can try again. Otherwise it would fail for ever, and the others with it.
