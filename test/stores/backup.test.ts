@@ -105,7 +105,7 @@ async function fillAccounts(): Promise<void> {
     },
     "INSERT INTO reset_tokens SELECT 'hash', id, 1 FROM users LIMIT 1",
     "INSERT INTO attempts VALUES ('login:user:x', 3, 1)",
-    "INSERT INTO jobs VALUES ('j', 'command', 'queued', 'o', 'user:x', 'made-1', '{}', 0, 1, 1)",
+    "INSERT INTO jobs (job_number, kind, state, owner_id, owner, target, detail, messages, created_at, updated_at) VALUES ('j', 'command', 'queued', 'o', 'user:x', 'made-1', '{}', 0, 1, 1)",
     "INSERT INTO emulator_parts VALUES ('j', 1, 'running', NULL)",
     "INSERT INTO outbox (job_number, part, topic, payload, created_at, due_at, expires_at, published) VALUES ('j', 1, 't', 'p', 1, 1, 1, 0)",
     "INSERT INTO outbox (job_number, part, topic, payload, created_at, due_at, expires_at, published) VALUES ('j', 2, 't', 'p', 1, 1, 1, 0)",

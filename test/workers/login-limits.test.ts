@@ -8,7 +8,16 @@ import { edgePasswords } from "../../src/auth/argon2-wasm.ts";
 import { createGeneratedSecrets, randomSecret } from "../../src/auth/secrets.ts";
 import { parseEnv } from "../../src/env.ts";
 import { TooMany } from "../../src/errors.ts";
-import { type LoginType, newApp, PASSWORD, request, settings, signedUp, uniqueEmail, uniqueName } from "./support.ts";
+import {
+  type LoginType,
+  logIn as logInFrom,
+  newApp,
+  PASSWORD,
+  settings,
+  signedUp,
+  uniqueEmail,
+  uniqueName,
+} from "./support.ts";
 
 const WRONG = `${PASSWORD}x`;
 const database = createDatabase({ url: settings.LIBSQL_URL ?? "" });
@@ -20,11 +29,7 @@ const uniqueAddress = (host = 1): string => {
 };
 
 const logIn = (type: LoginType, username: string, password: string, address?: string): Promise<Response> =>
-  request(`/api/v1/token/?login_type=${type}`, {
-    method: "POST",
-    headers: address === undefined ? {} : { "CF-Connecting-IP": address },
-    body: new URLSearchParams({ username, password }),
-  });
+  logInFrom(username, password, type, "", address);
 
 const statusesOf = async (count: number, attempt: (i: number) => Promise<Response>): Promise<number[]> =>
   (await Promise.all(Array.from({ length: count }, (_, i) => attempt(i)))).map(({ status }) => status);
