@@ -1,6 +1,6 @@
 import { CONFIG_HELP } from "./stack/configuration.ts";
 import { runStack } from "./stack/stack.ts";
-import { devWorkerPart } from "./stack/worker-dev.ts";
+import { DEV_DEFAULTS, devWorkerPart } from "./stack/worker-dev.ts";
 
 await runStack({
   help: `npm run dev [-- <options>]
@@ -15,5 +15,6 @@ Data is kept in .data and survives a restart. Ctrl-C stops everything.
 Settings are PORT, HOST, DATA_DIR, ADMIN_USERNAME, ADMIN_PASSWORD, MQTT_PORT, MQTT_WS_PORT, LIBSQL_URL, CLICKHOUSE_URL, MQTT_URL and
 more; README.md, "Settings", explains them, and docs/self-hosting/controller.conf is a file with all of them.`,
   opensLast: false,
+  defaults: DEV_DEFAULTS,
   workerPart: devWorkerPart,
 });

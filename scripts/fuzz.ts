@@ -60,7 +60,13 @@ async function fuzzProduct(options: Omit<FuzzOptions, "url" | "admin">): Promise
   const dataDir = join(folder, "data");
   const admin = { username: "admin@fuzz.invalid", password: newSecret() };
   const enrolment = newSecret();
-  const env = { ADMIN_USERNAME: admin.username, ADMIN_PASSWORD: admin.password, ENROLMENT_TOKEN: enrolment };
+  const env = {
+    ADMIN_USERNAME: admin.username,
+    ADMIN_PASSWORD: admin.password,
+    ENROLMENT_TOKEN: enrolment,
+    // Closed, the operation would answer nothing but 403.
+    SIGNUP: "open",
+  };
   let product: Product | undefined;
   try {
     say("Starting the product.");

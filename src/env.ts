@@ -95,7 +95,7 @@ const EnvironmentFields = z.object({
       .optional(),
   ),
   METRICS_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
-  SIGNUP: emptyIsUnset(z.enum(["open", "closed"], { error: "must be open or closed" }).default("open")),
+  SIGNUP: emptyIsUnset(z.enum(["open", "closed"], { error: "must be open or closed" }).default("closed")),
   PASSWORDS_URL: emptyIsUnset(url("http:", "https:").optional()),
   PASSWORDS_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   AGENT_SHARDS: emptyIsUnset(wholeNumber(1, 256).default(4)),

@@ -75,8 +75,8 @@ export class Conflict extends DomainError {
 export class TooMany extends DomainError {
   readonly retryAfterSeconds: number;
 
-  constructor(retryAfterSeconds: number) {
-    super("too_many", "Too many requests");
+  constructor(retryAfterSeconds: number, message = "Too many requests") {
+    super("too_many", message);
     this.retryAfterSeconds = retryAfterSeconds;
   }
 }

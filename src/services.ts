@@ -7,6 +7,7 @@ import { createAttempts } from "./accounts/attempts.ts";
 import { type AuditTrail, createAuditTrail } from "./accounts/audit.ts";
 import { forgetOldEntries } from "./accounts/audit-retention.ts";
 import { createAccountChanges } from "./accounts/changes.ts";
+import { UNKNOWN_ADDRESS } from "./accounts/client-network.ts";
 import { createDatabase } from "./accounts/database.ts";
 import { createEnrolment } from "./accounts/enrolment.ts";
 import { createLogin, type Login } from "./accounts/login.ts";
@@ -171,6 +172,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     commands: createCommands({
       agents,
       store: createCommandStore(database, quotas),
+      attempts,
       sealing,
       nudge: publisher.nudge,
     }),
@@ -212,10 +214,10 @@ export function createServices(config: Config, bindings: Bindings): Services {
   };
 }
 
-/** By a header that whoever stands in front sets; with `peer`, by the connection itself, where nobody does. */
+/** Reads the client address from the proxy's header, or from the connection if the setting is `peer`. */
 function clientAddressBy(header: string): (request: Request) => string {
   // Of several addresses the last is the one that the proxy in front has seen; those before it, a client may have made up.
-  if (header !== "peer") return ({ headers }) => headers.get(header)?.split(",").at(-1)?.trim() || "unknown";
+  if (header !== "peer") return ({ headers }) => headers.get(header)?.split(",").at(-1)?.trim() || UNKNOWN_ADDRESS;
   // workerd says where a connection comes from, port included; the next one of that client has another port.
-  return ({ cf }) => String(cf?.clientIp ?? "unknown").replace(/:\d+$/, "");
+  return ({ cf }) => String(cf?.clientIp ?? UNKNOWN_ADDRESS).replace(/:\d+$/, "");
 }

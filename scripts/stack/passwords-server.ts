@@ -16,6 +16,9 @@ const MAX_BODY_BYTES = 4_096;
 /** Longer than workerd keeps a connection that is not used: it must never find one closed that it has just chosen. */
 const KEEP_ALIVE_MS = 60_000;
 
+/** How often a request that waits gets a byte: several times within what the Worker takes for a stopped process. */
+const ALIVE_EVERY_MS = 250;
+
 // Not by Web Crypto: its digests would queue behind the passwords.
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 const expected = digest(`Bearer ${PASSWORDS_TOKEN}`);
@@ -29,7 +32,12 @@ async function settle({ password, hash }: z.output<typeof Question>, signal: Abo
     : { matches: await nativePasswords.verify(hash, password, signal) };
 }
 
-let waiting = 0;
+/** Those that wait for their turn or their hash. */
+const waiting = new Set<ServerResponse>();
+// Blanks in front of the JSON: as long as they come, this process runs and the answer will.
+setInterval(() => {
+  for (const response of waiting) response.write(" ");
+}, ALIVE_EVERY_MS);
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const end = (status: number): void => void response.writeHead(status).end();
@@ -38,20 +46,21 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   if (!(Number(request.headers["content-length"]) <= MAX_BODY_BYTES)) return end(413);
   const question = Question.safeParse(await json(request).catch(() => undefined));
   if (!question.success) return end(422);
-  if (waiting >= MAX_WAITING) return end(503);
+  if (waiting.size >= MAX_WAITING) return end(503);
 
-  // The head goes out at once: that it is long in coming means that this process hangs, not that many wait.
+  // The head goes out at once: if it takes long, this process has stopped.
   response.writeHead(200, { "Content-Type": "application/json" }).flushHeaders();
   const gone = new AbortController();
   response.once("close", () => gone.abort());
-  waiting++;
+  waiting.add(response);
+  let text = "{}";
   try {
-    response.end(JSON.stringify(await settle(question.data, gone.signal)));
+    text = JSON.stringify(await settle(question.data, gone.signal));
   } catch {
-    // A hash that is none. The cause may quote it, so nobody is told.
-    response.end("{}");
+    // The hash is malformed. The cause may quote it, so the answer says nothing.
   } finally {
-    waiting--;
+    waiting.delete(response);
+    response.end(text);
   }
 }
 

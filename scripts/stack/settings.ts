@@ -96,7 +96,8 @@ export const isSetting = (name: string): boolean => Object.values(SETTINGS).some
 export const isSecret = (name: string): boolean =>
   /_(?:PASSWORD|TOKEN|KEYS?|PEPPER)$/.test(name) || name === "MAIL_URL";
 
-export function readSettings(env: NodeJS.ProcessEnv): Settings {
+/** Reads the settings. `defaults` are those that differ by the form in which the product runs. */
+export function readSettings(env: NodeJS.ProcessEnv, defaults: Record<string, string> = {}): Settings {
   const text = (name: string): string | undefined => (env[name] === "" ? undefined : env[name]);
   const port = (name: string, fallback: number): WantedPort => {
     const given = text(name);
@@ -131,6 +132,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     clickhouseBin: text("CLICKHOUSE_BIN"),
     workerSettings: {
       ...WORKER_DEFAULTS,
+      ...defaults,
       ...Object.fromEntries(
         WORKER_SETTINGS.flatMap((name) => {
           const value = text(name);

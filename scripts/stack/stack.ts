@@ -32,6 +32,8 @@ export interface WorkerOptions {
 
 export interface StackForm {
   help: string;
+  /** Settings of the Worker whose defaults differ in this form. */
+  defaults?: Record<string, string>;
   /** The socket that it is started with, if it can serve one. */
   socket?(): HandedSocket | undefined;
   /** Whether the Worker starts only when everything behind it is ready. */
@@ -60,7 +62,7 @@ export async function runStack(form: StackForm): Promise<void> {
 
 async function run(form: StackForm, reset: boolean): Promise<void> {
   const startedMs = Date.now();
-  const settings = readSettings(process.env);
+  const settings = readSettings(process.env, form.defaults);
   // Whatever the parts write is for this user's eyes only: also where the folder itself was made by somebody else.
   process.umask(0o077);
   const folder = openDataFolder(settings.dataDir, { reset, keepSecrets: settings.libsqlUrl !== undefined });

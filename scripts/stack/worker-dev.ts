@@ -8,6 +8,9 @@ import { ROOT } from "./project.ts";
 import type { WorkerOptions } from "./stack.ts";
 import type { Part } from "./supervisor.ts";
 
+/** On a developer's machine everyone can try the product at once; a service that others reach starts closed. */
+export const DEV_DEFAULTS = { SIGNUP: "open" };
+
 /** The Worker in `wrangler dev`: rebuilt at every change of the sources. */
 export async function devWorkerPart({ host, port, url, dataDir, env }: WorkerOptions): Promise<Part> {
   // Asked for by name, every request gets its line.

@@ -5,9 +5,9 @@ import { AuditEntry, type AuditQuery } from "../schemas/audit.ts";
 import { type Database, reach } from "./database.ts";
 import { audit } from "./tables.ts";
 
-/** The audit trail: who did what to which account. */
+/** The audit trail: who did what to which account or access point. */
 
-/** Who did it: a caller, a command at the console, the service itself, or a client without an account (a sign-up, a lost password). */
+/** Who did it: a caller, a command at the console, an anonymous caller (sign-up, forgotten password), or the service itself. */
 export interface Author {
   kind: Actor["kind"] | "console" | "anyone" | "service";
   name: string;
@@ -15,16 +15,39 @@ export interface Author {
 }
 
 export const anyone = (requestId: string): Author => ({ kind: "anyone", name: "", requestId });
+export const SERVICE: Author = { kind: "service", name: "", requestId: "" };
+
+/** Returns the author as the trail names it. */
+export const authorText = ({ kind, name }: Author): string => (name === "" ? kind : `${kind}:${name}`);
+
+export const SEND_COMMAND = "send command";
+
+/** How a command or an emulation can end, each an action of the trail. */
+const ENDS = ["done", "failed", "expired", "cancelled"] as const;
+export type End = (typeof ENDS)[number];
+export const endAction = (what: "command" | "emulation", end: End): string => `${what} ${end}`;
+
+/** Actions that change no account: sessions and connections of the accounts that they name go on. */
+export const CHANGES_NO_ACCOUNT: string[] = [
+  SEND_COMMAND,
+  ...ENDS.flatMap((end) => [endAction("command", end), endAction("emulation", end)]),
+];
 
 /**
  * The statement that writes an entry down, for the same batch as the change itself and right behind it: it does so only if that
  * statement changed something.
  */
-export function auditIfChanged(database: Database, by: Author, action: string, object: string | SQL) {
-  const author = by.kind === "anyone" ? "anyone" : `${by.kind}:${by.name}`;
+export function auditIfChanged(
+  database: Database,
+  by: Author,
+  action: string,
+  object: string | SQL,
+  /** JSON text. */
+  detail: string | SQL | null = null,
+) {
   return database.run(
-    sql`insert into ${audit} (at, request_id, actor, action, object)
-        select ${Date.now()}, ${by.requestId}, ${author}, ${action}, ${object} where changes() > 0`,
+    sql`insert into ${audit} (at, request_id, actor, action, object, detail)
+        select ${Date.now()}, ${by.requestId}, ${authorText(by)}, ${action}, ${object}, ${detail} where changes() > 0`,
   );
 }
 

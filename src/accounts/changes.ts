@@ -1,10 +1,12 @@
-import { asc, gt, max } from "drizzle-orm";
+import { and, asc, gt, max, notInArray } from "drizzle-orm";
+import { CHANGES_NO_ACCOUNT } from "./audit.ts";
 import { type Database, reach } from "./database.ts";
 import { audit } from "./tables.ts";
 
 /**
  * Which accounts have changed. Every change of an account is in the audit trail, written together with it and numbered in the order of
- * writing; so whoever has read it up to a number knows all that changed until then.
+ * writing: a reader of the trail up to a number knows all changes until then. Commands are in the trail as well, often a thousand at
+ * once. They change no account and are left out.
  */
 export interface AccountChanges {
   /** What changed after a mark, and the mark up to which everything is known now; without a mark, just that. */
@@ -19,25 +21,26 @@ const NOTHING: Changed = new Set<string>();
 
 /** `onNews` is called whenever there are new entries. */
 export function createAccountChanges(database: Database, onNews: () => void = () => {}): AccountChanges {
-  const newest = async (): Promise<number> => {
-    const [row] = await reach(database.select({ id: max(audit.id) }).from(audit));
-    return row?.id ?? 0;
-  };
+  const newest = database.select({ id: max(audit.id) }).from(audit);
 
   return {
     async since(mark) {
-      if (mark === undefined) return { mark: await newest(), changed: NOTHING };
-      const rows = await reach(
-        database
-          .select({ id: audit.id, object: audit.object })
-          .from(audit)
-          .where(gt(audit.id, mark))
-          .orderBy(asc(audit.id))
-          .limit(MAX_TOLD),
+      if (mark === undefined) return { mark: (await reach(newest))[0]?.id ?? 0, changed: NOTHING };
+      const [rows, [last]] = await reach(
+        database.batch([
+          database
+            .select({ object: audit.object })
+            .from(audit)
+            .where(and(gt(audit.id, mark), notInArray(audit.action, CHANGES_NO_ACCOUNT)))
+            .orderBy(asc(audit.id))
+            .limit(MAX_TOLD),
+          newest,
+        ]),
       );
-      if (rows.length > 0) onNews();
-      if (rows.length === MAX_TOLD) return { mark: await newest(), changed: "everything" };
-      return { mark: rows.at(-1)?.id ?? mark, changed: new Set(rows.map(({ object }) => object)) };
+      const newMark = Math.max(mark, last?.id ?? 0);
+      if (newMark > mark) onNews();
+      if (rows.length === MAX_TOLD) return { mark: newMark, changed: "everything" };
+      return { mark: newMark, changed: new Set(rows.map(({ object }) => object)) };
     },
   };
 }

@@ -9,15 +9,22 @@ import { Email, Identifier } from "../schemas/primitives.ts";
 import type { LoginForm, Token } from "../schemas/token.ts";
 import type { AgentRow, AgentStore } from "./agent-store.ts";
 import type { AppRow, AppStore } from "./app-store.ts";
-import type { Attempts } from "./attempts.ts";
+import type { Attempts, FailureLimit } from "./attempts.ts";
+import { clientNetwork } from "./client-network.ts";
 import type { UserStore } from "./user-store.ts";
 
 /** Trades credentials for a token. `afterwards` is what need not keep the caller waiting; run it once the answer is out. */
 export type Login = (
   loginType: LoginType,
   form: LoginForm,
-  requestId: string,
+  origin: LoginOrigin,
 ) => Promise<{ token: Token; afterwards: () => Promise<void> }>;
+
+export interface LoginOrigin {
+  requestId: string;
+  /** The client's, for the limits. */
+  address: string;
+}
 
 export interface LoginOptions {
   users: UserStore;
@@ -30,13 +37,41 @@ export interface LoginOptions {
   tokens: Tokens;
 }
 
-const MAX_FAILURES_PER_MINUTE = 10;
+/**
+ * Failed logins per minute. The first limit stops guesses at one account without locking its owner out, who is at another address. The
+ * wide ones stop guesses at one account from many addresses, and at many accounts from one.
+ */
+const MAX_FAILURES = { byNameAndAddress: 10, byName: 100, byAddress: 100 } as const;
+
+/** Returns the limits that a failed login counts for. */
+function failureLimits(loginType: LoginType, name: string, address: string): FailureLimit[] {
+  const byName = `login:${loginType}:${name}`;
+  const nameLimit = { key: byName, max: MAX_FAILURES.byName, refusal: "Too many failed logins under this name" };
+  const network = clientNetwork(address);
+  if (network === undefined) return [nameLimit];
+  return [
+    {
+      key: `${byName}@${network}`,
+      max: MAX_FAILURES.byNameAndAddress,
+      refusal: "Too many failed logins under this name from this address",
+    },
+    nameLimit,
+    {
+      key: `login@${network}`,
+      max: MAX_FAILURES.byAddress,
+      refusal: "Too many failed logins from this address",
+    },
+  ];
+}
 
 /** What can be a name. Anything else is not written down: people type passwords there by mistake. */
 const NAMES = { user: Email, agent: Identifier, third_party_app: Identifier } as const;
 
 /** What the token of an account says, all scopes that it grants included; nothing where the credentials do not match. */
 type Grant = Omit<Claims, "scope"> & { scopes: readonly string[]; afterwards?: () => Promise<void> };
+
+/** Runs an attempt within the limits on failures. */
+type Limit = (attempt: () => Promise<Grant | undefined>) => Promise<Grant | undefined>;
 
 export function createLogin(options: LoginOptions): Login {
   const { users, agents, apps, attempts, passwords, generatedSecrets, apiKeys, tokens } = options;
@@ -49,31 +84,28 @@ export function createLogin(options: LoginOptions): Login {
     return { sub: name, login_type: "user", roles: user.roles, ver: user.version, scopes: scopesOfRoles(user.roles) };
   };
 
-  const matchesAgent = async (agent: AgentRow | undefined, password: string): Promise<boolean> => {
-    if (agent === undefined) return await passwords.verify(DUMMY_HASH, password);
-    switch (agent.credentialKind) {
-      case "argon2id":
-        return await passwords.verify(agent.credential, password);
-      case "hmac":
-        // A wrong one takes as long as with any other agent; what is right may be quick.
-        return (
-          (await generatedSecrets.verify(agent.credential, password)) || (await passwords.verify(DUMMY_HASH, password))
-        );
-    }
-  };
-  const asAgent = async (apId: string, password: string): Promise<Grant | undefined> => {
+  const grantAgent = ({ apId, version, onboard }: AgentRow): Grant => ({
+    sub: apId,
+    login_type: "agent",
+    roles: [],
+    ver: version,
+    scopes: SCOPES_OF_AGENT,
+    // If it fails, the next login repeats it.
+    ...(!onboard && { afterwards: () => agents.markOnboard(apId) }),
+  });
+  /**
+   * Logs an agent in. A credential that the service generated is outside all limits: 256 random bits cannot be guessed, and others must
+   * not be able to lock the agent out. A wrong one is limited, and takes as long as a wrong password of any other agent.
+   */
+  const asAgent = async (apId: string, password: string, limit: Limit): Promise<Grant | undefined> => {
     const agent = await agents.find(apId);
-    const matches = await matchesAgent(agent, password);
-    if (agent === undefined || !matches) return undefined;
-    return {
-      sub: apId,
-      login_type: "agent",
-      roles: [],
-      ver: agent.version,
-      scopes: SCOPES_OF_AGENT,
-      // If it comes to nothing, the next login makes up for it.
-      ...(!agent.onboard && { afterwards: () => agents.markOnboard(apId) }),
-    };
+    const isGenerated = agent?.credentialKind === "hmac";
+    if (isGenerated && (await generatedSecrets.verify(agent.credential, password))) return grantAgent(agent);
+    const hash = agent === undefined || isGenerated ? DUMMY_HASH : agent.credential;
+    return await limit(async () => {
+      const matches = await passwords.verify(hash, password);
+      return agent !== undefined && matches ? grantAgent(agent) : undefined;
+    });
   };
 
   const matchesApp = async (app: AppRow | undefined, apiKey: string): Promise<boolean> =>
@@ -86,12 +118,16 @@ export function createLogin(options: LoginOptions): Login {
     return { sub: appName, login_type: "third_party_app", roles: [], ver: app.version, scopes };
   };
 
-  const ways = { user: asUser, agent: asAgent, third_party_app: asApp } as const;
+  const ways = {
+    user: (name: string, password: string, limit: Limit) => limit(() => asUser(name, password)),
+    agent: asAgent,
+    third_party_app: (name: string, apiKey: string, limit: Limit) => limit(() => asApp(name, apiKey)),
+  } as const;
 
-  return async (loginType, { username, password, scope }, requestId) => {
+  return async (loginType, { username, password, scope }, { requestId, address }) => {
     const name = loginType === "user" ? username.trim().toLowerCase() : username;
-    const key = `login:${loginType}:${name}`;
-    const grant = await attempts.limitFailures(key, MAX_FAILURES_PER_MINUTE, () => ways[loginType](name, password));
+    const limits = failureLimits(loginType, name, address);
+    const grant = await ways[loginType](name, password, (attempt) => attempts.limitFailures(limits, attempt));
     if (grant === undefined) {
       log.warn("login failed", {
         request_id: requestId,

@@ -7,6 +7,7 @@ import { passwordResetMessage } from "../mail/password-reset.ts";
 import type { PasswordReset } from "../schemas/user.ts";
 import type { Attempts } from "./attempts.ts";
 import { anyone } from "./audit.ts";
+import { clientNetwork, UNKNOWN_ADDRESS } from "./client-network.ts";
 import type { UserStore } from "./user-store.ts";
 
 /** A forgotten password: a link by e-mail, and what it leads to. */
@@ -56,8 +57,12 @@ export function createRecovery({ users, attempts, passwords, mailer, publicUrl }
     },
 
     async reset({ token, new_password }, clientAddress, requestId) {
-      const key = `reset:${clientAddress}`;
-      const redeemed = await attempts.limitFailures(key, MAX_FAILED_RESETS_PER_MINUTE, async () => {
+      const limit = {
+        key: `reset:${clientNetwork(clientAddress) ?? UNKNOWN_ADDRESS}`,
+        max: MAX_FAILED_RESETS_PER_MINUTE,
+        refusal: "Too many failed password resets from this address",
+      };
+      const redeemed = await attempts.limitFailures([limit], async () => {
         const tokenHash = await sha256(token);
         const isGood =
           (await users.hasResetToken(tokenHash)) &&

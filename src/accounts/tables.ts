@@ -79,7 +79,7 @@ export const attempts = sqliteTable(
   (table) => [index("attempts_expiry").on(table.expiresAt)],
 );
 
-/** Who did what to which account, when. Names, not references: the trail outlives what it speaks of. */
+/** Who did what to which account or access point, when. Names, not references: the trail outlives what it speaks of. */
 export const audit = sqliteTable(
   "audit",
   {
@@ -89,6 +89,8 @@ export const audit = sqliteTable(
     actor: text("actor").notNull(),
     action: text("action").notNull(),
     object: text("object").notNull(),
+    /** What the action says beyond its name, such as the text of a command and its outcome. */
+    detail: text("detail", { mode: "json" }).$type<Record<string, unknown>>(),
   },
   (table) => [index("audit_actor").on(table.actor, table.id), index("audit_object").on(table.object, table.id)],
 );

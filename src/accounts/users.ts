@@ -38,7 +38,7 @@ export function createUsers({ store, passwords, isSignupOpen, closeStreams }: Us
 
   return {
     async signup(registration, requestId) {
-      if (!isSignupOpen) throw new NotAllowed();
+      if (!isSignupOpen) throw new NotAllowed("Sign-up is closed. Ask an administrator for an account.");
       const user = await withHash({ ...registration, roles: ["user"] });
       await store.insert(user, anyone(requestId));
       return toTokenData(user);

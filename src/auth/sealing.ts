@@ -17,9 +17,10 @@ const decoder = new TextDecoder();
 
 /** With one or more keys, the first of which seals. The others open what was sealed before a change of keys. */
 export function createSealing(secretsBase64: readonly string[]): Sealing {
-  let imported: Promise<WebCryptoKey[]> | undefined;
-  const keys = (): Promise<WebCryptoKey[]> => {
-    imported ??= Promise.all(
+  // Keys are kept, not promises of keys: a promise belongs to the request that made it and may never settle if that request ends.
+  let imported: WebCryptoKey[] | undefined;
+  const keys = async (): Promise<WebCryptoKey[]> => {
+    imported ??= await Promise.all(
       secretsBase64.map((secret) =>
         crypto.subtle.importKey("raw", fromBase64(secret), "AES-GCM", false, ["encrypt", "decrypt"]),
       ),

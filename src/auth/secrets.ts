@@ -31,14 +31,15 @@ export interface GeneratedSecrets {
 
 /** With one or more peppers: the first is for new hashes, the others for those from before a change. */
 export function createGeneratedSecrets(peppersBase64: readonly string[]): GeneratedSecrets {
-  let imported: Promise<WebCryptoKey[]> | undefined;
+  // Keys are kept, not promises of keys: a promise belongs to the request that made it and may never settle if that request ends.
+  let imported: WebCryptoKey[] | undefined;
   const hashes = async (secret: string): Promise<string[]> => {
-    imported ??= Promise.all(
+    imported ??= await Promise.all(
       peppersBase64.map((pepper) =>
         crypto.subtle.importKey("raw", fromBase64(pepper), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]),
       ),
     );
-    const signed = (await imported).map((pepper) => crypto.subtle.sign("HMAC", pepper, encoder.encode(secret)));
+    const signed = imported.map((pepper) => crypto.subtle.sign("HMAC", pepper, encoder.encode(secret)));
     return (await Promise.all(signed)).map((signature) => toBase64(new Uint8Array(signature)));
   };
   return {

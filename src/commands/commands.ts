@@ -1,9 +1,11 @@
 import type { AgentRow, AgentStore } from "../accounts/agent-store.ts";
+import type { Attempts } from "../accounts/attempts.ts";
 import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
 import type { Sealing } from "../auth/sealing.ts";
 import { commandTopic } from "../broker/topics.ts";
-import { Conflict, Invalid, Malformed, NotFound } from "../errors.ts";
+import { Conflict, Invalid, Malformed, NotFound, TooMany } from "../errors.ts";
 import { ownerOf } from "../jobs/job-index.ts";
+import { describeError, log } from "../log.ts";
 import { type CommandMany, type CommandRequest, MAX_COMMANDED, type ManyQueued } from "../schemas/command.ts";
 import { type Queued, queued } from "../schemas/job.ts";
 import type { CommandStore, NewCommand } from "./command-store.ts";
@@ -19,6 +21,7 @@ export interface Commands {
 export interface CommandsOptions {
   agents: AgentStore;
   store: CommandStore;
+  attempts: Pick<Attempts, "take">;
   sealing: Sealing;
   /** Tells whoever empties the outbox that there is something in it. Does not fail. */
   nudge(): Promise<void>;
@@ -32,7 +35,24 @@ const ANSWERED_WITHIN_MS = 60_000;
 const BUSY = "The agent was sent another command within the last 10 seconds";
 const UNKNOWN = "The agent does not know this command";
 
-export function createCommands({ agents, store, sealing, nudge, now = Date.now }: CommandsOptions): Commands {
+/** Refusals in the audit trail: no caller can fill it with commands that go nowhere. */
+const MAX_REFUSALS_PER_MINUTE = 60;
+const MAX_REFUSED_NAMES = 20;
+
+export function createCommands(options: CommandsOptions): Commands {
+  const { agents, store, attempts, sealing, nudge, now = Date.now } = options;
+
+  const noteRefusal = async (actor: Actor, object: string, detail: Record<string, unknown>): Promise<void> => {
+    try {
+      await attempts.take(`refused command:${actor.id}`, MAX_REFUSALS_PER_MINUTE);
+      await store.noteRefusal(object, { ...detail, outcome: "refused" }, actor);
+    } catch (error) {
+      if (error instanceof TooMany) return;
+      // The commands of the same request that were queued stay so: the caller must learn of them.
+      log.warn("refused command not recorded", { request_id: actor.requestId, error: describeError(error) });
+    }
+  };
+
   /** Which of the agents it goes to, and under which job number. */
   const dispatch = async (
     actor: Actor,
@@ -59,7 +79,7 @@ export function createCommands({ agents, store, sealing, nudge, now = Date.now }
       };
     };
     const commands = await Promise.all(to.map(prepare));
-    const noted = await store.insert(commands, { createdMs, expiresMs, pauseMs: PAUSE_MS });
+    const noted = await store.insert(commands, { createdMs, expiresMs, pauseMs: PAUSE_MS }, actor);
     if (noted.size > 0) await nudge();
     return new Map(
       commands.filter(({ jobNumber }) => noted.has(jobNumber)).map(({ apId, jobNumber }) => [apId, jobNumber]),
@@ -71,10 +91,14 @@ export function createCommands({ agents, store, sealing, nudge, now = Date.now }
       allowOnAgent(actor, "commands.send", apId);
       const agent = await agents.find(apId);
       if (agent === undefined) throw new NotFound("Agent");
-      if (!knows(agent, command)) throw new Malformed(UNKNOWN);
+      if (!knows(agent, command)) {
+        await noteRefusal(actor, `agent:${apId}`, { command, reason: UNKNOWN });
+        throw new Malformed(UNKNOWN);
+      }
       const jobNumber = (await dispatch(actor, command, [agent])).get(apId);
       if (jobNumber !== undefined) return queued(jobNumber);
-      const winner = await store.last(apId);
+      await noteRefusal(actor, `agent:${apId}`, { command, reason: BUSY });
+      const winner = await store.last(apId, actor);
       const which = winner !== undefined && actor.kind === "admin" ? ` (job ${winner.jobNumber})` : "";
       const waitMs = (winner?.createdMs ?? 0) + PAUSE_MS - now();
       throw new Conflict(`${BUSY}${which}`, Math.max(1, Math.ceil(waitMs / 1000)));
@@ -96,6 +120,10 @@ export function createCommands({ agents, store, sealing, nudge, now = Date.now }
         ...able.filter(({ apId }) => !jobs.has(apId)).map(({ apId }) => ({ ap_id: apId, detail: BUSY })),
         ...missing(selection.ap_ids, allowed).map((apId) => ({ ap_id: apId, detail: "Agent not found" })),
       ];
+      if (refused.length > 0) {
+        const some = refused.slice(0, MAX_REFUSED_NAMES).map(({ ap_id, detail: reason }) => ({ ap_id, reason }));
+        await noteRefusal(actor, "agents", { command, agents: refused.length, refused: some });
+      }
       return {
         status: "queued",
         jobs: [...jobs].map(([apId, jobNumber]) => {

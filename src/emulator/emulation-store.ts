@@ -15,7 +15,11 @@ export interface EmulationStore {
   /** Removes some of an emulation's agents; returns how many. Fewer than `REMOVED_AT_ONCE`: it has no more. */
   removeSomeAgents(jobNumber: string): Promise<number>;
   /** Records that an emulation has no agents any more. Audited the first time. */
-  markRemoved(emulation: Pick<Emulation, "jobNumber" | "ownerId" | "owner">, by: Author): Promise<void>;
+  markRemoved(
+    emulation: Pick<Emulation, "jobNumber" | "ownerId" | "owner">,
+    removedAgents: number,
+    by: Author,
+  ): Promise<void>;
   /** Registers the emulations of agents from before there was a table of emulations. */
   adopt(): Promise<void>;
   /** Records which emulations have ended, and forgets those that were removed long ago. */
@@ -72,7 +76,7 @@ export function createEmulationStore(database: Database, now: () => number = Dat
       return rowsAffected;
     },
 
-    async markRemoved({ jobNumber, ownerId, owner }, by) {
+    async markRemoved({ jobNumber, ownerId, owner }, removedAgents, by) {
       const at = new Date(now());
       const times = { createdAt: at, endsAt: at, endedAt: at, removedAt: at };
       await reach(
@@ -86,7 +90,13 @@ export function createEmulationStore(database: Database, now: () => number = Dat
               setWhere: isNull(emulations.removedAt),
             }),
           // The name under which the sessions of emulated agents end, too.
-          auditIfChanged(database, by, "remove emulated agents", `job:${jobNumber}`),
+          auditIfChanged(
+            database,
+            by,
+            "remove emulated agents",
+            `job:${jobNumber}`,
+            JSON.stringify({ access_points: removedAgents, job_number: jobNumber, outcome: "removed" }),
+          ),
         ]),
       );
     },

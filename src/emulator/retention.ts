@@ -12,7 +12,7 @@ export async function removeAllAgents(
     some = await store.removeSomeAgents(emulation.jobNumber);
   }
   // Only now: if this got no further, the agents would stay for ever.
-  await store.markRemoved(emulation, by);
+  await store.markRemoved(emulation, removed, by);
   return removed;
 }
 

@@ -60,7 +60,13 @@ export function createSpinupStore(database: Database, quotas: Quotas = NO_QUOTAS
                 select ${jobNumber}, 'emulator', 'queued', ${ownerId}, ${owner}, null, ${detail}, 0, ${createdMs}, ${createdMs}
                 where ${isAccepted}`,
           ),
-          auditIfChanged(database, by, "spin up", `job:${jobNumber}`),
+          auditIfChanged(
+            database,
+            by,
+            "spin up",
+            `job:${jobNumber}`,
+            JSON.stringify({ access_points: detail, job_number: jobNumber, outcome: "queued" }),
+          ),
           // Parts go with their jobs, sooner or later.
           database
             .delete(emulatorParts)

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { Author } from "../accounts/audit.ts";
 import { type Actor, allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { Conflict, Invalid, NotFound, TooLarge, TooMany } from "../errors.ts";
@@ -17,7 +18,7 @@ import type { Streams } from "./streams.ts";
 export interface Callbacks {
   take(actor: Actor, kind: CallbackKind, callback: Callback): Promise<CallbackAnswer>;
   /** An agent's answer to a command, which came by way of the broker. */
-  takeResult(apId: string, result: CommandResult): Promise<void>;
+  takeResult(apId: string, result: CommandResult, requestId: string): Promise<void>;
 }
 
 export type CallbackKind = Exclude<JobKind, "stream">;
@@ -60,13 +61,13 @@ export function createCallbacks({ index, known, streams, outbox, emulatorParts }
   };
 
   /** Notes how far a job has come, before anybody reads of it; refuses to where it was cancelled or has expired. */
-  const advance = async (jobNumber: string, state: "running" | "done" | "failed"): Promise<void> => {
-    const standing = await index.note(jobNumber, { state });
+  const advance = async (jobNumber: string, state: "running" | "done" | "failed", by: Author): Promise<void> => {
+    const standing = await index.note(jobNumber, { state }, by);
     if (standing === "cancelled" || standing === "expired") throw closed(standing);
   };
 
   /** What an emulator says of its parts of a job; whether that is the end of the job. A part is the first one's to claim it. */
-  const noteParts = async (jobNumber: string, data: string): Promise<boolean> => {
+  const noteParts = async (jobNumber: string, data: string, by: Author): Promise<boolean> => {
     const reports = EmulatorReports.parse(JSON.parse(data));
     let end: PartsEnd | undefined;
     for (const report of reports) {
@@ -75,7 +76,7 @@ export function createCallbacks({ index, known, streams, outbox, emulatorParts }
       await outbox.withdraw(jobNumber, report.part);
       end = noted.end;
     }
-    if (reports.length > 0) await advance(jobNumber, end ?? "running");
+    if (reports.length > 0) await advance(jobNumber, end ?? "running", by);
     return end !== undefined;
   };
 
@@ -89,8 +90,8 @@ export function createCallbacks({ index, known, streams, outbox, emulatorParts }
       // A subscriber does not take a number from its reader.
       else if (!reachesAnyJob(actor, action)) allowOnJob(actor, action, await known.claim(actor, jobNumber));
       const isResult = kind === "command" && job?.kind === "command";
-      if (isResult) await advance(jobNumber, statusIn(data));
-      const isAllOver = kind === "emulator" && job?.kind === "emulator" && (await noteParts(jobNumber, data));
+      if (isResult) await advance(jobNumber, statusIn(data), actor);
+      const isAllOver = kind === "emulator" && job?.kind === "emulator" && (await noteParts(jobNumber, data, actor));
       const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key, final: isResult || isAllOver });
       // Only then: until its answer is stored, a command is published again.
       if (isResult) await outbox.withdraw(jobNumber);
@@ -98,11 +99,11 @@ export function createCallbacks({ index, known, streams, outbox, emulatorParts }
       return { status: "success", job_number: jobNumber, seq, delivered, queued, detail };
     },
 
-    async takeResult(apId, { job_number, status, data }) {
+    async takeResult(apId, { job_number, status, data }, requestId) {
       const job = await known.find(job_number);
       if (job?.target !== apId) throw new NotFound("Job");
       const isResult = job.kind === "command";
-      if (isResult) await advance(job_number, status);
+      if (isResult) await advance(job_number, status, { kind: "agent", name: apId, requestId });
       // One answer to a command, however often the broker brings it.
       await post(job_number, {
         type: "command",

@@ -1,3 +1,4 @@
+import { SERVICE } from "../accounts/audit.ts";
 import type { Progress } from "../schemas/stream.ts";
 import type { JobIndex } from "./job-index.ts";
 import type { Streams } from "./streams.ts";
@@ -13,7 +14,7 @@ export function createJobExpiry(index: Pick<JobIndex, "note">, streams: Pick<Str
   return {
     async expire(jobNumber) {
       // The index first: who answers at the same moment has either answered in time or is told that it was too late.
-      const standing = await index.note(jobNumber, { state: "expired", detail: "Nobody answered in time" });
+      const standing = await index.note(jobNumber, { state: "expired", detail: "Nobody answered in time" }, SERVICE);
       if (standing !== "expired") return;
       const data = JSON.stringify({ state: "expired", rows_sent: 0, rows_estimated: null } satisfies Progress);
       await streams.post(jobNumber, { type: "status", data, final: true, key: EXPIRY_KEY });

@@ -1,6 +1,8 @@
 import { and, count, desc, eq, inArray, lt, notInArray, sql } from "drizzle-orm";
 import * as z from "zod";
+import { type Author, authorText, type End, endAction } from "../accounts/audit.ts";
 import { type Database, reach } from "../accounts/database.ts";
+import { audit } from "../accounts/tables.ts";
 import type { Actor } from "../auth/permissions.ts";
 import { JOB_KINDS, JOB_STATES, type JobKind, type JobState } from "../schemas/job.ts";
 import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "./quotas.ts";
@@ -40,10 +42,14 @@ export interface JobIndex {
   insert(job: NewJob): Promise<JobRow>;
   find(jobNumber: string): Promise<JobRow | undefined>;
   list(filter: JobFilter): Promise<JobRow[]>;
-  /** Notes how far a job has come. Of several ends the first stands, but that one that is over can be cancelled. The state that stands. */
+  /**
+   * Notes how far a job has come, and returns the state that stands. Of several ends the first stands, but a job that has ended can
+   * still be cancelled. The end of a command or an emulation goes into the audit trail, once, if its author is given.
+   */
   note(
     jobNumber: string,
     change: { state?: JobState; detail?: string; messages?: number },
+    by?: Author,
   ): Promise<JobState | undefined>;
   remove(jobNumber: string): Promise<void>;
   countByState(): Promise<Map<JobState, number>>;
@@ -113,21 +119,24 @@ export function createJobIndex(
       return z.array(JobRow).parse(rows);
     },
 
-    async note(jobNumber, change) {
+    async note(jobNumber, change, by) {
       const isOfJob = eq(jobs.jobNumber, jobNumber);
       const isOpen =
         change.state === undefined || change.state === "cancelled"
           ? notInArray(jobs.state, ["cancelled", "expired"])
           : inArray(jobs.state, ["queued", "running"]);
-      const [, [row]] = await reach(
-        database.batch([
-          database
-            .update(jobs)
-            .set({ ...change, updatedAt: new Date(now()) })
-            .where(and(isOfJob, isOpen)),
-          database.select({ state: jobs.state }).from(jobs).where(isOfJob),
-        ]),
-      );
+      const update = database
+        .update(jobs)
+        .set({ ...change, updatedAt: new Date(now()) })
+        .where(and(isOfJob, isOpen));
+      const standing = database.select({ state: jobs.state }).from(jobs).where(isOfJob);
+      const { state } = change;
+      const isEnd = state !== undefined && state !== "queued" && state !== "running";
+      // The entry comes first: it is written if the job is still open, with the detail that the update may replace.
+      const [row] =
+        by !== undefined && isEnd
+          ? (await reach(database.batch([auditEnd(database, jobNumber, state, by, now()), update, standing])))[2]
+          : (await reach(database.batch([update, standing])))[1];
       return row && JobRow.shape.state.parse(row.state);
     },
 
@@ -145,4 +154,17 @@ export function createJobIndex(
       return new Map(JOB_STATES.map((state) => [state, byState.get(state) ?? 0]));
     },
   };
+}
+
+/** Returns the statement that writes the end of a command or an emulation into the audit trail, unless it has ended before. */
+function auditEnd(database: Database, jobNumber: string, end: End, by: Author, atMs: number) {
+  return database.run(
+    sql`insert into ${audit} (at, request_id, actor, action, object, detail)
+        select ${atMs}, ${by.requestId}, ${authorText(by)},
+          case kind when 'command' then ${endAction("command", end)} else ${endAction("emulation", end)} end,
+          case kind when 'command' then 'agent:' || coalesce(target, '') else 'job:' || job_number end,
+          json_object(case kind when 'command' then 'command' else 'access_points' end, detail, 'job_number', job_number, 'outcome', ${end})
+        from ${jobs}
+        where job_number = ${jobNumber} and kind in ('command', 'emulator') and state in ('queued', 'running')`,
+  );
 }

@@ -121,7 +121,7 @@ export function createJobs({ index, streams, agents, known, outbox }: JobsOption
       await streams.close(jobNumber, "cancelled");
       // Nobody is to hear of it from now on. Not before: what is in the outbox ends by itself, should this get no further.
       await outbox.withdraw(jobNumber);
-      await index.note(jobNumber, { state: "cancelled", detail: "Cancelled" });
+      await index.note(jobNumber, { state: "cancelled", detail: "Cancelled" }, actor);
       return done("Job cancelled");
     },
   };

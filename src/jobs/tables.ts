@@ -13,6 +13,8 @@ export const jobs = sqliteTable(
     ownerId: text("owner_id").notNull(),
     /** For people to read: `user:…`, `agent:…` or `app:…`. */
     owner: text("owner").notNull(),
+    /** Whether its owner was an administrator when the job began. */
+    byAdmin: integer("by_admin", { mode: "boolean" }).notNull().default(false),
     /** The agent that the job is about, who may post to it. */
     target: text("target"),
     detail: text("detail").notNull(),

@@ -36,9 +36,9 @@ export function createCountRequest(tally: Tally): CountRequest {
 export function countedLogin(login: Login, tally: Tally): Login {
   const count = (loginType: string, outcome: "accepted" | "failed" | "limited") =>
     tally.add(series("controller_logins_total", loginType, outcome));
-  return async (loginType, form, requestId) => {
+  return async (loginType, form, origin) => {
     try {
-      const accepted = await login(loginType, form, requestId);
+      const accepted = await login(loginType, form, origin);
       count(loginType, "accepted");
       return accepted;
     } catch (error) {

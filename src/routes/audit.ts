@@ -12,8 +12,9 @@ export function auditRoutes(operation: Operation, { auditTrail }: Pick<Services,
     operation({
       action: "audit.list",
       tag: "Audit",
-      summary: "Who did what to which account",
-      description: "Newest first. The `id` of the last entry as `before` gives the next page.",
+      summary: "Who did what to which account or access point",
+      description:
+        "Changes of accounts, commands and how they ended, emulations. Newest first. The `id` of the last entry as `before` gives the next page.",
       answer: z.array(AuditEntry),
     }),
     query(AuditQuery),

@@ -23,7 +23,7 @@ export function commandsRoutes(operation: Operation, { commands }: Pick<Services
         otherAnswers: {
           400: "The agent does not know this command",
           404: "There is no such agent",
-          409: "The agent was sent another command a moment ago; Retry-After says when to try again",
+          409: "The agent was sent another command within 10 seconds (an administrator's yields to administrators' only); Retry-After says when to try again",
           ...QUOTA,
         },
       }),

@@ -6,7 +6,7 @@ import { form, query } from "../http/validation.ts";
 import { LoginForm, Token, TokenQuery } from "../schemas/token.ts";
 import type { Services } from "../services.ts";
 
-export function tokenRoutes(operation: Operation, { login }: Pick<Services, "login">) {
+export function tokenRoutes(operation: Operation, { login, clientAddress }: Pick<Services, "login" | "clientAddress">) {
   return new Hono<AppEnv>().post(
     "/api/v1/token/",
     operation({
@@ -17,7 +17,7 @@ export function tokenRoutes(operation: Operation, { login }: Pick<Services, "log
       answer: Token,
       otherAnswers: {
         401: "Incorrect username or password",
-        429: "Too many failed logins under that name; Retry-After says when to try again",
+        429: "Too many failed logins under this name, from this address or both; Retry-After says when to try again",
       },
     }),
     query(TokenQuery),
@@ -25,7 +25,10 @@ export function tokenRoutes(operation: Operation, { login }: Pick<Services, "log
     async (c) => {
       const loginType = c.req.valid("query").login_type;
       const credentials = c.req.valid("form");
-      const { token, afterwards } = await login(loginType, credentials, c.get("requestId"));
+      const { token, afterwards } = await login(loginType, credentials, {
+        requestId: c.get("requestId"),
+        address: clientAddress(c.req.raw),
+      });
       c.set("loggedIn", `${loginType === "third_party_app" ? "app" : loginType}:${credentials.username.trim()}`);
       inBackground(c, afterwards);
       return c.json(token);

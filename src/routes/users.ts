@@ -48,7 +48,7 @@ export function usersRoutes(
         summary: "Sign up",
         description: "Public self-registration. The new user gets the standard role `user`.",
         answer: TokenData,
-        otherAnswers: { ...TAKEN, 403: "Only administrators make accounts here" },
+        otherAnswers: { ...TAKEN, 403: "Sign-up is closed; administrators create the accounts" },
       }),
       body(UserRegister),
       async (c) => c.json(await users.signup(c.req.valid("json"), c.get("requestId"))),

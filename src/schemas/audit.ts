@@ -9,10 +9,21 @@ export const AuditEntry = z
     actor: z
       .string()
       .describe(
-        "Who did it: `user:…`, `admin:…`, `agent:…`, `app:…`, `setup:…`, `enrolment:…`, `service:…` or `anyone`.",
+        "Who did it: `user:…`, `admin:…`, `agent:…`, `app:…`, `setup:…`, `enrolment:…`, `service…` or `anyone`.",
       ),
     action: z.string(),
-    object: z.string().describe("What it was done to: `user:…`, `agent:…` or `app:…`."),
+    object: z
+      .string()
+      .describe(
+        "What it was done to: `user:…`, `agent:…`, `app:…`, `job:…` (an emulation), or `agents` (several at once).",
+      ),
+    detail: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe(
+        "What belongs to the action: for a command `command`, `job_number`, `outcome` and the `reason` of a refusal; for an emulation " +
+          "`access_points`, `job_number` and `outcome`.",
+      ),
   })
   .meta({ id: "AuditEntry" });
 export type AuditEntry = z.output<typeof AuditEntry>;

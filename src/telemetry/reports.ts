@@ -28,7 +28,7 @@ const MAX_KNOWN = 10_000;
 export function createReports(
   agents: AgentStore,
   shards: Pick<Shards, "append">,
-  takeResult: (apId: string, result: CommandResult) => Promise<void>,
+  takeResult: (apId: string, result: CommandResult, requestId: string) => Promise<void>,
   telemetryDays: number,
   now: () => number = Date.now,
 ): Reports {
@@ -106,7 +106,7 @@ export function createReports(
             // A bridge whose clock is ahead must not keep its agents online.
             const receivedMs = Math.min(received_at, now());
             if (result === undefined) return await take(ap_id, valid(AgentReport, report), receivedMs, actor);
-            await takeResult(ap_id, valid(CommandResult, result));
+            await takeResult(ap_id, valid(CommandResult, result), actor.requestId);
             return { samples: [], rejected: [], accepted: 0, isTelemetry: false };
           } catch (error) {
             // Where a store is away, whoever brings it can try again. Otherwise it would fail for ever, and the others with it.

@@ -5,6 +5,8 @@ import { nativePasswords } from "../../scripts/native-passwords.ts";
 import { passwordsPart } from "../../scripts/stack/passwords.ts";
 import { anyFreePort } from "../../scripts/stack/ports.ts";
 import { Supervisor } from "../../scripts/stack/supervisor.ts";
+import { createRemotePasswords } from "../../src/auth/remote-passwords.ts";
+import { Unavailable } from "../../src/errors.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
 
 const TOKEN = `${SECRET_MARK}-passwords-token`;
@@ -67,6 +69,44 @@ describe("the password service", () => {
   it("answers nothing of a hash that is none", async () => {
     expect(await (await ask({ password: PASSWORD, hash: "none" })).text()).toBe("{}");
   });
+
+  it("sends blanks to those that wait for their turn, in front of the answer", async () => {
+    const asked = Array.from({ length: 16 * availableParallelism() }, async () =>
+      (await ask({ password: PASSWORD })).text(),
+    );
+    const answers = await Promise.all(asked);
+    expect(answers.filter((answer) => /^ +\{/.test(answer))).not.toHaveLength(0);
+    for (const answer of answers) expect(JSON.parse(answer)).toEqual({ hash: expect.stringContaining("$argon2id$") });
+  });
+
+  it.each(["hash", "verify"] as const)(
+    "is unavailable within two seconds if it stops in the middle of a %s",
+    async (what) => {
+      const passwords = createRemotePasswords({ url, token: TOKEN });
+      const known = await passwords.hash(PASSWORD);
+      const ask = () => (what === "hash" ? passwords.hash(PASSWORD) : passwords.verify(known, PASSWORD));
+      const pid = supervisor.pids.passwords;
+      if (pid === undefined) throw new Error("The password service does not run");
+      const asked = Array.from({ length: 20 * availableParallelism() }, ask);
+      const outcomes = Promise.allSettled(asked);
+      // When the first of them has its answer, all others have been accepted.
+      await Promise.race(asked);
+      process.kill(pid, "SIGSTOP");
+      const stoppedMs = performance.now();
+      try {
+        const rejected = (await outcomes).filter(({ status }) => status === "rejected");
+        expect(performance.now() - stoppedMs).toBeLessThan(2_000);
+        expect(rejected).not.toHaveLength(0);
+        for (const outcome of rejected) expect((outcome as PromiseRejectedResult).reason).toBeInstanceOf(Unavailable);
+        // A connection that is new, or was in use before.
+        const againMs = await timeOf(() => expect(ask()).rejects.toBeInstanceOf(Unavailable));
+        expect(againMs).toBeLessThan(2_000);
+      } finally {
+        process.kill(pid, "SIGCONT");
+      }
+      expect(await passwords.verify(known, PASSWORD)).toBe(true);
+    },
+  );
 
   it("refuses at once what would wait too long, and leaves undone what nobody waits for any more", async () => {
     const places = 64 * availableParallelism();

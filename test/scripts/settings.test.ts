@@ -18,9 +18,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openDataFolder } from "../../scripts/stack/data-folder.ts";
 import { anyFreePort, claimPort } from "../../scripts/stack/ports.ts";
 import { markOf } from "../../scripts/stack/processes.ts";
-import { loadSecrets, rotateKeys } from "../../scripts/stack/secrets.ts";
+import { generateSecrets, loadSecrets, rotateKeys } from "../../scripts/stack/secrets.ts";
 import { readSettings } from "../../scripts/stack/settings.ts";
+import { DEV_DEFAULTS } from "../../scripts/stack/worker-dev.ts";
 import { processesWith } from "../../scripts/trial/product.ts";
+import { parseEnv } from "../../src/env.ts";
 import { runScript } from "../support/run-script.ts";
 
 const HOST = "127.0.0.1";
@@ -34,6 +36,20 @@ describe("settings", () => {
       mqttWsPort: { number: 8083, explicit: false },
       adminUsername: "admin@example.com",
     });
+  });
+
+  it("open sign-up in development only, unless SIGNUP says otherwise", async () => {
+    const { JWT_KEYS, ENCRYPTION_KEY, CREDENTIAL_PEPPER } = await generateSecrets();
+    const url = "http://127.0.0.1:1";
+    const stores = { LIBSQL_URL: url, CLICKHOUSE_URL: url, MQTT_URL: "ws://127.0.0.1:1" };
+    const secrets = { JWT_KEYS: JSON.stringify(JWT_KEYS), ENCRYPTION_KEY, CREDENTIAL_PEPPER };
+    const signUp = (env: Record<string, string>, defaults?: Record<string, string>): string =>
+      parseEnv({ ...stores, ...secrets, ...readSettings(env, defaults).workerSettings }).SIGNUP;
+    expect(signUp({})).toBe("closed");
+    expect(signUp({ SIGNUP: "open" })).toBe("open");
+    expect(signUp({}, DEV_DEFAULTS)).toBe("open");
+    expect(signUp({ SIGNUP: "" }, DEV_DEFAULTS)).toBe("open");
+    expect(signUp({ SIGNUP: "closed" }, DEV_DEFAULTS)).toBe("closed");
   });
 
   it.each([

@@ -252,6 +252,7 @@ describe("a backup", () => {
       apiKeys: createSealing(config.ENCRYPTION_KEY),
       tokens: createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 60 }),
     });
+    const origin = { requestId: "request", address: "192.0.2.1" };
     for (const [type, username, password] of [
       ["user", "admin@example.com", PASSWORD],
       ["user", "user@example.com", PASSWORD],
@@ -259,7 +260,7 @@ describe("a backup", () => {
       ["agent", "made-1099", GENERATED],
       ["third_party_app", "an app", API_KEY],
     ] as const)
-      expect((await login(type, { username, password, scope: "" }, "request")).token.token_type).toBe("bearer");
+      expect((await login(type, { username, password, scope: "" }, origin)).token.token_type).toBe("bearer");
     const app = await apps.find("an app");
     expect(await sealing().open(app?.sealedApiKey ?? "", app?.id ?? "")).toBe(API_KEY);
   });

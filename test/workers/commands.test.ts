@@ -106,7 +106,27 @@ describe("a command", () => {
     const refused = attempts.find(({ status }) => status === 409);
     expect(Number(refused?.headers.get("Retry-After"))).toBeGreaterThan(0);
     expect(await refused?.text()).not.toContain(winner);
-    expect(await (await command(agent.apId, "ping", await adminToken())).text()).toContain(winner);
+    expect(await (await command(agent.apId, "ping", user.token)).text()).not.toContain(winner);
+  });
+
+  it("of an administrator is accepted within ten seconds of a user's, but not of an administrator's", async () => {
+    const [agent, user, admin] = await Promise.all([newAgent(), signedUp(), adminToken()]);
+    expect((await command(agent.apId, "reboot", user.token)).status).toBe(200);
+    const accepted = await command(agent.apId, "power_off", admin);
+    expect(accepted.status).toBe(200);
+    const second = await command(agent.apId, "power_on", admin);
+    expect([second.status, await second.text()]).toEqual([409, expect.stringContaining(await jobOf(accepted))]);
+    expect((await command(agent.apId, "reboot", user.token)).status).toBe(409);
+    const many = await send("POST", "/api/v1/commands", { command: "ping", agents: { ap_ids: [agent.apId] } }, admin);
+    expect(await many.json()).toMatchObject({ jobs: [], refused: [{ ap_id: agent.apId }] });
+  });
+
+  it("of many goes to those that a user has commanded within ten seconds, if an administrator sends it", async () => {
+    const [agent, user, admin] = await Promise.all([newAgent(), signedUp(), adminToken()]);
+    expect((await command(agent.apId, "reboot", user.token)).status).toBe(200);
+    const body = { command: "power_off", agents: { ap_ids: [agent.apId] } };
+    const many = await send("POST", "/api/v1/commands", body, admin);
+    expect(await many.json()).toMatchObject({ jobs: [{ ap_id: agent.apId }], refused: [] });
   });
 
   it("is 400 where the agent says which ones it knows, and this is none of them", async () => {

@@ -7,7 +7,7 @@ import { outbox } from "../../src/broker/tables.ts";
 import type { SpinupMessage } from "../../src/emulator/plan.ts";
 import { parseEnv } from "../../src/env.ts";
 import { createJobIndex } from "../../src/jobs/job-index.ts";
-import { adminToken, bearer, newApp, postJson, send, signedUp, tokenOf, uniqueName } from "./support.ts";
+import { adminToken, bearer, newApp, postJson, send, settings, signedUp, tokenOf, uniqueName } from "./support.ts";
 
 const config = parseEnv(env);
 const database = createDatabase({ url: config.LIBSQL_URL });
@@ -265,6 +265,34 @@ describe("an emulator job", () => {
     ] as const)
       expect((await report(job_number, { emulator: "a", part, state }, one.token)).status).toBe(200);
     expect(await stateOf(job_number, user.token)).toBe("failed");
+  });
+
+  it("is in the audit trail: who started, stopped and removed how many access points, and how it ended", async () => {
+    const [user, one] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
+    const told = async (jobNumber: string) => {
+      const answer = await send("GET", `/api/v1/audit/?object=job:${jobNumber}`, undefined, await adminToken());
+      const entries = (await answer.json()) as { actor: string; action: string; detail: unknown }[];
+      return entries.map(({ actor, action, detail }) => [actor, action, detail]);
+    };
+    const by = `user:${user.username}`;
+    const emulators = [spec({ num_access_points: 3 }), spec({ access_point_type: "LiFi" })];
+    const { job_number: ended } = await queued(emulators, user.token);
+    for (let i = 0; i < 2; i++) await report(ended, { emulator: "a", part: 1, state: "done" }, one.token);
+    const about = { access_points: "3 WiFi, 2 LiFi", job_number: ended };
+    const start = [by, "spin up", { ...about, outcome: "queued" }];
+    const end = [`app:${one.appName}`, "emulation done", { ...about, outcome: "done" }];
+    expect(await told(ended)).toEqual([end, start]);
+    await send("DELETE", `/api/v1/emulator/${ended}`, undefined, user.token);
+    const removed = [by, "remove emulated agents", { access_points: 5, job_number: ended, outcome: "removed" }];
+    expect(await told(ended)).toEqual([removed, end, start]);
+
+    const { job_number: stopped } = await queued(emulators, user.token);
+    await send("DELETE", `/api/v1/emulator/${stopped}`, undefined, await adminToken());
+    expect((await told(stopped)).map(([actor, action]) => [actor, action])).toEqual([
+      [`admin:${settings.ADMIN_USERNAME}`, "emulation cancelled"],
+      [`admin:${settings.ADMIN_USERNAME}`, "remove emulated agents"],
+      [by, "spin up"],
+    ]);
   });
 
   it("is done also where there is no room for the last word of it", async () => {

@@ -107,7 +107,7 @@ describe("what is counted", () => {
     );
     const event = async () => {
       await logIn(apId, PASSWORD, "agent");
-      for (let i = 0; i < 11; i++) await logIn(apId, "wrong", "agent");
+      for (let i = 0; i < 11; i++) await logIn(apId, "wrong", "agent", "", "192.0.2.103");
     };
     expect(await growth(names, event)).toEqual([1, 10, 1]);
   });

@@ -94,9 +94,11 @@ export const logIn = (
   password: string,
   loginType: LoginType = "user",
   scope = "",
+  address?: string,
 ): Promise<Response> =>
   request(`/api/v1/token/?login_type=${loginType}`, {
     method: "POST",
+    headers: address === undefined ? {} : { "CF-Connecting-IP": address },
     body: new URLSearchParams({ username, password, scope }),
   });
 

@@ -4,12 +4,12 @@ import { Form, TextField } from "../parts/form.tsx";
 import { Empty, Failed, Loading } from "../parts/states.tsx";
 import { Ago, timeText } from "../parts/time.tsx";
 import { go, href, type PageProps } from "../router.ts";
-import { deedText, partyOf } from "./audit-words.ts";
+import { deedText, detailText, partyOf } from "./audit-words.ts";
 import { useTrail } from "./trail.ts";
 
 const HERE = ["administration", "audit"];
 
-/** Who did what to which account. What it is filtered by is in the address, so that it can be gone back to and passed on. */
+/** Who did what to which account or access point. What it is filtered by is in the address, so that it can be gone back to and passed on. */
 export function Audit({ place: { query } }: PageProps) {
   const actor = query.get("actor") ?? undefined;
   const object = query.get("object") ?? undefined;
@@ -27,7 +27,7 @@ export function Audit({ place: { query } }: PageProps) {
               Names are compared whole, with what they are before the colon. <a href={href(HERE)}>Show all entries</a>
             </>
           ) : (
-            "What is done to accounts shows here."
+            "Changes of accounts, commands and emulations are listed here."
           )}
         </Empty>
       )}
@@ -113,7 +113,7 @@ function Entries({ entries }: { entries: readonly AuditEntry[] }) {
           </tr>
         </thead>
         <tbody>
-          {entries.map(({ id, at, actor, action, object }) => (
+          {entries.map(({ id, at, actor, action, object, detail }) => (
             <tr key={id}>
               <td>
                 {timeText(at)}
@@ -124,7 +124,10 @@ function Entries({ entries }: { entries: readonly AuditEntry[] }) {
               <td>
                 <Party text={actor} address={href(HERE, { actor })} />
               </td>
-              <td>{deedText(action)}</td>
+              <td>
+                {deedText(action)}
+                {detail !== null && <span class="soft">{detailText(detail)}</span>}
+              </td>
               <td>
                 <Party text={object} address={href(HERE, { object })} />
               </td>
