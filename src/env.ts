@@ -70,6 +70,8 @@ const EnvironmentFields = z.object({
   EMULATION_RETENTION_HOURS: emptyIsUnset(wholeNumber(1, 8_760).default(24)),
   EMULATED_PER_ACCOUNT: emptyIsUnset(wholeNumber(1, 1_000_000).default(10_000)),
   EMULATED_TOTAL: emptyIsUnset(wholeNumber(1, 1_000_000).default(20_000)),
+  EMULATED_KEPT_PER_ACCOUNT: emptyIsUnset(wholeNumber(1, 10_000_000).default(30_000)),
+  EMULATED_KEPT_TOTAL: emptyIsUnset(wholeNumber(1, 10_000_000).default(100_000)),
   OPEN_JOBS_PER_ACCOUNT: emptyIsUnset(wholeNumber(1, 1_000_000).default(5_000)),
   OPEN_JOBS_TOTAL: emptyIsUnset(wholeNumber(1, 1_000_000).default(50_000)),
   LONG_LIVE_JOBS_PER_ACCOUNT: emptyIsUnset(wholeNumber(0, 1_000_000).default(10)),

@@ -10,6 +10,8 @@ import { QuotaExceeded } from "../errors.ts";
 export interface Quotas {
   emulatedPerAccount: number;
   emulatedTotal: number;
+  keptPerAccount: number;
+  keptTotal: number;
   openJobsPerAccount: number;
   openJobsTotal: number;
   longLiveJobsPerAccount: number;
@@ -20,6 +22,8 @@ export interface Quotas {
 export const NO_QUOTAS: Quotas = {
   emulatedPerAccount: Number.MAX_SAFE_INTEGER,
   emulatedTotal: Number.MAX_SAFE_INTEGER,
+  keptPerAccount: Number.MAX_SAFE_INTEGER,
+  keptTotal: Number.MAX_SAFE_INTEGER,
   openJobsPerAccount: Number.MAX_SAFE_INTEGER,
   openJobsTotal: Number.MAX_SAFE_INTEGER,
   longLiveJobsPerAccount: Number.MAX_SAFE_INTEGER,
@@ -29,6 +33,8 @@ export const NO_QUOTAS: Quotas = {
 export const quotasOf = (config: Config): Quotas => ({
   emulatedPerAccount: config.EMULATED_PER_ACCOUNT,
   emulatedTotal: config.EMULATED_TOTAL,
+  keptPerAccount: config.EMULATED_KEPT_PER_ACCOUNT,
+  keptTotal: config.EMULATED_KEPT_TOTAL,
   openJobsPerAccount: config.OPEN_JOBS_PER_ACCOUNT,
   openJobsTotal: config.OPEN_JOBS_TOTAL,
   longLiveJobsPerAccount: config.LONG_LIVE_JOBS_PER_ACCOUNT,
@@ -72,6 +78,14 @@ function limitsFor({ ownerId, nowMs, jobs, endsMs = 0, emulated = 0 }: Demand, q
     retryAfterS: RETRY_LONG_S,
   };
   const running = { what: "running emulated access points", demanded: emulated, retryAfterS: RETRY_S };
+  // Ended ones stay registered for a day: without this, short emulations could fill the database.
+  const kept = {
+    what: "registered emulated access points (running or ended)",
+    demanded: emulated,
+    retryAfterS: RETRY_LONG_S,
+  };
+  const keptOf = (owner: SQL) =>
+    sql`(select coalesce(sum(access_points), 0) from emulations where ${owner} removed_at is null)`;
   const account = { scope: "per account" } as const;
   const total = { scope: "in total" } as const;
   const openJobs = (owner: SQL) => sql`(select count(*) from jobs where ${owner} ${IS_OPEN})`;
@@ -90,6 +104,14 @@ function limitsFor({ ownerId, nowMs, jobs, endsMs = 0, emulated = 0 }: Demand, q
     {
       ...{ ...running, ...total, used: runningOf(none) },
       ...{ limit: quotas.emulatedTotal, setting: "EMULATED_TOTAL" },
+    },
+    {
+      ...{ ...kept, ...account, used: keptOf(ofOwner) },
+      ...{ limit: quotas.keptPerAccount, setting: "EMULATED_KEPT_PER_ACCOUNT" },
+    },
+    {
+      ...{ ...kept, ...total, used: keptOf(none) },
+      ...{ limit: quotas.keptTotal, setting: "EMULATED_KEPT_TOTAL" },
     },
     {
       ...{ ...long, ...account, used: longJobs(ofOwner) },

@@ -66,6 +66,17 @@ describe("the quota of running emulated access points", () => {
     expect((await spinUp(token, 2)).status).toBe(200);
   });
 
+  it("has a second limit for those that stay registered after their end, until they are removed", async () => {
+    const { token } = await signedUp();
+    const { spinUp, call } = limited({ EMULATED_KEPT_PER_ACCOUNT: "3", EMULATED_KEPT_TOTAL: "1000000" });
+    const first = await jobNumberOf(await spinUp(token, 2));
+    await cancel(first, token);
+    const what = "3 registered emulated access points (running or ended) per account (EMULATED_KEPT_PER_ACCOUNT)";
+    await expectExceeded(await spinUp(token, 2), what);
+    expect((await call("DELETE", `/api/v1/emulator/${first}`, token)).status).toBe(200);
+    expect((await spinUp(token, 2)).status).toBe(200);
+  });
+
   it("leaves nothing of a rejected spin-up behind", async () => {
     const { username, token } = await signedUp();
     const { spinUp, call } = limited({ EMULATED_PER_ACCOUNT: "3", EMULATED_TOTAL: "1000000" });
