@@ -22,6 +22,7 @@ export default defineConfig({
           name: "workers",
           // One workerd for all files: to load the modules again takes longer than most files' tests. Tests use unique names.
           isolate: false,
+          maxWorkers: 2,
           sequence: { groupOrder: 1 },
           include: ["test/workers/**/*.test.ts"],
           globalSetup: ["./test/support/stores.ts"],
@@ -71,7 +72,7 @@ export default defineConfig({
         },
       },
       {
-        // One running product from outside, as its users have it. Its files stop none of its components.
+        // Running products from outside, as their users have them. Most files share one, and stop none of its components.
         test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
@@ -82,7 +83,7 @@ export default defineConfig({
         },
       },
       {
-        // Products of their own, whose components die.
+        // A product whose components die.
         test: {
           name: "faults",
           include: ["test/faults/**/*.test.ts"],

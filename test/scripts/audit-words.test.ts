@@ -26,7 +26,7 @@ describe("the words of an audit entry", () => {
 
   it("name the parties", () => {
     expect(partyOf("agent:roof-1")).toEqual({ name: "roof-1", kind: "access point" });
-    expect(partyOf("service")).toEqual({ name: "service", kind: "" });
+    expect(partyOf("service")).toEqual({ name: "service", kind: "the service itself" });
     expect(partyOf("anyone")).toEqual({ name: "anyone", kind: "not signed in" });
     expect(partyOf("agents")).toEqual({ name: "agents", kind: "several access points" });
   });

@@ -41,8 +41,12 @@ export async function databaseImage({ vitest }: TestProject): Promise<{ folder: 
 }
 
 /** Puts the database into a folder in which the stack, or sqld alone, has not run yet. */
-export const copyImage = (image: string, dataDir: string): void =>
+export function copyImage(image: string, dataDir: string): void {
+  // The modes of folders are not copied.
+  const umask = process.umask(0o077);
   cpSync(join(image, "sqld"), join(dataDir, "sqld"), { recursive: true });
+  process.umask(umask);
+}
 
 /** Makes a data folder in which the accounts database is ready. */
 export function dataFolderWith(image: string): string {
