@@ -20,9 +20,10 @@ export default defineConfig({
         ],
         test: {
           name: "workers",
-          // One workerd for all files: to load the modules again takes longer than most files' tests. Tests use unique names.
+          // One workerd for all files: to load the modules again takes longer than most files' tests. Tests use unique names. Not two
+          // at once: each has a publisher, and tests move its clock, which ends the commands of all others in the same database.
           isolate: false,
-          maxWorkers: 2,
+          maxWorkers: 1,
           sequence: { groupOrder: 1 },
           include: ["test/workers/**/*.test.ts"],
           globalSetup: ["./test/support/stores.ts"],

@@ -13,9 +13,10 @@ export function say(text: string): void {
   console.log(text);
 }
 
-/** A line of one of the parts, under its name. */
+/** Prints a line of a component under its name. A log collector gets JSON lines as they are. */
 export function sayFrom(part: string, line: string): void {
-  console.log(`${dim(`${part.padEnd(10)} │`)} ${line}`);
+  const isForCollector = process.stdout.isTTY !== true && line.startsWith("{");
+  console.log(isForCollector ? line : `${dim(`${part.padEnd(10)} │`)} ${line}`);
 }
 
 /** A refusal that a person can act on: printed as it is, without a stack. */

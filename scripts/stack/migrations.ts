@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { type ClickHouseClient, createClient as createClickHouse } from "@clickhouse/client-web";
+import { type ClickHouseClient, ClickHouseLogLevel, createClient as createClickHouse } from "@clickhouse/client-web";
 import { createClient as createLibsql } from "@libsql/client/http";
 import { drizzle } from "drizzle-orm/libsql";
 import { migrate } from "drizzle-orm/libsql/migrator";
@@ -126,6 +126,8 @@ const connectionOf = (config: StoresConfig) => ({
   username: config.CLICKHOUSE_USER,
   password: config.CLICKHOUSE_PASSWORD,
   request_timeout: STATEMENT_MS,
+  // Otherwise the client prints advice about load balancers.
+  log: { level: ClickHouseLogLevel.ERROR },
 });
 
 /** Runs statements without a record, as a migration does that is cut off before its end. */

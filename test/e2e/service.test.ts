@@ -66,7 +66,7 @@ describe("npm start", () => {
     const [first, ...others] = await makeAgents(dataDir, prefix, 12);
     const body = JSON.stringify({ payload: { value: 1 } });
     const { hostname, port } = new URL(product.url);
-    // The call to the store is made by whoever comes first, for all of them.
+    // The first request makes the call to the store, for all of them.
     const leaving = createConnection(Number(port), hostname);
     await new Promise((resolve) => leaving.once("connect", resolve));
     leaving.write(

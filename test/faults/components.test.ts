@@ -182,7 +182,7 @@ describe("npm start, on a socket that is held for it,", () => {
     await service.untilReadyzSays(200);
   });
 
-  it("refuses logins, and nothing else, while nobody hashes passwords", async () => {
+  it("refuses logins, and nothing else, while the password hasher is gone", async () => {
     const headers = { Authorization: `Bearer ${await service.tokenOf(ADMIN)}` };
     process.kill(product.pidOf("passwords"), "SIGKILL");
     const startedMs = Date.now();

@@ -59,6 +59,12 @@ describe("the supervisor", () => {
     expect(printed).toMatch(/a ended unexpectedly \(SIGKILL\)\.\na +│ last words\nStarting a again in 0\.25 s\./);
   });
 
+  it("prints JSON lines as they are if its output is not a terminal", async () => {
+    await supervisor.start(runs("a", 'console.log(JSON.stringify({ level: "info" }));'));
+    await until(() => printed.includes("level"));
+    expect(printed).toBe('{"level":"info"}\n');
+  });
+
   it("gives up on a part that dies five times within a minute, after growing pauses", async () => {
     const start = supervisor.start(part("b", 'console.log("cannot run"); process.exit(3);'));
     await expect(start).rejects.toThrow("b ended 5 times within a minute; giving up.");
