@@ -30,7 +30,7 @@ export async function devWorkerPart({ host, port, url, dataDir, env }: WorkerOpt
     env: WRANGLER_ENVIRONMENT,
     ready: async () => (await fetch(`${url}/healthz`)).ok,
     display: (line) => {
-      if (WRANGLER_CHATTER.test(line) || !isNews(line)) return undefined;
+      if (isChatter(line) || !isNews(line)) return undefined;
       return process.stdout.isTTY ? readableLine(line, { showsOwnPrograms }) : line;
     },
     graceMs: 2_000,
@@ -47,9 +47,14 @@ function envLine([name, value]: [string, string]): string {
 /** Health checks and scrapes that went well are no news to a person. */
 export const isNews = (line: string): boolean => !/"path":"\/(?:healthz|readyz|metrics)","status":200/.test(line);
 
-/** What wrangler says of itself; the Worker's own lines and all errors come through. */
-const WRANGLER_CHATTER =
-  /^\s*$|^Using secrets|^Your Worker has|^Binding\s|^env\.|^⎔|^\[wrangler:info\]|^Cloudflare collects anonymous telemetry|update available|npm (?:install|i) (?:--save-dev )?wrangler|^─+$/;
+/** What wrangler says of itself, and what workerd says of a client that has gone. The Worker's own lines and all other errors come through. */
+const CHATTER = [
+  /^\s*$|^─+$|^⎔|^\[wrangler:info\]/,
+  /^Using secrets|^Your Worker has|^Binding\s|^env\./,
+  /^Cloudflare collects anonymous telemetry|update available|npm (?:install|i) (?:--save-dev )?wrangler/,
+  /^✘ \[ERROR\] kj::getCaughtExceptionAsKj\(\) = .*disconnected: |^\s*stack: \S*workerd@/,
+];
+export const isChatter = (line: string): boolean => CHATTER.some((pattern) => pattern.test(line));
 
 /** Keeps wrangler from calling home, from decorating its output, and from one more file in its user's home at every start. */
 export const WRANGLER_ENVIRONMENT = {

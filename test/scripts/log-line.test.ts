@@ -2,6 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import { readableLine } from "../../scripts/stack/log-line.ts";
 import { withoutBacktrace } from "../../scripts/stack/sqld.ts";
+import { isChatter } from "../../scripts/stack/worker-dev.ts";
 
 const TIME = new Date(2026, 0, 2, 3, 4, 5);
 
@@ -70,4 +71,18 @@ describe("a line of sqld", () => {
     const line = "2026-11-15T20:37:03Z ERROR libsql_server::error: HTTP API: 401 Unauthorized";
     expect(withoutBacktrace(line)).toBe(line);
   });
+});
+
+describe("a line of wrangler", () => {
+  it.each([
+    "⎔ Starting local server...",
+    "Cloudflare collects anonymous telemetry about your usage of Wrangler.",
+    "The version of Wrangler you are using is out-of-date; update available 4.158.0",
+    "✘ [ERROR] kj::getCaughtExceptionAsKj() = ffi.rs:159: disconnected: write(): Broken pipe (os error 32)",
+    "  stack: /controller/node_modules/workerd@54db48b",
+  ])("is hidden if it tells a person nothing: %s", (line) => expect(isChatter(line)).toBe(true));
+
+  it.each(["✘ [ERROR] Build failed with 1 error:", '{"level":"error","message":"bug"}'])("is shown: %s", (line) =>
+    expect(isChatter(line)).toBe(false),
+  );
 });
