@@ -2,7 +2,7 @@ import { cloudflareTest } from "@cloudflare/vitest-pool-workers";
 import { defineConfig } from "vitest/config";
 
 const IN_NODE = { testTimeout: 120_000, hookTimeout: 120_000 };
-/** They wait for processes more than they compute, also on a machine with two cores. */
+/** They wait for processes more than they compute, also on a machine with two cores. In one group, so that neither core waits. */
 const TWO_AT_A_TIME = { sequence: { groupOrder: 2 }, maxWorkers: 2 };
 
 export default defineConfig({
@@ -79,8 +79,7 @@ export default defineConfig({
           include: ["test/e2e/**/*.test.ts"],
           globalSetup: ["./test/support/product.ts"],
           ...IN_NODE,
-          sequence: { groupOrder: 3 },
-          maxWorkers: 2,
+          ...TWO_AT_A_TIME,
         },
       },
       {
@@ -90,9 +89,7 @@ export default defineConfig({
           include: ["test/faults/**/*.test.ts"],
           globalSetup: ["./test/support/database-image.ts"],
           ...IN_NODE,
-          sequence: { groupOrder: 4 },
-          // Two whole products at once would only share two cores.
-          fileParallelism: false,
+          ...TWO_AT_A_TIME,
         },
       },
     ],
