@@ -76,7 +76,7 @@ describe("npm start, on a socket that is held for it,", () => {
   it("runs access points that are spun up, through the end of their emulator, and they obey", async () => {
     const token = await service.tokenOf(ADMIN);
     const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
-    const spec = { num_access_points: 2, locations: ["Bristol, UK"], num_devices: 10, duration: 20 };
+    const spec = { num_access_points: 2, locations: ["Bristol, UK"], num_devices: 10, duration: 15 };
     const emulators = ["5G", "WiFi", "LiFi"].map((access_point_type) => ({ access_point_type, ...spec }));
     const response = await service.call("/api/v1/emulator/spinup", {
       method: "POST",

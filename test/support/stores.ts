@@ -23,8 +23,11 @@ import { PASSWORD, SECRET_MARK } from "./secret-mark.ts";
 export default async function startStores(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), "controller-test-"));
   const supervisor = new Supervisor();
-  const image = await databaseImage(project);
   const clickhouse = await sharedClickHouse(project);
+  // Side by side: both take several seconds.
+  const starting = clickhouse.start();
+  starting.catch(() => {});
+  const image = await databaseImage(project);
   const keyServer = createServer();
   const stop = async () => {
     await Promise.all([supervisor.stop(), clickhouse.stop()]);
@@ -79,9 +82,9 @@ export default async function startStores(project: TestProject): Promise<() => P
     await Promise.all([
       accounts(sqld, environment.LIBSQL_URL, true),
       accounts(emptySqld, environment.EMPTY_LIBSQL_URL, false),
-      clickhouse
-        .start()
-        .then(() => migrateTelemetry({ ...config, ...clickhouseSettings(clickhouse.url, clickhouse.access.owner) })),
+      starting.then(() =>
+        migrateTelemetry({ ...config, ...clickhouseSettings(clickhouse.url, clickhouse.access.owner) }),
+      ),
       supervisor.start(
         brokerPart({
           dataDir: folder,
