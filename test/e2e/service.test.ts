@@ -328,7 +328,7 @@ describe("npm start", () => {
   ])("holds to its document whatever it is asked for, and by whom (seed %i)", async (seed) => {
     const said = product.output().length;
     const tokens = { ended: await endedToken(dataDir, ADMIN.username), enrolment: ENROLMENT_TOKEN };
-    const options = { url: product.url, admin: ADMIN, seed, seconds: 5, perSecond: 100, tokens };
+    const options = { url: product.url, admin: ADMIN, seed, seconds: 3, perSecond: 100, tokens };
     const { requests, findings } = await fuzz(options);
     expect([...findings, ...logFindings(product.output().slice(said))]).toEqual([]);
     expect(requests).toBeGreaterThan(50);
