@@ -1,6 +1,6 @@
+import { emulatedJobOf, JOB_CHARACTERS } from "../../src/accounts/agent-names.ts";
 import type { AccountChanges, Changed } from "../../src/accounts/changes.ts";
 import type { AccountVersions } from "../../src/accounts/versions.ts";
-import { emulatedJobOf, JOB_CHARACTERS } from "../../src/emulator/names.ts";
 
 /** A client that is connected with a token, and may stay while its account has the version that the token names. */
 export interface Watched {

@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import { isEmulated } from "../../src/emulator/names.ts";
+import { isEmulated } from "../../src/accounts/agent-names.ts";
 import { BRIDGE_APP } from "./bridge.ts";
 import { EMULATOR_APP } from "./emulator.ts";
 

@@ -2,9 +2,9 @@ import { DOORS, type Door, type Identity, SCOPES_OF_AGENT, scopesOfApp, scopesOf
 import { isSame } from "../auth/secrets.ts";
 import type { Tokens, VerifiedClaims } from "../auth/tokens.ts";
 import { withDeadline } from "../deadline.ts";
-import { isEmulated } from "../emulator/names.ts";
 import { NotAuthenticated, Unavailable } from "../errors.ts";
 import { TtlCache } from "../ttl-cache.ts";
+import { isEmulated } from "./agent-names.ts";
 import type { AgentStore } from "./agent-store.ts";
 import type { AppStore } from "./app-store.ts";
 import type { AccountChanges } from "./changes.ts";
