@@ -32,7 +32,6 @@ import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
 import { createHealth, type Health } from "./health.ts";
 import { type Callbacks, createCallbacks } from "./jobs/callbacks.ts";
-import { closeStreams } from "./jobs/close-streams.ts";
 import { createJobIndex } from "./jobs/job-index.ts";
 import type { JobStream } from "./jobs/job-stream.ts";
 import { createJobs, type Jobs } from "./jobs/jobs.ts";
@@ -45,6 +44,7 @@ import { type CountRequest, countedLogin, countedReports, createCountRequest } f
 import { type Ledger, ledgerOf } from "./monitoring/ledger.ts";
 import { createScrape, type Scrape } from "./monitoring/scrape.ts";
 import { Tally } from "./monitoring/tally.ts";
+import { createOwnedJobs } from "./publishing/owned-jobs.ts";
 import { type Publisher, publisherOf } from "./publishing/publisher.ts";
 import type { DashboardSettings } from "./schemas/dashboard.ts";
 import type { AgentShard } from "./telemetry/agent-shard.ts";
@@ -138,7 +138,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     ...(remotePasswords && { passwords: remotePasswords.ping }),
   });
   const known = createKnownJobs(index);
-  const closeInBackground = (jobNumbers: readonly string[]) => waitUntil(closeStreams(streams, jobNumbers));
+  const ownedJobs = createOwnedJobs(database, streams);
   const callbacks = createCallbacks({
     ...{ index, known, streams, outbox },
     emulatorParts: createEmulatorParts(database),
@@ -154,9 +154,9 @@ export function createServices(config: Config, bindings: Bindings): Services {
         maxUses: config.ENROLMENT_MAX_USES,
         expiresAtMs: config.ENROLMENT_EXPIRES_AT,
       }),
-      closeStreams: closeInBackground,
+      ownedJobs,
     }),
-    apps: createApps(apps, sealing, closeInBackground),
+    apps: createApps(apps, sealing, ownedJobs),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),
     callbacks,
@@ -210,7 +210,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     scrape: createScrape({ tally, ledger, shards, health, outbox, index }),
     outbox,
     tokens,
-    users: createUsers({ store: users, passwords, isSignupOpen, closeStreams: closeInBackground }),
+    users: createUsers({ store: users, passwords, isSignupOpen, ownedJobs }),
   };
 }
 

@@ -1,10 +1,10 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import { Conflict, Duplicate, NotFound, TooLarge } from "../errors.ts";
-import { endJobsOf } from "../jobs/owner.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
 import { type Database, isUniqueViolation, reach } from "./database.ts";
 import { type EnrolmentUse, usedUp } from "./enrolment.ts";
+import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
 import { agents, enrolmentUses } from "./tables.ts";
 
 const AgentRow = z.object({
@@ -74,8 +74,8 @@ export interface AgentStore {
    * @param names under which an agent may know the command
    */
   commandables(names: readonly string[], only?: readonly string[]): Promise<Commandable[]>;
-  /** Returns the numbers of the jobs that end with the account. */
-  delete(apId: string, by: Author): Promise<string[]>;
+  /** Returns the jobs that end with the account. */
+  delete(apId: string, by: Author, endJobs: OwnedJobs["end"]): Promise<OwnedJob[]>;
   markOnboard(apId: string): Promise<void>;
 }
 
@@ -322,17 +322,17 @@ export function createAgentStore(database: Database): AgentStore {
       return await outlines(names, only);
     },
 
-    async delete(apId, by) {
+    async delete(apId, by, endJobs) {
       const deleted = sql`(select id from agents where ap_id = ${apId})`;
       const [, , ended, rows] = await reach(
         database.batch([
-          ...endJobsOf(database, deleted, Date.now()),
+          ...endJobs(deleted),
           database.delete(agents).where(eq(agents.apId, apId)).returning({ id: agents.id }),
           auditIfChanged(database, by, "delete", objectOf(apId)),
         ]),
       );
       if (rows[0] === undefined) throw new NotFound("Agent");
-      return ended.map(({ jobNumber }) => jobNumber);
+      return ended;
     },
 
     async markOnboard(apId) {

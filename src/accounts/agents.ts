@@ -4,7 +4,7 @@ import { NotFound } from "../errors.ts";
 import type { Agent, AgentCreate, AgentUpdate } from "../schemas/agent.ts";
 import type { AgentRow, AgentStore } from "./agent-store.ts";
 import type { Enrolment } from "./enrolment.ts";
-import type { CloseStreams } from "./users.ts";
+import type { OwnedJobs } from "./owned-jobs.ts";
 
 export interface Agents {
   create(actor: Actor, agent: AgentCreate): Promise<Agent>;
@@ -19,10 +19,10 @@ export interface AgentsOptions {
   store: AgentStore;
   passwords: Passwords;
   enrolment: Enrolment;
-  closeStreams: CloseStreams;
+  ownedJobs: OwnedJobs;
 }
 
-export function createAgents({ store, passwords, enrolment, closeStreams }: AgentsOptions): Agents {
+export function createAgents({ store, passwords, enrolment, ownedJobs }: AgentsOptions): Agents {
   const register = async (
     action: Action,
     actor: Actor,
@@ -60,7 +60,7 @@ export function createAgents({ store, passwords, enrolment, closeStreams }: Agen
 
     async delete(actor, apId) {
       allowOnAgent(actor, "agents.delete", apId);
-      closeStreams(await store.delete(apId, actor));
+      ownedJobs.closeStreams(await store.delete(apId, actor, ownedJobs.end));
     },
   };
 }

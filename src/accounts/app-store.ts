@@ -1,11 +1,11 @@
 import { asc, eq, sql } from "drizzle-orm";
 import * as z from "zod";
 import { Duplicate, NotFound } from "../errors.ts";
-import { endJobsOf } from "../jobs/owner.ts";
 import { Permissions } from "../schemas/app.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
 import { ALL_ROWS, type Database, isUniqueViolation, reach } from "./database.ts";
+import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
 import { apps } from "./tables.ts";
 
 const AppRow = z.object({
@@ -27,8 +27,8 @@ export interface AppStore {
   insert(app: NewApp, by: Author): Promise<AppRow>;
   /** Ends the app's tokens. */
   update(app: AppRow, changes: AppChanges, by: Author): Promise<AppRow>;
-  /** Returns the numbers of the jobs that end with the account. */
-  delete(appName: string, by: Author): Promise<string[]>;
+  /** Returns the jobs that end with the account. */
+  delete(appName: string, by: Author, endJobs: OwnedJobs["end"]): Promise<OwnedJob[]>;
 }
 
 const objectOf = (appName: string): string => `app:${appName}`;
@@ -89,17 +89,17 @@ export function createAppStore(database: Database): AppStore {
       return AppRow.parse(rows[0]);
     },
 
-    async delete(appName, by) {
+    async delete(appName, by, endJobs) {
       const deleted = sql`(select id from apps where app_name = ${appName})`;
       const [, , ended, rows] = await reach(
         database.batch([
-          ...endJobsOf(database, deleted, Date.now()),
+          ...endJobs(deleted),
           database.delete(apps).where(eq(apps.appName, appName)).returning({ id: apps.id }),
           auditIfChanged(database, by, "delete", objectOf(appName)),
         ]),
       );
       if (rows[0] === undefined) throw new NotFound("Third-party app");
-      return ended.map(({ jobNumber }) => jobNumber);
+      return ended;
     },
   };
 }

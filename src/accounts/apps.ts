@@ -4,7 +4,7 @@ import { NotFound } from "../errors.ts";
 import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
 import type { Page } from "../schemas/primitives.ts";
 import type { AppRow, AppStore } from "./app-store.ts";
-import type { CloseStreams } from "./users.ts";
+import type { OwnedJobs } from "./owned-jobs.ts";
 
 export interface Apps {
   list(actor: Actor, page: Page): Promise<ThirdPartyApp[]>;
@@ -14,7 +14,7 @@ export interface Apps {
   delete(actor: Actor, appName: string): Promise<void>;
 }
 
-export function createApps(store: AppStore, apiKeys: Sealing, closeStreams: CloseStreams): Apps {
+export function createApps(store: AppStore, apiKeys: Sealing, ownedJobs: OwnedJobs): Apps {
   const toApp = async ({ id, appName, sealedApiKey, permissions }: AppRow): Promise<ThirdPartyApp> => ({
     id,
     app_name: appName,
@@ -56,7 +56,7 @@ export function createApps(store: AppStore, apiKeys: Sealing, closeStreams: Clos
 
     async delete(actor, appName) {
       allowOn(actor, "apps.delete", appName);
-      closeStreams(await store.delete(appName, actor));
+      ownedJobs.closeStreams(await store.delete(appName, actor, ownedJobs.end));
     },
   };
 }

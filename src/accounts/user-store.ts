@@ -2,10 +2,10 @@ import { and, asc, eq, gt, lt, sql } from "drizzle-orm";
 import * as z from "zod";
 import { ROLES, type Role } from "../auth/permissions.ts";
 import { Conflict, Duplicate, NotFound } from "../errors.ts";
-import { endJobsOf } from "../jobs/owner.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
 import { ALL_ROWS, type Database, isUniqueViolation, reach } from "./database.ts";
+import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
 import { resetTokens, users } from "./tables.ts";
 
 const User = z.object({
@@ -29,8 +29,8 @@ export interface UserStore {
   insertFirst(user: NewUser, by: Author): Promise<boolean>;
   /** Ends the user's tokens. `Conflict` where it would leave no administrator. */
   update(username: string, changes: UserChanges, by: Author): Promise<User>;
-  /** Returns the numbers of the jobs that end with the account. */
-  delete(username: string, by: Author): Promise<string[]>;
+  /** Returns the jobs that end with the account. */
+  delete(username: string, by: Author, endJobs: OwnedJobs["end"]): Promise<OwnedJob[]>;
   administrators(): Promise<string[]>;
   addResetToken(tokenHash: string, user: User, expiresAt: Date, by: Author): Promise<void>;
   hasResetToken(tokenHash: string): Promise<boolean>;
@@ -134,11 +134,11 @@ export function createUserStore(database: Database): UserStore {
       return User.parse(rows[0]);
     },
 
-    async delete(username, by) {
+    async delete(username, by, endJobs) {
       const deleted = sql`(select id from users where username = ${username} and ${anotherAdministrator})`;
       const [, , ended, rows] = await reach(
         database.batch([
-          ...endJobsOf(database, deleted, Date.now()),
+          ...endJobs(deleted),
           database
             .delete(users)
             .where(and(eq(users.username, username), anotherAdministrator))
@@ -147,7 +147,7 @@ export function createUserStore(database: Database): UserStore {
         ]),
       );
       if (rows[0] === undefined) throw await whyNot(username);
-      return ended.map(({ jobNumber }) => jobNumber);
+      return ended;
     },
 
     async administrators() {

@@ -4,6 +4,7 @@ import { NotAllowed, NotFound } from "../errors.ts";
 import type { Page } from "../schemas/primitives.ts";
 import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../schemas/user.ts";
 import { anyone } from "./audit.ts";
+import type { OwnedJobs } from "./owned-jobs.ts";
 import type { UserStore } from "./user-store.ts";
 
 export interface Users {
@@ -18,18 +19,15 @@ export interface Users {
   delete(actor: Actor, username: string): Promise<void>;
 }
 
-/** Closes the streams of jobs that ended with their owner. Goes on in the background. */
-export type CloseStreams = (jobNumbers: readonly string[]) => void;
-
 export interface UsersOptions {
   store: UserStore;
   passwords: Passwords;
   /** Whether anybody may make an account; else administrators make them. */
   isSignupOpen: boolean;
-  closeStreams: CloseStreams;
+  ownedJobs: OwnedJobs;
 }
 
-export function createUsers({ store, passwords, isSignupOpen, closeStreams }: UsersOptions): Users {
+export function createUsers({ store, passwords, isSignupOpen, ownedJobs }: UsersOptions): Users {
   const withHash = async ({ username, password, roles }: { username: string; password: string; roles: Role[] }) => ({
     username,
     roles: [...new Set(roles)],
@@ -82,7 +80,7 @@ export function createUsers({ store, passwords, isSignupOpen, closeStreams }: Us
 
     async delete(actor, username) {
       allowOn(actor, "users.delete", username);
-      closeStreams(await store.delete(username, actor));
+      ownedJobs.closeStreams(await store.delete(username, actor, ownedJobs.end));
     },
   };
 }
