@@ -1,11 +1,15 @@
 import type * as z from "zod";
-import { BUFFER_LIMITS } from "../jobs/buffer.ts";
-import { CLOSE } from "../jobs/close-codes.ts";
-import { DATA_KINDS, type Form, MESSAGE_KINDS } from "../jobs/envelope.ts";
-import { PROTOCOL } from "../jobs/opening.ts";
-import { SOCKET_LIMITS } from "../jobs/sockets.ts";
 import { AnyItems } from "../schemas/job.ts";
 import { Acknowledgement, KEEP_ALIVE, STREAM_MESSAGES } from "../schemas/stream.ts";
+import {
+  BUFFER_LIMITS,
+  CLOSE,
+  DATA_KINDS,
+  type Form,
+  MESSAGE_KINDS,
+  PROTOCOL,
+  SOCKET_LIMITS,
+} from "../schemas/stream-protocol.ts";
 import type { DeclaredRoute } from "./described.ts";
 import { API_VERSION, type JsonSchema, toSchema } from "./openapi.ts";
 import { BEARER_PROTOCOL } from "./operation.ts";

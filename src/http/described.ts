@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from "hono";
 import type * as z from "zod";
 import type { Action } from "../auth/permissions.ts";
-import type { Form } from "../jobs/envelope.ts";
+import type { Form } from "../schemas/stream-protocol.ts";
 
 /**
  * What a route's middleware says about the route. A route is declared once, where it is registered; the guard, the

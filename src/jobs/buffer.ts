@@ -1,4 +1,5 @@
-import type { Gap, StoredKind, StoredMessage } from "./envelope.ts";
+import type { StoredKind } from "../schemas/stream-protocol.ts";
+import type { Gap, StoredMessage } from "./envelope.ts";
 import { IdempotencyKeys, type KeyLimits, MAX_KEY_LENGTH } from "./idempotency.ts";
 import { type ClosedState, type Marks, MessageTables, type Size } from "./message-tables.ts";
 
@@ -15,13 +16,6 @@ export interface BufferLimits extends KeyLimits {
   messages: number;
   bytes: number;
 }
-
-export const BUFFER_LIMITS: BufferLimits = {
-  messages: 1_000,
-  bytes: 16 * 1024 * 1024,
-  retentionMs: 24 * 60 * 60 * 1000,
-  keys: 10_000,
-};
 
 /** A row of over 2 MB passes locally and fails in production. Bodies end at 1 MiB; this leaves room for one that was written anew. */
 export const MAX_DATA_BYTES = 1_900_000;

@@ -1,16 +1,7 @@
+import { DATA_KINDS, type Form, type MessageKind, type StoredKind } from "../schemas/stream-protocol.ts";
 import { toIsoTime } from "../telemetry/iso-time.ts";
 
 /** What goes over a job's sockets. `data` is JSON text from end to end: it is stored and sent as it came, and never parsed again. */
-
-/** What subscribers post and the service reads out of its stores; the rest is about the stream itself. */
-export const DATA_KINDS = ["agent_data", "agent_details", "emulator", "command"] as const;
-export const MESSAGE_KINDS = [...DATA_KINDS, "status", "gap", "error"] as const;
-export type MessageKind = (typeof MESSAGE_KINDS)[number];
-/** A gap is made when it is sent; nobody posts one. */
-export type StoredKind = Exclude<MessageKind, "gap">;
-
-/** How a socket wants its messages: whole, or just the data, as clients of the reference expect. */
-export type Form = "envelope" | "bare";
 
 export interface StoredMessage {
   seq: number;

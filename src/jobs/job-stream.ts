@@ -3,14 +3,14 @@ import { parseEnv } from "../env.ts";
 import { describeError, log } from "../log.ts";
 import { ledgerOf } from "../monitoring/ledger.ts";
 import type { JobState } from "../schemas/job.ts";
-import { type Appended, BUFFER_LIMITS, type NewMessage, PendingBuffer } from "./buffer.ts";
-import { answerTo, CLOSE } from "./close-codes.ts";
+import { answerTo, BUFFER_LIMITS, CLOSE, SOCKET_LIMITS } from "../schemas/stream-protocol.ts";
+import { type Appended, type NewMessage, PendingBuffer } from "./buffer.ts";
 import type { JobIndex } from "./job-index.ts";
 import type { ClosedState } from "./message-tables.ts";
 import { fromUpgrade, type Reader } from "./opening.ts";
 import { type Flow, type Pace, pace } from "./pace.ts";
 import { Production } from "./production.ts";
-import { JobSockets, SOCKET_LIMITS } from "./sockets.ts";
+import { JobSockets } from "./sockets.ts";
 import { createJobStores, type JobStores } from "./stores.ts";
 import type { Work } from "./work.ts";
 

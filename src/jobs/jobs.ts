@@ -12,7 +12,7 @@ import {
   queued,
 } from "../schemas/job.ts";
 import { type Done, done } from "../schemas/primitives.ts";
-import type { Form } from "./envelope.ts";
+import type { Form } from "../schemas/stream-protocol.ts";
 import { type JobIndex, type JobRow, ownerOf } from "./job-index.ts";
 import type { KnownJobs } from "./known-jobs.ts";
 import type { Streams } from "./streams.ts";

@@ -1,5 +1,6 @@
 import * as z from "zod";
-import { MESSAGE_KINDS, type StoredMessage } from "./envelope.ts";
+import { MESSAGE_KINDS } from "../schemas/stream-protocol.ts";
+import type { StoredMessage } from "./envelope.ts";
 
 /** The tables of a job in its object's SQLite. The rules are the buffer's. */
 

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { PROTOCOL } from "../schemas/stream-protocol.ts";
 
 /** What the Worker tells a job's object about a socket that is to be opened. The Worker has authenticated the reader by then. */
 
@@ -23,7 +24,6 @@ export const Opening = z.object({
 export type Opening = z.output<typeof Opening>;
 
 const HEADER = "X-Job-Stream-Opening";
-export const PROTOCOL = "job-stream.v1";
 
 /**
  * The request that opens a socket at the job's object, made anew: nothing that came from outside goes along, least of all the

@@ -1,8 +1,8 @@
 import { describeError, log } from "../log.ts";
 import { Acknowledgement, KEEP_ALIVE } from "../schemas/stream.ts";
+import { CLOSE, type Close } from "../schemas/stream-protocol.ts";
 import type { StillAllowed } from "./access.ts";
 import type { PendingBuffer } from "./buffer.ts";
-import { CLOSE, type Close } from "./close-codes.ts";
 import { gapToWire, toWire } from "./envelope.ts";
 import type { Opening } from "./opening.ts";
 import { noteAcknowledged, noteSent, nothingOutstanding, outstandingBytes } from "./outstanding.ts";
@@ -20,8 +20,6 @@ export interface SocketLimits {
   /** Of one socket. The platform does not say how much lies in a connection unread; what is not acknowledged may. */
   unacknowledgedBytes: number;
 }
-
-export const SOCKET_LIMITS: SocketLimits = { sockets: 16, unacknowledgedBytes: 16 * 1024 * 1024 };
 
 const MAX_CLIENT_MESSAGE_LENGTH = 1_024;
 

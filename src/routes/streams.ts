@@ -4,8 +4,8 @@ import { UpgradeRequired } from "../errors.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { path, query } from "../http/validation.ts";
-import type { Form } from "../jobs/envelope.ts";
 import { JobPath, StreamQuery } from "../schemas/job.ts";
+import type { Form } from "../schemas/stream-protocol.ts";
 import type { Services } from "../services.ts";
 
 const STREAM = {

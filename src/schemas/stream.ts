@@ -1,7 +1,7 @@
 import * as z from "zod";
-import type { MessageKind } from "../jobs/envelope.ts";
 import { AnyItems, JOB_STATES, ObjectItems, ROW_COUNTS } from "./job.ts";
 import { AgentDetails } from "./metrics.ts";
+import type { MessageKind } from "./stream-protocol.ts";
 
 /** What goes over a job's WebSocket, both ways. */
 

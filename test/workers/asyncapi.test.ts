@@ -1,9 +1,7 @@
 import { Validator } from "@cfworker/json-schema";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { AsyncApiDocument } from "../../src/http/asyncapi.ts";
-import { BUFFER_LIMITS } from "../../src/jobs/buffer.ts";
-import { CLOSE } from "../../src/jobs/close-codes.ts";
-import { MESSAGE_KINDS } from "../../src/jobs/envelope.ts";
+import { BUFFER_LIMITS, CLOSE, MESSAGE_KINDS } from "../../src/schemas/stream-protocol.ts";
 import { Client, connect, type Envelope, movableClock, newJob, soon } from "./job-support.ts";
 import { adminToken, bearer, newAgent, newApp, request, send, uniqueName } from "./support.ts";
 

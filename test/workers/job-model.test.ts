@@ -1,7 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Form, StoredKind } from "../../src/jobs/envelope.ts";
+import type { Form, StoredKind } from "../../src/schemas/stream-protocol.ts";
 import {
   alarmOf,
   type Client,

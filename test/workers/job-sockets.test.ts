@@ -1,11 +1,12 @@
 import { runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BUFFER_LIMITS, PendingBuffer } from "../../src/jobs/buffer.ts";
+import { PendingBuffer } from "../../src/jobs/buffer.ts";
 import type { Reader } from "../../src/jobs/opening.ts";
 import { noteAcknowledged, noteSent, nothingOutstanding, outstandingBytes } from "../../src/jobs/outstanding.ts";
 import { type Flow, pace } from "../../src/jobs/pace.ts";
 import { JobSockets } from "../../src/jobs/sockets.ts";
+import { BUFFER_LIMITS } from "../../src/schemas/stream-protocol.ts";
 import { Client, newJob, opening, someReader } from "./job-support.ts";
 
 const MIB = 1024 * 1024;

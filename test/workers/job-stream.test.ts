@@ -2,8 +2,8 @@ import { env, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test"
 import { describe, expect, it } from "vitest";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { parseEnv } from "../../src/env.ts";
-import { answerTo } from "../../src/jobs/close-codes.ts";
 import { createJobIndex } from "../../src/jobs/job-index.ts";
+import { answerTo } from "../../src/schemas/stream-protocol.ts";
 import {
   alarmOf,
   connect,

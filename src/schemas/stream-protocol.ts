@@ -1,3 +1,26 @@
+/** What the Worker, the job's object and a client agree on about a job's WebSocket. */
+
+export const PROTOCOL = "job-stream.v1";
+
+/** What subscribers post and the service reads out of its stores; the rest is about the stream itself. */
+export const DATA_KINDS = ["agent_data", "agent_details", "emulator", "command"] as const;
+export const MESSAGE_KINDS = [...DATA_KINDS, "status", "gap", "error"] as const;
+export type MessageKind = (typeof MESSAGE_KINDS)[number];
+/** A gap is made when it is sent; nobody posts one. */
+export type StoredKind = Exclude<MessageKind, "gap">;
+
+/** How a socket wants its messages: whole, or just the data, as clients of the reference expect. */
+export type Form = "envelope" | "bare";
+
+export const BUFFER_LIMITS = {
+  messages: 1_000,
+  bytes: 16 * 1024 * 1024,
+  retentionMs: 24 * 60 * 60 * 1000,
+  keys: 10_000,
+};
+
+export const SOCKET_LIMITS = { sockets: 16, unacknowledgedBytes: 16 * 1024 * 1024 };
+
 /** Why the service closes a socket, and what a client does about it. */
 export const CLOSE = {
   /** A client that says what no client says; only in envelope form. */
