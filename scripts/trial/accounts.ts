@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { agents, users } from "../../src/accounts/tables.ts";
-import { type Role, SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/permissions.ts";
+import { type Role, SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/roles.ts";
 import { createGeneratedSecrets, randomSecret } from "../../src/auth/secrets.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";

@@ -1,5 +1,6 @@
+import type { Actor } from "../auth/identity.ts";
 import type { Passwords } from "../auth/passwords.ts";
-import { type Action, type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
+import { type Action, allow, allowOnAgent } from "../auth/permissions.ts";
 import { NotFound } from "../errors.ts";
 import type { Agent, AgentCreate, AgentUpdate } from "../schemas/agent.ts";
 import type { AgentRow, AgentStore } from "./agent-store.ts";

@@ -1,4 +1,5 @@
-import { type Actor, allow, allowOn } from "../auth/permissions.ts";
+import type { Actor } from "../auth/identity.ts";
+import { allow, allowOn } from "../auth/permissions.ts";
 import type { Sealing } from "../auth/sealing.ts";
 import { NotFound } from "../errors.ts";
 import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";

@@ -1,6 +1,7 @@
 import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
-import { type Actor, allow } from "../auth/permissions.ts";
+import type { Actor } from "../auth/identity.ts";
+import { allow } from "../auth/permissions.ts";
 import { AuditEntry, type AuditQuery } from "../schemas/audit.ts";
 import { type Database, reach } from "./database.ts";
 import { audit } from "./tables.ts";

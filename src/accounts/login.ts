@@ -1,5 +1,5 @@
 import { DUMMY_HASH, type Passwords } from "../auth/passwords.ts";
-import { SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../auth/permissions.ts";
+import { SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../auth/roles.ts";
 import type { Sealing } from "../auth/sealing.ts";
 import { type GeneratedSecrets, isSame } from "../auth/secrets.ts";
 import type { Claims, LoginType, Tokens } from "../auth/tokens.ts";

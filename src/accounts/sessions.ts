@@ -1,4 +1,5 @@
-import { DOORS, type Door, type Identity, SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../auth/permissions.ts";
+import { type Authenticate, DOORS, type Door, type Identity } from "../auth/identity.ts";
+import { SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../auth/roles.ts";
 import { isSame } from "../auth/secrets.ts";
 import type { Tokens, VerifiedClaims } from "../auth/tokens.ts";
 import { withDeadline } from "../deadline.ts";
@@ -9,9 +10,6 @@ import type { AgentStore } from "./agent-store.ts";
 import type { AppStore } from "./app-store.ts";
 import type { AccountChanges } from "./changes.ts";
 import type { UserStore } from "./user-store.ts";
-
-/** Finds out who a bearer token speaks for. */
-export type Authenticate = (token: string) => Promise<Identity>;
 
 export interface SessionOptions {
   tokens: Tokens;

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import type { Role } from "../auth/permissions.ts";
+import type { Role } from "../auth/roles.ts";
 
 /** The accounts database. `npx drizzle-kit generate` turns a change here into a migration in `drizzle/`. */
 

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, lt, sql } from "drizzle-orm";
 import * as z from "zod";
-import { ROLES, type Role } from "../auth/permissions.ts";
+import { ROLES, type Role } from "../auth/roles.ts";
 import { Conflict, Duplicate, NotFound } from "../errors.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { type Author, auditIfChanged } from "./audit.ts";

@@ -1,54 +1,8 @@
 import { NotAllowed } from "../errors.ts";
+import type { CallerKind, Identity } from "./identity.ts";
+import type { Scope } from "./roles.ts";
 
 /** Who may do what. All of it is data; what is not written here is denied. */
-
-/** Tokens that are no accounts' but open one door each. */
-export const DOORS = ["setup", "enrolment", "scraper"] as const;
-export type Door = (typeof DOORS)[number];
-
-/** Kinds of caller. */
-export type CallerKind = "admin" | "user" | "agent" | "app" | Door;
-
-export const SCOPES = [
-  "users:manage",
-  "agents:read",
-  "agents:manage",
-  "apps:manage",
-  "telemetry:read",
-  "telemetry:write",
-  "commands:send",
-  "emulator:run",
-  "callbacks:post",
-  "broker:use",
-  "audit:read",
-  "service:read",
-] as const;
-export type Scope = (typeof SCOPES)[number];
-
-/** Who calls. */
-export interface Identity {
-  kind: CallerKind;
-  /** The account's own: a later account of the same name has another one. */
-  id: string;
-  /** Username, ap_id or app_name. */
-  name: string;
-  /** Of the account, as its token says. */
-  version: number;
-  /** When the token ends. */
-  expiresAtMs: number;
-  roles: readonly Role[];
-  /** What the caller's token carries. */
-  scopes: ReadonlySet<string>;
-  /** Whether that is all that the account grants: the token was not narrowed. */
-  isWhole: boolean;
-  /** The only agents that an app may touch; absent: all. */
-  apIds?: readonly string[] | undefined;
-}
-
-/** Who calls, and in which request; the audit trail names both. */
-export interface Actor extends Identity {
-  requestId: string;
-}
 
 /**
  * The scope that a caller's token must carry; `free` where none is needed; `whole` for what gives full power over an account, which
@@ -208,38 +162,4 @@ export function allowOnJob(actor: Identity, action: Action, job: { ownerId: stri
   const isOwner = job.ownerId === actor.id;
   const isTarget = action.startsWith("callbacks.") && actor.kind === "agent" && job.target === actor.name;
   if (reach === undefined || (reach === "own" && !isOwner && !isTarget)) throw new NotAllowed();
-}
-
-// What an account's token may carry at the most.
-
-export const ROLES = ["admin", "user"] as const;
-export type Role = (typeof ROLES)[number];
-
-const SCOPES_OF_ROLE: Record<Role, readonly Scope[]> = {
-  admin: SCOPES.filter((scope) => scope !== "telemetry:write"),
-  user: ["agents:read", "telemetry:read", "commands:send", "emulator:run"],
-};
-
-export const SCOPES_OF_AGENT: readonly Scope[] = ["agents:read", "telemetry:read", "telemetry:write", "broker:use"];
-
-export function scopesOfRoles(roles: readonly Role[]): Scope[] {
-  return SCOPES.filter((scope) => roles.some((role) => SCOPES_OF_ROLE[role].includes(scope)));
-}
-
-/** Each permission of an app, the scope that it grants, and whether an app has it that says nothing of it. */
-const APP_PERMISSIONS = [
-  { permission: "agents", scope: "agents:read", byDefault: true },
-  { permission: "data", scope: "telemetry:read", byDefault: true },
-  { permission: "commands", scope: "commands:send", byDefault: true },
-  { permission: "emulator", scope: "emulator:run", byDefault: true },
-  { permission: "callbacks", scope: "callbacks:post", byDefault: false },
-  { permission: "broker", scope: "broker:use", byDefault: false },
-] as const;
-
-export type AppPermission = (typeof APP_PERMISSIONS)[number]["permission"];
-
-export function scopesOfApp(permissions: Partial<Record<AppPermission, boolean | undefined>>): Scope[] {
-  return APP_PERMISSIONS.filter(({ permission, byDefault }) => permissions[permission] ?? byDefault).map(
-    ({ scope }) => scope,
-  );
 }

@@ -1,6 +1,7 @@
 import type { AgentRow, AgentStore } from "../accounts/agent-store.ts";
 import type { Attempts } from "../accounts/attempts.ts";
-import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
+import type { Actor } from "../auth/identity.ts";
+import { allow, allowOnAgent } from "../auth/permissions.ts";
 import type { Sealing } from "../auth/sealing.ts";
 import { commandTopic } from "../broker/topics.ts";
 import { Conflict, Invalid, Malformed, NotFound, TooMany } from "../errors.ts";

@@ -1,5 +1,6 @@
 import type { Attempts } from "../accounts/attempts.ts";
-import { type Actor, allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
+import type { Actor } from "../auth/identity.ts";
+import { allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
 import type { Sealing } from "../auth/sealing.ts";
 import { type GeneratedSecrets, randomSecret } from "../auth/secrets.ts";
 import type { Outbox } from "../broker/outbox.ts";

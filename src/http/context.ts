@@ -1,5 +1,6 @@
 import type { Context } from "hono";
-import type { Action, Actor } from "../auth/permissions.ts";
+import type { Actor } from "../auth/identity.ts";
+import type { Action } from "../auth/permissions.ts";
 
 /** What travels with a request through Hono. */
 export interface AppEnv {

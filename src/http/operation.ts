@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from "hono";
-import type { Authenticate } from "../accounts/sessions.ts";
+import type { Authenticate } from "../auth/identity.ts";
 import { allow, isPublic } from "../auth/permissions.ts";
 import { NotAuthenticated } from "../errors.ts";
 import type { AppEnv } from "./context.ts";

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { Author } from "../accounts/audit.ts";
-import { type Actor, allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
+import type { Actor } from "../auth/identity.ts";
+import { allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { Conflict, Invalid, NotFound, TooLarge, TooMany } from "../errors.ts";
 import { EmulatorReport } from "../schemas/emulator.ts";

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { type Author, authorText, type End, endAction } from "../accounts/audit.ts";
 import { type Database, reach } from "../accounts/database.ts";
 import { audit } from "../accounts/tables.ts";
-import type { Actor } from "../auth/permissions.ts";
+import type { Actor } from "../auth/identity.ts";
 import { JOB_KINDS, JOB_STATES, type JobKind, type JobState } from "../schemas/job.ts";
 import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "./quotas.ts";
 import { jobs } from "./tables.ts";

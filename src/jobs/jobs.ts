@@ -1,5 +1,6 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
-import { type Actor, allow, allowOnAgent, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
+import type { Actor } from "../auth/identity.ts";
+import { allow, allowOnAgent, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { Conflict, NotAllowed, NotFound } from "../errors.ts";
 import {

@@ -1,4 +1,4 @@
-import type { Actor } from "../auth/permissions.ts";
+import type { Actor } from "../auth/identity.ts";
 import { NotAllowed } from "../errors.ts";
 import { TtlCache } from "../ttl-cache.ts";
 import { type JobIndex, type JobRow, ownerOf } from "./job-index.ts";

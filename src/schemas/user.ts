@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { ROLES } from "../auth/permissions.ts";
+import { ROLES } from "../auth/roles.ts";
 import { Email, Password } from "./primitives.ts";
 
 export const TokenData = z

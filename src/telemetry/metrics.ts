@@ -1,5 +1,6 @@
 import type { AgentListed, AgentStore } from "../accounts/agent-store.ts";
-import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
+import type { Actor } from "../auth/identity.ts";
+import { allow, allowOnAgent } from "../auth/permissions.ts";
 import { NotFound } from "../errors.ts";
 import type { AgentData, AgentDetails, AgentMetrics, AgentState } from "../schemas/metrics.ts";
 import type { Page } from "../schemas/primitives.ts";

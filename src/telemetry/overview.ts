@@ -1,5 +1,6 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
-import { type Actor, allow } from "../auth/permissions.ts";
+import type { Actor } from "../auth/identity.ts";
+import { allow } from "../auth/permissions.ts";
 import type { AccessPointState, Overview } from "../schemas/overview.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { presenceOf } from "./presence.ts";

@@ -1,6 +1,7 @@
 import type * as z from "zod";
 import type { AgentStore } from "../accounts/agent-store.ts";
-import { type Actor, allow, allowOnAgent } from "../auth/permissions.ts";
+import type { Actor } from "../auth/identity.ts";
+import { allow, allowOnAgent } from "../auth/permissions.ts";
 import { DomainError, Invalid, NotAllowed, NotFound, Unavailable } from "../errors.ts";
 import { describeError, log } from "../log.ts";
 import { parse, toValidationItems } from "../schemas/faults.ts";

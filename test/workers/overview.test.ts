@@ -2,7 +2,7 @@ import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { createAgentStore } from "../../src/accounts/agent-store.ts";
 import { createDatabase } from "../../src/accounts/database.ts";
-import type { Actor } from "../../src/auth/permissions.ts";
+import type { Actor } from "../../src/auth/identity.ts";
 import { Unavailable } from "../../src/errors.ts";
 import type { AccessPointState, Overview } from "../../src/schemas/overview.ts";
 import { Latest } from "../../src/telemetry/latest.ts";

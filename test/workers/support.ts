@@ -7,7 +7,7 @@ import { anyone } from "../../src/accounts/audit.ts";
 import { createDatabase } from "../../src/accounts/database.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
 import { createApp } from "../../src/app.ts";
-import { SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/permissions.ts";
+import { SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/roles.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import type { OpenApiDocument } from "../../src/http/openapi.ts";
