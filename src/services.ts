@@ -29,19 +29,20 @@ import { type Commands, createCommands } from "./commands/commands.ts";
 import { createEmulationStore } from "./emulator/emulation-store.ts";
 import { createEmulators, type Emulators } from "./emulator/emulators.ts";
 import { createGazetteer } from "./emulator/gazetteer.ts";
+import { createEmulatorParts, createEmulatorReports } from "./emulator/part-store.ts";
 import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
-import { createHealth, type Health } from "./health.ts";
+import type { CountRequest } from "./http/request-record.ts";
+import { countedLogin, countedReports, createCollectors, createCountRequest } from "./instrumentation.ts";
 import { type Callbacks, createCallbacks } from "./jobs/callbacks.ts";
 import { createJobIndex } from "./jobs/job-index.ts";
 import type { JobStream } from "./jobs/job-stream.ts";
 import { createJobs, type Jobs } from "./jobs/jobs.ts";
 import { createKnownJobs } from "./jobs/known-jobs.ts";
-import { createEmulatorParts } from "./jobs/parts-store.ts";
 import { quotasOf } from "./jobs/quotas.ts";
 import { createStreams } from "./jobs/streams.ts";
 import { createMailer } from "./mail/mailer.ts";
-import { type CountRequest, countedLogin, countedReports, createCountRequest } from "./monitoring/counted.ts";
+import { createHealth, type Health } from "./monitoring/health.ts";
 import { type Ledger, ledgerOf } from "./monitoring/ledger.ts";
 import { createScrape, type Scrape } from "./monitoring/scrape.ts";
 import { Tally } from "./monitoring/tally.ts";
@@ -142,7 +143,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const ownedJobs = createOwnedJobs(database, streams);
   const callbacks = createCallbacks({
     ...{ index, known, streams, outbox },
-    emulatorParts: createEmulatorParts(database),
+    emulatorReports: createEmulatorReports(createEmulatorParts(database), outbox),
   });
 
   return {
@@ -208,7 +209,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     metrics: createMetrics(agents, telemetry, shards, config.LIVE_WINDOW_MINUTES * 60_000),
     overview: createOverview(agents, telemetry, shards),
     reports: countedReports(createReports(agents, shards, callbacks.takeResult, config.TELEMETRY_DAYS), tally),
-    scrape: createScrape({ tally, ledger, shards, health, outbox, index }),
+    scrape: createScrape({ tally, ledger, health, ...createCollectors({ shards, outbox, index }) }),
     outbox,
     tokens,
     users: createUsers({ store: users, passwords, isSignupOpen, ownedJobs }),

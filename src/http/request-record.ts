@@ -1,7 +1,9 @@
 import type { MiddlewareHandler } from "hono";
 import { log } from "../log.ts";
-import type { CountRequest } from "../monitoring/counted.ts";
 import type { AppEnv } from "./context.ts";
+
+/** Counts a finished request under its operation, never under its path: the number of paths is unlimited. */
+export type CountRequest = (operation: string | undefined, status: number, startedMs: number, endedMs: number) => void;
 
 /** What is kept of each request: it is counted, and has a line in the log. Neither query nor headers nor bodies: each may carry a secret. */
 export function requestRecord(logged: "all" | "failures", count: CountRequest): MiddlewareHandler<AppEnv> {

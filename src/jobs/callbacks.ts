@@ -1,18 +1,15 @@
-import * as z from "zod";
 import type { Author } from "../accounts/audit.ts";
 import type { Actor } from "../auth/identity.ts";
 import { allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { Conflict, Invalid, NotFound, TooLarge, TooMany } from "../errors.ts";
-import { EmulatorReport } from "../schemas/emulator.ts";
-import { type CallbackAnswer, type CommandResult, type JobKind, ObjectItems } from "../schemas/job.ts";
+import { type CallbackAnswer, type CommandResult, type JobKind, type JobState, ObjectItems } from "../schemas/job.ts";
 import type { NewMessage } from "./buffer.ts";
 import { MAX_KEY_LENGTH } from "./idempotency.ts";
 import type { JobIndex } from "./job-index.ts";
 import type { Posted } from "./job-stream.ts";
 import type { KnownJobs } from "./known-jobs.ts";
 import type { ClosedState } from "./message-tables.ts";
-import type { EmulatorParts, PartsEnd } from "./parts-store.ts";
 import type { Streams } from "./streams.ts";
 
 /** What others have to say to whoever reads a job, and what that says of the job itself. */
@@ -32,21 +29,24 @@ export interface Callback {
   key?: string | undefined;
 }
 
-/** Items that say nothing of a part are passed on and no more. */
-const EmulatorReports = z
-  .array(z.unknown())
-  .transform((items) => items.flatMap((item) => EmulatorReport.safeParse(item).data ?? []));
 const RESULT_KEY = "result";
+
+/** States that a callback can bring a job to. */
+type ProgressState = Exclude<JobState, "queued" | "cancelled" | "expired">;
+
+/** Records what a callback's data says about the job itself, and returns the state that the job reaches by it, if any. */
+export type ReportHandler = (jobNumber: string, data: string) => Promise<ProgressState | undefined>;
 
 export interface CallbacksOptions {
   index: JobIndex;
   known: KnownJobs;
   streams: Pick<Streams, "post">;
   outbox: Pick<Outbox, "withdraw">;
-  emulatorParts: EmulatorParts;
+  /** Handles callbacks about emulator jobs. */
+  emulatorReports: ReportHandler;
 }
 
-export function createCallbacks({ index, known, streams, outbox, emulatorParts }: CallbacksOptions): Callbacks {
+export function createCallbacks({ index, known, streams, outbox, emulatorReports }: CallbacksOptions): Callbacks {
   const post = async (jobNumber: string, message: NewMessage): Promise<Posted & { outcome: "stored" }> => {
     const posted = await streams.post(jobNumber, message);
     switch (posted.outcome) {
@@ -62,23 +62,9 @@ export function createCallbacks({ index, known, streams, outbox, emulatorParts }
   };
 
   /** Notes how far a job has come, before anybody reads of it; refuses to where it was cancelled or has expired. */
-  const advance = async (jobNumber: string, state: "running" | "done" | "failed", by: Author): Promise<void> => {
+  const advance = async (jobNumber: string, state: ProgressState, by: Author): Promise<void> => {
     const standing = await index.note(jobNumber, { state }, by);
     if (standing === "cancelled" || standing === "expired") throw closed(standing);
-  };
-
-  /** What an emulator says of its parts of a job; whether that is the end of the job. A part is the first one's to claim it. */
-  const noteParts = async (jobNumber: string, data: string, by: Author): Promise<boolean> => {
-    const reports = EmulatorReports.parse(JSON.parse(data));
-    let end: PartsEnd | undefined;
-    for (const report of reports) {
-      const noted = await emulatorParts.note(jobNumber, report);
-      if (!noted.isNoted) throw new Conflict("This part of the job is another emulator's, or over");
-      await outbox.withdraw(jobNumber, report.part);
-      end = noted.end;
-    }
-    if (reports.length > 0) await advance(jobNumber, end ?? "running", by);
-    return end !== undefined;
   };
 
   return {
@@ -92,8 +78,11 @@ export function createCallbacks({ index, known, streams, outbox, emulatorParts }
       else if (!reachesAnyJob(actor, action)) allowOnJob(actor, action, await known.claim(actor, jobNumber));
       const isResult = kind === "command" && job?.kind === "command";
       if (isResult) await advance(jobNumber, statusIn(data), actor);
-      const isAllOver = kind === "emulator" && job?.kind === "emulator" && (await noteParts(jobNumber, data, actor));
-      const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key, final: isResult || isAllOver });
+      const isReport = kind === "emulator" && job?.kind === "emulator";
+      const reported = isReport ? await emulatorReports(jobNumber, data) : undefined;
+      if (reported !== undefined) await advance(jobNumber, reported, actor);
+      const isLast = isResult || reported === "done" || reported === "failed";
+      const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key, final: isLast });
       // Only then: until its answer is stored, a command is published again.
       if (isResult) await outbox.withdraw(jobNumber);
       const detail = queued ? "Stored until a socket connects" : `Sent to ${delivered} of the job's sockets`;

@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import type { CredentialRef } from "../accounts/credential-check.ts";
 import { parseEnv } from "../env.ts";
 import { describeError, log } from "../log.ts";
 import { ledgerOf } from "../monitoring/ledger.ts";
@@ -57,7 +58,7 @@ export class JobStream extends DurableObject<Env> {
     this.#sockets = new JobSockets({
       ctx,
       buffer: this.#buffer,
-      stillAllowed: (reader) => this.#stillAllowed(reader),
+      isCredentialCurrent: (credential) => this.#isCredentialCurrent(credential),
       limits: SOCKET_LIMITS,
       now,
     });
@@ -237,15 +238,15 @@ export class JobStream extends DurableObject<Env> {
   async #refusalOf(reader: Reader): Promise<Response | undefined> {
     if (reader.expiresAtMs <= Date.now()) return refuse(401, "Could not validate credentials");
     try {
-      return (await this.#stillAllowed(reader)) ? undefined : refuse(403, "Not enough permissions");
+      return (await this.#isCredentialCurrent(reader)) ? undefined : refuse(403, "Not enough permissions");
     } catch (error) {
       log.warn("a reader's access could not be checked", { error: describeError(error) });
       return refuse(503, "The accounts database is not available at the moment", 2);
     }
   }
 
-  #stillAllowed(reader: Reader): Promise<boolean> {
-    return this.#its.stillAllowed(reader);
+  #isCredentialCurrent(credential: CredentialRef): Promise<boolean> {
+    return this.#its.isCredentialCurrent(credential);
   }
 
   get #its(): JobStores {

@@ -1,5 +1,5 @@
+import type { IsCredentialCurrent } from "../accounts/credential-check.ts";
 import { describeError, log } from "../log.ts";
-import type { StillAllowed } from "./access.ts";
 import type { Reader } from "./opening.ts";
 
 /** How long a check of a reader's access holds: as long as a session elsewhere in the service. */
@@ -14,7 +14,7 @@ const RETRY_MS = 5_000;
 const RETRY_IDLE_MS = 60_000;
 
 export interface ReaderChecksOptions {
-  stillAllowed: StillAllowed;
+  isCredentialCurrent: IsCredentialCurrent;
   now: () => number;
 }
 
@@ -79,7 +79,7 @@ export class ReaderChecks {
       // From before the look-up: what it finds may have changed by the time it is back.
       const askedMs = this.#options.now();
       lookUp = this.#options
-        .stillAllowed(reader)
+        .isCredentialCurrent(reader)
         .then((isAllowed) => ({ isAllowed, askedMs }))
         .finally(() => this.#lookUps.delete(key));
       this.#lookUps.set(key, lookUp);

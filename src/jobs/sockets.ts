@@ -1,7 +1,7 @@
+import type { IsCredentialCurrent } from "../accounts/credential-check.ts";
 import { describeError, log } from "../log.ts";
 import { Acknowledgement, KEEP_ALIVE } from "../schemas/stream.ts";
 import { CLOSE, type Close } from "../schemas/stream-protocol.ts";
-import type { StillAllowed } from "./access.ts";
 import type { PendingBuffer } from "./buffer.ts";
 import { gapToWire, toWire } from "./envelope.ts";
 import type { Opening } from "./opening.ts";
@@ -26,7 +26,7 @@ const MAX_CLIENT_MESSAGE_LENGTH = 1_024;
 export interface SocketsOptions {
   ctx: Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse">;
   buffer: PendingBuffer;
-  stillAllowed: StillAllowed;
+  isCredentialCurrent: IsCredentialCurrent;
   limits: SocketLimits;
   now: () => number;
 }

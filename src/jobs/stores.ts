@@ -1,11 +1,11 @@
 import { createAgentStore } from "../accounts/agent-store.ts";
+import { createCredentialCheck, type IsCredentialCurrent } from "../accounts/credential-check.ts";
 import { createDatabase } from "../accounts/database.ts";
 import type { Config } from "../env.ts";
 import type { AgentShard } from "../telemetry/agent-shard.ts";
 import { createClickHouse } from "../telemetry/clickhouse.ts";
 import { createShards } from "../telemetry/shards.ts";
 import { createTelemetryStore } from "../telemetry/store.ts";
-import { createStillAllowed, type StillAllowed } from "./access.ts";
 import { produceAgentDetails } from "./agent-details.ts";
 import { produceAgentHistory } from "./agent-history.ts";
 import { createJobIndex, type JobIndex } from "./job-index.ts";
@@ -13,7 +13,7 @@ import type { Producer, Work } from "./work.ts";
 
 /** What a job's object needs from outside, wired in one place. */
 export interface JobStores {
-  stillAllowed: StillAllowed;
+  isCredentialCurrent: IsCredentialCurrent;
   index: JobIndex;
   producerOf(work: Work): Producer;
 }
@@ -36,5 +36,5 @@ export function createJobStores(
         });
     }
   };
-  return { stillAllowed: createStillAllowed(database), index: createJobIndex(database), producerOf };
+  return { isCredentialCurrent: createCredentialCheck(database), index: createJobIndex(database), producerOf };
 }

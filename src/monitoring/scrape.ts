@@ -1,63 +1,64 @@
 import { version } from "../../package.json";
-import type { Outbox } from "../broker/outbox.ts";
 import { withDeadline } from "../deadline.ts";
-import type { Health } from "../health.ts";
-import type { JobIndex } from "../jobs/job-index.ts";
 import { describeError, log } from "../log.ts";
-import type { Shards } from "../telemetry/shards.ts";
 import { toText } from "./exposition.ts";
 import { ALWAYS, type FigureName, series } from "./figures.ts";
+import type { Health } from "./health.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Tally } from "./tally.ts";
 
 /** All figures at this moment, as text. What cannot be had within two seconds is left out. */
 export type Scrape = () => Promise<string>;
 
+/** One value of a figure: of the series that the words name. */
+export interface Reading {
+  figure: FigureName;
+  words?: readonly string[];
+  value: number;
+}
+
+/** A named source of readings. */
+export interface Collector {
+  name: string;
+  collect(): Promise<Reading[]>;
+}
+
 export interface ScrapeOptions {
   tally: Tally;
   ledger: Pick<Ledger, "read">;
-  shards: Pick<Shards, "waiting">;
   health: Health;
-  outbox: Pick<Outbox, "state">;
-  index: Pick<JobIndex, "countByState">;
+  /** Flushes the counts of the shards to the ledger, and reads what waits in them. */
+  flushShards: () => Promise<Reading[]>;
+  collectors: readonly Collector[];
 }
 
 const ANSWER_MS = 1_000;
 
-export function createScrape({ tally, ledger, shards, health, outbox, index }: ScrapeOptions): Scrape {
+export function createScrape({ tally, ledger, health, flushShards, collectors }: ScrapeOptions): Scrape {
   return async () => {
     const values = new Map<string, number>();
-    const set = (value: number, figure: FigureName, ...words: string[]) => values.set(series(figure, ...words), value);
+    const set = ({ figure, words = [], value }: Reading) => values.set(series(figure, ...words), value);
 
     const counted = async (): Promise<void> => {
       // First what is still on the way, here and in the shards: on one machine that is all there is.
-      const [waiting] = await Promise.all([shards.waiting(), inTime("tally", () => tally.handOver())]);
-      for (const [shard, samples] of waiting) set(samples, "controller_ingest_waiting_samples", String(shard));
+      const [waiting] = await Promise.all([flushShards(), inTime("tally", () => tally.handOver())]);
+      waiting.forEach(set);
       const read = await inTime("ledger", () => ledger.read());
-      set(read === undefined ? 0 : 1, "controller_up", "ledger");
+      set({ figure: "controller_up", words: ["ledger"], value: read === undefined ? 0 : 1 });
       if (read === undefined) return;
       // Only now: where the sums are missing, a zero would look as if they began anew.
       for (const name of ALWAYS) values.set(name, 0);
       for (const [name, sum] of read.sums) values.set(name, sum);
-      set(read.sockets, "controller_job_sockets");
+      set({ figure: "controller_job_sockets", value: read.sockets });
     };
     const parts = async (): Promise<void> => {
       for (const [part, state] of Object.entries(await health.check()))
-        set(state === "up" ? 1 : 0, "controller_up", part);
+        set({ figure: "controller_up", words: [part], value: state === "up" ? 1 : 0 });
     };
-    const outboxState = async (): Promise<void> => {
-      const state = await inTime("outbox", () => outbox.state());
-      if (state === undefined) return;
-      set(state.messages, "controller_outbox_messages");
-      set(state.oldestMs / 1_000, "controller_outbox_oldest_seconds");
-    };
-    const jobs = async (): Promise<void> => {
-      for (const [state, count] of (await inTime("jobs", () => index.countByState())) ?? [])
-        set(count, "controller_jobs", state);
-    };
+    const collected = collectors.map(async ({ name, collect }) => (await inTime(name, collect))?.forEach(set));
 
-    set(1, "controller_build_info", version);
-    await Promise.all([counted(), parts(), outboxState(), jobs()]);
+    set({ figure: "controller_build_info", words: [version], value: 1 });
+    await Promise.all([counted(), parts(), ...collected]);
     return toText(values);
   };
 }

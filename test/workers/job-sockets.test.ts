@@ -1,8 +1,8 @@
 import { runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { CredentialRef } from "../../src/accounts/credential-check.ts";
 import { PendingBuffer } from "../../src/jobs/buffer.ts";
-import type { Reader } from "../../src/jobs/opening.ts";
 import { noteAcknowledged, noteSent, nothingOutstanding, outstandingBytes } from "../../src/jobs/outstanding.ts";
 import { type Flow, pace } from "../../src/jobs/pace.ts";
 import { JobSockets } from "../../src/jobs/sockets.ts";
@@ -31,12 +31,18 @@ function withSockets<R>(test: (world: World) => Promise<R>, unacknowledgedBytes 
     const now = () => clock.ms;
     const buffer = new PendingBuffer({ storage: ctx.storage, limits: BUFFER_LIMITS, now });
     const asked: Asked[] = [];
-    const stillAllowed = ({ name }: Reader) => {
+    const isCredentialCurrent = ({ name }: CredentialRef) => {
       const answer = Promise.withResolvers<boolean>();
       asked.push({ ...answer, name });
       return answer.promise;
     };
-    const sockets = new JobSockets({ ctx, buffer, stillAllowed, now, limits: { sockets: 4, unacknowledgedBytes } });
+    const sockets = new JobSockets({
+      ctx,
+      buffer,
+      isCredentialCurrent,
+      now,
+      limits: { sockets: 4, unacknowledgedBytes },
+    });
     const reader = await someReader();
     const connect = async (name = "one") =>
       new Client(sockets.accept(await opening({ reader: { ...reader, name } }), clock.ms));

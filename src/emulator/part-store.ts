@@ -1,7 +1,11 @@
 import { and, eq, isNull, notInArray, or } from "drizzle-orm";
+import * as z from "zod";
 import { type Database, reach } from "../accounts/database.ts";
-import type { EmulatorReport, PartState } from "../schemas/emulator.ts";
-import { emulatorParts } from "./parts-table.ts";
+import type { Outbox } from "../broker/outbox.ts";
+import { Conflict } from "../errors.ts";
+import type { ReportHandler } from "../jobs/callbacks.ts";
+import { emulatorParts } from "../jobs/parts-table.ts";
+import { EmulatorReport, type PartState } from "../schemas/emulator.ts";
 
 /** The parts of emulator jobs: who runs each, and how far it is. */
 export interface EmulatorParts {
@@ -48,4 +52,23 @@ export function createEmulatorParts(database: Database): EmulatorParts {
 function endOf(states: readonly PartState[]): PartsEnd | undefined {
   if (states.includes("queued") || states.includes("running")) return undefined;
   return states.includes("failed") ? "failed" : "done";
+}
+
+/** Items that are not reports about a part pass through without effect. */
+const EmulatorReports = z
+  .array(z.unknown())
+  .transform((items) => items.flatMap((item) => EmulatorReport.safeParse(item).data ?? []));
+
+/** Records what an emulator reports about its parts of a job. The first emulator that reports a part owns it. */
+export function createEmulatorReports(parts: EmulatorParts, outbox: Pick<Outbox, "withdraw">): ReportHandler {
+  return async (jobNumber, data) => {
+    let state: "running" | PartsEnd | undefined;
+    for (const report of EmulatorReports.parse(JSON.parse(data))) {
+      const noted = await parts.note(jobNumber, report);
+      if (!noted.isNoted) throw new Conflict("This part of the job is another emulator's, or over");
+      await outbox.withdraw(jobNumber, report.part);
+      state = noted.end ?? "running";
+    }
+    return state;
+  };
 }

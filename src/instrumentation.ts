@@ -1,15 +1,17 @@
-import type { Login } from "../accounts/login.ts";
-import { NotAuthenticated, TooMany } from "../errors.ts";
-import type { Reports } from "../telemetry/reports.ts";
-import { type Histogram, histogram, series } from "./figures.ts";
-import type { Tally } from "./tally.ts";
+import type { Login } from "./accounts/login.ts";
+import type { Outbox } from "./broker/outbox.ts";
+import { NotAuthenticated, TooMany } from "./errors.ts";
+import type { CountRequest } from "./http/request-record.ts";
+import type { JobIndex } from "./jobs/job-index.ts";
+import { type FigureName, type Histogram, histogram, series } from "./monitoring/figures.ts";
+import type { Reading, ScrapeOptions } from "./monitoring/scrape.ts";
+import type { Tally } from "./monitoring/tally.ts";
+import type { Reports } from "./telemetry/reports.ts";
+import type { Shards } from "./telemetry/shards.ts";
 
-/** Parts of the service with what they do counted, which they need not know of. */
+/** Wraps services so that what they do is counted; they know nothing about it. */
 
 const STATUS_CLASSES = ["", "1xx", "2xx", "3xx", "4xx", "5xx"];
-
-/** Counts a request that was answered, under its operation: never under its path, of which there may be any number. */
-export type CountRequest = (operation: string | undefined, status: number, startedMs: number, endedMs: number) => void;
 
 export function createCountRequest(tally: Tally): CountRequest {
   // Every request comes by here: its series are put into words once.
@@ -73,5 +75,43 @@ export function countedReports(reports: Reports, tally: Tally, now: () => number
       }
       return answer;
     },
+  };
+}
+
+export interface CollectorsOptions {
+  shards: Pick<Shards, "waiting">;
+  outbox: Pick<Outbox, "state">;
+  index: Pick<JobIndex, "countByState">;
+}
+
+/** Readings that are taken from the stores and the shards when a scrape asks for them. */
+export function createCollectors({
+  shards,
+  outbox,
+  index,
+}: CollectorsOptions): Pick<ScrapeOptions, "flushShards" | "collectors"> {
+  const reading = (figure: FigureName, value: number, ...words: string[]): Reading => ({ figure, words, value });
+  return {
+    flushShards: async () =>
+      Array.from(await shards.waiting(), ([shard, samples]) =>
+        reading("controller_ingest_waiting_samples", samples, String(shard)),
+      ),
+    collectors: [
+      {
+        name: "outbox",
+        async collect() {
+          const { messages, oldestMs } = await outbox.state();
+          return [
+            reading("controller_outbox_messages", messages),
+            reading("controller_outbox_oldest_seconds", oldestMs / 1_000),
+          ];
+        },
+      },
+      {
+        name: "jobs",
+        collect: async () =>
+          Array.from(await index.countByState(), ([state, count]) => reading("controller_jobs", count, state)),
+      },
+    ],
   };
 }
