@@ -6,40 +6,15 @@ import { withLogin } from "./clickhouse-access.ts";
 import { CONFIG_OPTION, loadConfiguration } from "./configuration.ts";
 import { bold, Refused, runCommand, say } from "./console.ts";
 import { openDataFolder } from "./data-folder.ts";
-import type { HandedSocket } from "./handed-socket.ts";
 import { mailFolder } from "./mail.ts";
 import { loadSecrets } from "./secrets.ts";
 import { notifyReady } from "./service-manager.ts";
 import { readSettings, type Settings } from "./settings.ts";
 import { startParts } from "./start-parts.ts";
-import { type Part, Supervisor } from "./supervisor.ts";
+import { Supervisor } from "./supervisor.ts";
+import type { StackForm } from "./types.ts";
 
 /** The whole product on one machine: the stores, the broker and, in one of two forms, the Worker. */
-
-export interface WorkerOptions {
-  host: string;
-  port: number;
-  /** Listens there already, held by whoever started us. */
-  socket: HandedSocket | undefined;
-  /** Where the Worker is reached from this machine. */
-  url: string;
-  /** Fires when the stack is told to stop. */
-  signal: AbortSignal;
-  dataDir: string;
-  /** The Worker's settings and secrets. */
-  env: Record<string, string>;
-}
-
-export interface StackForm {
-  help: string;
-  /** Settings of the Worker whose defaults differ in this form. */
-  defaults?: Record<string, string>;
-  /** The socket that it is started with, if it can serve one. */
-  socket?(): HandedSocket | undefined;
-  /** Whether the Worker starts only when everything behind it is ready. */
-  opensLast: boolean;
-  workerPart(options: WorkerOptions): Part | Promise<Part>;
-}
 
 const OPTIONS = {
   ...CONFIG_OPTION,

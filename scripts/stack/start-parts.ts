@@ -16,8 +16,8 @@ import type { Secrets } from "./secrets.ts";
 import { ensureServiceApp } from "./service-apps.ts";
 import type { Settings } from "./settings.ts";
 import { sqldPart } from "./sqld.ts";
-import type { StackForm } from "./stack.ts";
 import type { Supervisor } from "./supervisor.ts";
+import type { StackForm } from "./types.ts";
 
 const READY_TIMEOUT_MS = 30_000;
 

@@ -5,8 +5,8 @@ import { buildDashboard } from "./dashboard.ts";
 import { writeWhole } from "./files.ts";
 import { readableLine } from "./log-line.ts";
 import { ROOT } from "./project.ts";
-import type { WorkerOptions } from "./stack.ts";
 import type { Part } from "./supervisor.ts";
+import type { WorkerOptions } from "./types.ts";
 
 /** On a developer's machine everyone can try the product at once; a service that others reach starts closed. */
 export const DEV_DEFAULTS = { SIGNUP: "open" };

@@ -9,8 +9,8 @@ import { buildDashboard } from "./dashboard.ts";
 import { removeEndedObjects } from "./ended-objects.ts";
 import { signalGroup } from "./processes.ts";
 import { installed, ROOT } from "./project.ts";
-import type { WorkerOptions } from "./stack.ts";
 import type { Part } from "./supervisor.ts";
+import type { WorkerOptions } from "./types.ts";
 import { isNews, WRANGLER_ENVIRONMENT } from "./worker-dev.ts";
 
 const WRANGLER_CONFIG = join(ROOT, "wrangler.toml");

@@ -40,7 +40,7 @@ const APP_PERMISSIONS = [
   { permission: "broker", scope: "broker:use", byDefault: false },
 ] as const;
 
-export type AppPermission = (typeof APP_PERMISSIONS)[number]["permission"];
+type AppPermission = (typeof APP_PERMISSIONS)[number]["permission"];
 
 export function scopesOfApp(permissions: Partial<Record<AppPermission, boolean | undefined>>): Scope[] {
   return APP_PERMISSIONS.filter(({ permission, byDefault }) => permissions[permission] ?? byDefault).map(

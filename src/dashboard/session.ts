@@ -1,6 +1,3 @@
-import type { Token } from "../schemas/token.ts";
-import type { TokenData } from "../schemas/user.ts";
-import { call } from "./api/call.ts";
 import { observable } from "./observable.ts";
 
 /** Who has signed in. The token is kept in memory and for this tab, never longer. */
@@ -14,32 +11,11 @@ export interface Session {
 }
 
 const KEY = "session";
-/** How long before its end a token is asked to be renewed; a short-lived one later. */
-const RENEW_BEFORE_MS = 2 * 60_000;
-const RENEW_BEFORE_SHARE = 0.1;
 
 export const session = observable<Session | undefined>(restore());
 
 /** Whether the person has to sign in again: `soon` while the token still holds. */
 export const renewal = observable<"none" | "soon" | "due">("none");
-
-export async function signIn(username: string, password: string): Promise<void> {
-  const { access_token: token, expires_in } = await call<Token>("POST", "/api/v1/token/", {
-    query: { login_type: "user" },
-    form: { grant_type: "password", username, password },
-    isAnonymous: true,
-  });
-  const me = await call<TokenData>("GET", "/api/v1/users/me", { token });
-  const lifetimeMs = expires_in * 1_000;
-  const expiresAtMs = Date.now() + lifetimeMs;
-  begin({
-    username: me.username ?? username,
-    token,
-    expiresAtMs,
-    renewAtMs: expiresAtMs - Math.min(RENEW_BEFORE_MS, lifetimeMs * RENEW_BEFORE_SHARE),
-    isAdministrator: me.roles.split(",").includes("admin"),
-  });
-}
 
 export function signOut(): void {
   sessionStorage.removeItem(KEY);
@@ -47,7 +23,7 @@ export function signOut(): void {
   session.set(undefined);
 }
 
-function begin(next: Session): void {
+export function begin(next: Session): void {
   sessionStorage.setItem(KEY, JSON.stringify(next));
   session.set(next);
   renewal.set("none");

@@ -19,6 +19,7 @@ const KnownPermissions = z
       .describe("The only agents that the app may touch. Default: all."),
   })
   .meta({ id: "Permissions" });
+export type AppPermission = Exclude<keyof typeof KnownPermissions.shape, "ap_ids">;
 export const Permissions = dictionary(KnownPermissions);
 export type Permissions = z.output<typeof Permissions>;
 

@@ -1,5 +1,4 @@
-import type { AppPermission } from "../../auth/roles.ts";
-import type { Permissions } from "../../schemas/app.ts";
+import type { AppPermission, Permissions } from "../../schemas/app.ts";
 import { Checkbox, Choices } from "../parts/choices.tsx";
 import { TextArea } from "../parts/form.tsx";
 

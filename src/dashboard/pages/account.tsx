@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { rolesText } from "../administration/roles.ts";
 import { deleteUser, me, updateUser } from "../api/operations.ts";
+import { signIn } from "../api/sign-in.ts";
 import { useAction } from "../live/action.ts";
 import { useLoaded } from "../live/load.ts";
 import { useObserved } from "../observable.ts";
@@ -10,7 +11,7 @@ import { NewPasswordFields, NOT_TYPED } from "../parts/new-password.tsx";
 import { tell } from "../parts/notices.tsx";
 import { Failed } from "../parts/states.tsx";
 import { go } from "../router.ts";
-import { session, signIn, signOut } from "../session.ts";
+import { session, signOut } from "../session.ts";
 import "../style/administration.css";
 
 /** One's own account. */

@@ -8,7 +8,7 @@ import { NewPasswordFields, NOT_TYPED } from "../parts/new-password.tsx";
 import { tell } from "../parts/notices.tsx";
 import { Failed } from "../parts/states.tsx";
 import { go, href, place } from "../router.ts";
-import type { WayProps } from "./signed-out.tsx";
+import type { WayProps } from "./way-props.ts";
 
 /** A link by e-mail, and a new password by that link. */
 

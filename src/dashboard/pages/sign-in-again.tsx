@@ -1,10 +1,11 @@
 import { useState } from "preact/hooks";
+import { signIn } from "../api/sign-in.ts";
 import { useAction } from "../live/action.ts";
 import { useObserved } from "../observable.ts";
 import { Dialog } from "../parts/dialog.tsx";
 import { Form, SubmitButton, TextField } from "../parts/form.tsx";
 import { Failed } from "../parts/states.tsx";
-import { renewal, session, signIn, signOut } from "../session.ts";
+import { renewal, session, signOut } from "../session.ts";
 
 /** Asks for the password before the token ends, over the page, which stays as it is. */
 export function SignInAgain() {

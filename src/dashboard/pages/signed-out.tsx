@@ -2,6 +2,7 @@ import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Refused } from "../api/call.ts";
 import { settings, signUp } from "../api/operations.ts";
+import { signIn } from "../api/sign-in.ts";
 import { useAction } from "../live/action.ts";
 import { useLoaded } from "../live/load.ts";
 import { useObserved } from "../observable.ts";
@@ -10,16 +11,10 @@ import { Form, faultOf, SubmitButton, TextField } from "../parts/form.tsx";
 import { NEW_PASSWORD, NEW_PASSWORD_HINT } from "../parts/new-password.tsx";
 import { Failed } from "../parts/states.tsx";
 import { go, href, place } from "../router.ts";
-import { signIn } from "../session.ts";
 import { Recover, Reset } from "./forgotten-password.tsx";
+import type { WayProps } from "./way-props.ts";
 
 /** The ways in. Where somebody wanted to go stays in the address, so that signing in leads there. */
-
-/** The e-mail address stays as one goes from one way in to another: whoever mistypes a password need not type both again. */
-export interface WayProps {
-  username: string;
-  onUsername(username: string): void;
-}
 
 const PAGES: Record<string, { title: string; page: ComponentType<WayProps> }> = {
   "sign-up": { title: "Make an account", page: SignUp },
