@@ -1,6 +1,6 @@
 import { createAppStore } from "../../src/accounts/app-store.ts";
 import { createDatabase } from "../../src/accounts/database.ts";
-import type { AppPermission } from "../../src/auth/roles.ts";
+import type { AppPermission } from "../../src/schemas/app.ts";
 import { createSealing } from "../../src/auth/sealing.ts";
 import type { Config } from "../../src/env.ts";
 
