@@ -3,11 +3,11 @@ import { defineConfig } from "drizzle-kit";
 export default defineConfig({
   dialect: "turso",
   schema: [
-    "./src/accounts/tables.ts",
-    "./src/jobs/tables.ts",
-    "./src/broker/tables.ts",
-    "./src/emulator/tables.ts",
-    "./src/jobs/parts-table.ts",
+    "./src/accounts/account-tables.ts",
+    "./src/jobs/job-table.ts",
+    "./src/broker/outbox-table.ts",
+    "./src/emulator/emulation-tables.ts",
+    "./src/emulator/part-table.ts",
   ],
   out: "./drizzle",
 });

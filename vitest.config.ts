@@ -59,8 +59,8 @@ export default defineConfig({
         },
       },
       {
-        // In Node: the scripts and the parts that they run.
-        test: { name: "scripts", include: ["test/scripts/**/*.test.ts"], ...IN_NODE, ...TWO_AT_A_TIME },
+        // Whatever runs in Node: programs, scripts, and modules of the dashboard that need no browser.
+        test: { name: "node", include: ["test/node/**/*.test.ts", "test/*.test.ts"], ...IN_NODE, ...TWO_AT_A_TIME },
       },
       {
         // Those that work on the stores themselves.

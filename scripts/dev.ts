@@ -1,6 +1,6 @@
-import { CONFIG_HELP } from "./stack/configuration.ts";
-import { runStack } from "./stack/stack.ts";
-import { DEV_DEFAULTS, devWorkerPart } from "./stack/worker-dev.ts";
+import { CONFIG_HELP } from "../src/programs/shared/config-file.ts";
+import { DEV_DEFAULTS, devWorkerPart } from "../src/programs/stack/components/worker-dev.ts";
+import { runStack } from "../src/programs/stack/stack.ts";
 
 await runStack({
   help: `npm run dev [-- <options>]

@@ -1,7 +1,7 @@
-import { CONFIG_HELP } from "./stack/configuration.ts";
-import { handedSocket } from "./stack/handed-socket.ts";
-import { runStack } from "./stack/stack.ts";
-import { productionWorkerPart } from "./stack/worker-production.ts";
+import { CONFIG_HELP } from "../src/programs/shared/config-file.ts";
+import { productionWorkerPart } from "../src/programs/stack/components/worker-production.ts";
+import { handedSocket } from "../src/programs/stack/inherited-socket.ts";
+import { runStack } from "../src/programs/stack/stack.ts";
 
 await runStack({
   help: `npm start [-- <options>]

@@ -1,13 +1,13 @@
-import type { Login } from "./accounts/login.ts";
+import type { Login } from "./accounts/login/login.ts";
 import type { Outbox } from "./broker/outbox.ts";
-import { NotAuthenticated, TooMany } from "./errors.ts";
-import type { CountRequest } from "./http/request-record.ts";
-import type { JobIndex } from "./jobs/job-index.ts";
-import { type FigureName, type Histogram, histogram, series } from "./monitoring/figures.ts";
+import type { CountRequest } from "./http/request-log.ts";
+import type { JobIndex } from "./jobs/job-store.ts";
+import { NotAuthenticated, TooMany } from "./lib/errors.ts";
+import { type FigureName, type Histogram, histogram, series } from "./monitoring/catalog.ts";
+import type { Tally } from "./monitoring/recorder.ts";
 import type { Reading, ScrapeOptions } from "./monitoring/scrape.ts";
-import type { Tally } from "./monitoring/tally.ts";
-import type { Reports } from "./telemetry/reports.ts";
-import type { Shards } from "./telemetry/shards.ts";
+import type { Reports } from "./telemetry/ingest.ts";
+import type { Shards } from "./telemetry/shard/shard-client.ts";
 
 /** Wraps services so that what they do is counted; they know nothing about it. */
 

@@ -1,12 +1,12 @@
 import { type App, createApp } from "./app.ts";
 import { parseEnv } from "./env.ts";
-import { log } from "./log.ts";
+import { log } from "./lib/log.ts";
 import { createServices } from "./services.ts";
 
-export { JobStream } from "./jobs/job-stream.ts";
+export { Publisher } from "./delivery/publisher.ts";
+export { JobStream } from "./jobs/stream/job-stream.ts";
 export { Ledger } from "./monitoring/ledger.ts";
-export { Publisher } from "./publishing/publisher.ts";
-export { AgentShard } from "./telemetry/agent-shard.ts";
+export { AgentShard } from "./telemetry/shard/agent-shard.ts";
 
 let app: App | undefined;
 

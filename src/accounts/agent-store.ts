@@ -1,11 +1,11 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
-import { Conflict, Duplicate, NotFound, TooLarge } from "../errors.ts";
+import { Conflict, Duplicate, NotFound, TooLarge } from "../lib/errors.ts";
+import { type Database, isUniqueViolation, reach } from "../storage/libsql.ts";
+import { agents, enrolmentUses } from "./account-tables.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
-import { type Database, isUniqueViolation, reach } from "./database.ts";
 import { type EnrolmentUse, usedUp } from "./enrolment.ts";
 import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
-import { agents, enrolmentUses } from "./tables.ts";
 
 const AgentRow = z.object({
   id: z.string(),

@@ -1,7 +1,7 @@
 import type { Actor } from "../auth/identity.ts";
 import type { Passwords } from "../auth/passwords.ts";
 import { type Action, allow, allowOnAgent } from "../auth/permissions.ts";
-import { NotFound } from "../errors.ts";
+import { NotFound } from "../lib/errors.ts";
 import type { Agent, AgentCreate, AgentUpdate } from "../schemas/agent.ts";
 import type { AgentRow, AgentStore } from "./agent-store.ts";
 import type { Enrolment } from "./enrolment.ts";

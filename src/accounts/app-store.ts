@@ -1,12 +1,12 @@
 import { asc, eq, sql } from "drizzle-orm";
 import * as z from "zod";
-import { Duplicate, NotFound } from "../errors.ts";
+import { Duplicate, NotFound } from "../lib/errors.ts";
 import { Permissions } from "../schemas/app.ts";
 import type { Page } from "../schemas/primitives.ts";
+import { ALL_ROWS, type Database, isUniqueViolation, reach } from "../storage/libsql.ts";
+import { apps } from "./account-tables.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
-import { ALL_ROWS, type Database, isUniqueViolation, reach } from "./database.ts";
 import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
-import { apps } from "./tables.ts";
 
 const AppRow = z.object({
   id: z.string(),

@@ -1,7 +1,7 @@
+import type { Sealing } from "../auth/encryptor.ts";
 import type { Actor } from "../auth/identity.ts";
 import { allow, allowOn } from "../auth/permissions.ts";
-import type { Sealing } from "../auth/sealing.ts";
-import { NotFound } from "../errors.ts";
+import { NotFound } from "../lib/errors.ts";
 import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
 import type { Page } from "../schemas/primitives.ts";
 import type { AppRow, AppStore } from "./app-store.ts";

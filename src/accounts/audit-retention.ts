@@ -1,7 +1,7 @@
 import { and, asc, inArray, lt } from "drizzle-orm";
-import { describeError, log } from "../log.ts";
-import type { Database } from "./database.ts";
-import { audit } from "./tables.ts";
+import { describeError, log } from "../lib/log.ts";
+import type { Database } from "../storage/libsql.ts";
+import { audit } from "./account-tables.ts";
 
 /** Of the oldest entries, so many are looked at at once. */
 const FORGOTTEN_AT_ONCE = 500;

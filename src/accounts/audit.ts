@@ -3,8 +3,8 @@ import * as z from "zod";
 import type { Actor } from "../auth/identity.ts";
 import { allow } from "../auth/permissions.ts";
 import { AuditEntry, type AuditQuery } from "../schemas/audit.ts";
-import { type Database, reach } from "./database.ts";
-import { audit } from "./tables.ts";
+import { type Database, reach } from "../storage/libsql.ts";
+import { audit } from "./account-tables.ts";
 
 /** The audit trail: who did what to which account or access point. */
 

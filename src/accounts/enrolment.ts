@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
-import { NotAllowed } from "../errors.ts";
-import { type Database, reach } from "./database.ts";
-import { enrolmentUses } from "./tables.ts";
+import { NotAllowed } from "../lib/errors.ts";
+import { type Database, reach } from "../storage/libsql.ts";
+import { enrolmentUses } from "./account-tables.ts";
 
 /** One use of the enrolment token, which the store counts together with the agent that it registers. */
 export interface EnrolmentUse {

@@ -1,12 +1,12 @@
 import { and, asc, eq, gt, lt, sql } from "drizzle-orm";
 import * as z from "zod";
 import { ROLES, type Role } from "../auth/roles.ts";
-import { Conflict, Duplicate, NotFound } from "../errors.ts";
+import { Conflict, Duplicate, NotFound } from "../lib/errors.ts";
 import type { Page } from "../schemas/primitives.ts";
+import { ALL_ROWS, type Database, isUniqueViolation, reach } from "../storage/libsql.ts";
+import { resetTokens, users } from "./account-tables.ts";
 import { type Author, auditIfChanged } from "./audit.ts";
-import { ALL_ROWS, type Database, isUniqueViolation, reach } from "./database.ts";
 import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
-import { resetTokens, users } from "./tables.ts";
 
 const User = z.object({
   id: z.string(),

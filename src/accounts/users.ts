@@ -2,7 +2,7 @@ import type { Actor } from "../auth/identity.ts";
 import type { Passwords } from "../auth/passwords.ts";
 import { allow, allowOn } from "../auth/permissions.ts";
 import { type Role, scopesOfRoles } from "../auth/roles.ts";
-import { NotAllowed, NotFound } from "../errors.ts";
+import { NotAllowed, NotFound } from "../lib/errors.ts";
 import type { Page } from "../schemas/primitives.ts";
 import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../schemas/user.ts";
 import { anyone } from "./audit.ts";

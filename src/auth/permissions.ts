@@ -1,4 +1,4 @@
-import { NotAllowed } from "../errors.ts";
+import { NotAllowed } from "../lib/errors.ts";
 import type { CallerKind, Identity } from "./identity.ts";
 import type { Scope } from "./roles.ts";
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { withDeadline } from "../deadline.ts";
-import { Unavailable } from "../errors.ts";
+import { withDeadline } from "../lib/deadline.ts";
+import { Unavailable } from "../lib/errors.ts";
 import type { Passwords } from "./passwords.ts";
 
 /** Passwords hashed by a process of their own: on one machine the Worker has one thread, and a hash keeps it from all else. */

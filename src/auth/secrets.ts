@@ -1,5 +1,5 @@
-import { fromBase64, toBase64 } from "./base64.ts";
-import type { WebCryptoKey } from "./crypto-key.ts";
+import { fromBase64, toBase64 } from "../lib/base64.ts";
+import type { WebCryptoKey } from "../lib/crypto-key.ts";
 
 /** Secrets that the service makes itself, 256 random bits each. So many bits need no slow hash to be kept safely. */
 

@@ -1,7 +1,7 @@
 import { errors, importJWK, type JWK, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import * as z from "zod";
-import { NotAuthenticated } from "../errors.ts";
-import type { WebCryptoKey } from "./crypto-key.ts";
+import type { WebCryptoKey } from "../lib/crypto-key.ts";
+import { NotAuthenticated } from "../lib/errors.ts";
 
 const ALGORITHM = "ES256";
 const CLOCK_SKEW_SECONDS = 60;

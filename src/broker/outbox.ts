@@ -1,7 +1,7 @@
 import { and, asc, count, eq, gt, inArray, lte, min, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
-import { type Database, reach } from "../accounts/database.ts";
-import { outbox } from "./tables.ts";
+import { type Database, reach } from "../storage/libsql.ts";
+import { outbox } from "./outbox-table.ts";
 
 /** What is to be published, in libSQL. It is put there together with what it belongs to, by whoever stores that. */
 export interface Outbox {

@@ -1,10 +1,10 @@
 import { and, desc, eq, sql } from "drizzle-orm";
+import { audit } from "../accounts/account-tables.ts";
 import { type Author, authorText, SEND_COMMAND } from "../accounts/audit.ts";
-import { type Database, reach } from "../accounts/database.ts";
-import { audit } from "../accounts/tables.ts";
-import { outbox } from "../broker/tables.ts";
+import { outbox } from "../broker/outbox-table.ts";
+import { jobs } from "../jobs/job-table.ts";
 import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "../jobs/quotas.ts";
-import { jobs } from "../jobs/tables.ts";
+import { type Database, reach } from "../storage/libsql.ts";
 
 /** Commands in libSQL: each is a job, and a message in the outbox. */
 export interface CommandStore {

@@ -1,16 +1,16 @@
 import type { AgentRow, AgentStore } from "../accounts/agent-store.ts";
-import type { Attempts } from "../accounts/attempts.ts";
+import type { Attempts } from "../accounts/login/rate-limiter.ts";
+import type { Sealing } from "../auth/encryptor.ts";
 import type { Actor } from "../auth/identity.ts";
 import { allow, allowOnAgent } from "../auth/permissions.ts";
-import type { Sealing } from "../auth/sealing.ts";
 import { commandTopic } from "../broker/topics.ts";
-import { Conflict, Invalid, Malformed, NotFound, TooMany } from "../errors.ts";
-import { ownerOf } from "../jobs/job-index.ts";
-import { describeError, log } from "../log.ts";
+import { isSelected } from "../fleet/selectors.ts";
+import { ownerOf } from "../jobs/job-store.ts";
+import { Conflict, Invalid, Malformed, NotFound, TooMany } from "../lib/errors.ts";
+import { describeError, log } from "../lib/log.ts";
 import { type CommandMany, type CommandRequest, MAX_COMMANDED, type ManyQueued } from "../schemas/command.ts";
 import { type Queued, queued } from "../schemas/job.ts";
 import type { CommandStore, NewCommand } from "./command-store.ts";
-import { isSelected } from "./selection.ts";
 
 /** Commands to agents. The answer of each comes over its job's stream. */
 export interface Commands {

@@ -1,7 +1,7 @@
 import { render } from "preact";
-import { App } from "./app.tsx";
-import { correctLanguage } from "./locale.ts";
-import { applyTheme } from "./theme.ts";
+import { App } from "./app/app.tsx";
+import { applyTheme } from "./app/theme.ts";
+import { correctLanguage } from "./lib/locale.ts";
 import "./style/base.css";
 import "./style/parts.css";
 

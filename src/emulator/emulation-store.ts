@@ -1,13 +1,13 @@
 import { and, eq, gte, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
+import { agents } from "../accounts/account-tables.ts";
 import { BEYOND_EMULATED, EMULATED_PREFIX } from "../accounts/agent-names.ts";
 import { type Author, auditIfChanged } from "../accounts/audit.ts";
-import { type Database, reach } from "../accounts/database.ts";
-import { agents } from "../accounts/tables.ts";
+import { jobs } from "../jobs/job-table.ts";
 import { IS_OPEN } from "../jobs/quotas.ts";
-import { jobs } from "../jobs/tables.ts";
 import { ACCESS_POINT_TYPES } from "../schemas/emulator.ts";
-import { emulations } from "./tables.ts";
+import { type Database, reach } from "../storage/libsql.ts";
+import { emulations } from "./emulation-tables.ts";
 
 /** Emulations in libSQL, also after their jobs are gone: whose they are, when they ended, and their agents. */
 export interface EmulationStore {

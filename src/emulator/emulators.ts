@@ -1,23 +1,23 @@
-import type { Attempts } from "../accounts/attempts.ts";
+import type { Attempts } from "../accounts/login/rate-limiter.ts";
+import type { Sealing } from "../auth/encryptor.ts";
 import type { Actor } from "../auth/identity.ts";
 import { allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
-import type { Sealing } from "../auth/sealing.ts";
 import { type GeneratedSecrets, randomSecret } from "../auth/secrets.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { SPINUP_TOPIC } from "../broker/topics.ts";
-import { Invalid, NotAllowed, NotFound, type ValidationItem } from "../errors.ts";
-import { type JobIndex, ownerOf } from "../jobs/job-index.ts";
+import { type Location, resolveLocations } from "../geo/geocode.ts";
+import { type PlaceNames, suggestPlaces } from "../geo/suggest.ts";
+import { type JobIndex, ownerOf } from "../jobs/job-store.ts";
 import { toRecord } from "../jobs/jobs.ts";
-import type { Streams } from "../jobs/streams.ts";
+import type { Streams } from "../jobs/stream/stream-client.ts";
+import { Invalid, NotAllowed, NotFound, type ValidationItem } from "../lib/errors.ts";
 import type { EmulatorSpinupRequest, PlaceSuggestion, PlacesQuery, SpinupQueued } from "../schemas/emulator.ts";
 import { type JobRecord, queued } from "../schemas/job.ts";
 import { type Done, done } from "../schemas/primitives.ts";
 import { type EmulationStore, latestEndMs, TAKEN_WITHIN_MS } from "./emulation-store.ts";
-import { type Location, resolveLocations } from "./locations.ts";
 import { planSpinup } from "./plan.ts";
 import { removeAllAgents } from "./retention.ts";
 import type { SpinupStore } from "./spinup-store.ts";
-import { type PlaceNames, suggestPlaces } from "./suggestions.ts";
 
 /** Emulated access points: spun up, looked at, removed. */
 export interface Emulators {

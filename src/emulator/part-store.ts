@@ -1,11 +1,11 @@
 import { and, eq, isNull, notInArray, or } from "drizzle-orm";
 import * as z from "zod";
-import { type Database, reach } from "../accounts/database.ts";
 import type { Outbox } from "../broker/outbox.ts";
-import { Conflict } from "../errors.ts";
 import type { ReportHandler } from "../jobs/callbacks.ts";
-import { emulatorParts } from "../jobs/parts-table.ts";
+import { Conflict } from "../lib/errors.ts";
 import { EmulatorReport, type PartState } from "../schemas/emulator.ts";
+import { type Database, reach } from "../storage/libsql.ts";
+import { emulatorParts } from "./part-table.ts";
 
 /** The parts of emulator jobs: who runs each, and how far it is. */
 export interface EmulatorParts {

@@ -1,6 +1,6 @@
 import { EMULATED_PREFIX, JOB_CHARACTERS } from "../accounts/agent-names.ts";
+import type { Location } from "../geo/geocode.ts";
 import type { AccessPointType, EmulatorSpinupRequest } from "../schemas/emulator.ts";
-import type { Location } from "./locations.ts";
 import { spreadAround } from "./spread.ts";
 
 /** Which agents a request stands for, and what whoever runs them is told. */

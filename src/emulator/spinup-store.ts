@@ -1,13 +1,13 @@
 import { notInArray, sql } from "drizzle-orm";
+import { agents } from "../accounts/account-tables.ts";
 import { type Author, auditIfChanged } from "../accounts/audit.ts";
-import { type Database, reach } from "../accounts/database.ts";
-import { agents } from "../accounts/tables.ts";
 import type { NewOutboxMessage } from "../broker/outbox.ts";
-import { outbox } from "../broker/tables.ts";
-import { emulatorParts } from "../jobs/parts-table.ts";
+import { outbox } from "../broker/outbox-table.ts";
+import { jobs } from "../jobs/job-table.ts";
 import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "../jobs/quotas.ts";
-import { jobs } from "../jobs/tables.ts";
-import { emulations } from "./tables.ts";
+import { type Database, reach } from "../storage/libsql.ts";
+import { emulations } from "./emulation-tables.ts";
+import { emulatorParts } from "./part-table.ts";
 
 /** Emulated agents, their job and the messages to those who run them, stored together or not at all. */
 export interface SpinupStore {

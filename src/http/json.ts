@@ -1,4 +1,4 @@
-import { Invalid, Malformed } from "../errors.ts";
+import { Invalid, Malformed } from "../lib/errors.ts";
 
 /** JSON from outside: decoded strictly, bounded in depth, and free of keys that could reach a prototype. */
 

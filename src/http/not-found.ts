@@ -2,7 +2,7 @@ import type { NotFoundHandler } from "hono";
 import { METHOD_NAME_ALL } from "hono/router";
 import { TrieRouter } from "hono/router/trie-router";
 import type { AppEnv } from "./context.ts";
-import type { DeclaredRoute } from "./described.ts";
+import type { DeclaredRoute } from "./route-registry.ts";
 
 /**
  * What is answered where no route matched: 405 with `Allow` where another method would have, 307 where only the final slash is

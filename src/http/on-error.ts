@@ -1,7 +1,7 @@
 import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
-import { DomainError, type ErrorCode, Invalid, Unavailable } from "../errors.ts";
-import { describeError, log } from "../log.ts";
+import { DomainError, type ErrorCode, Invalid, Unavailable } from "../lib/errors.ts";
+import { describeError, log } from "../lib/log.ts";
 import type { AppContext } from "./context.ts";
 
 /** The one table from what went wrong to what the caller is told. */

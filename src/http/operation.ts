@@ -1,9 +1,9 @@
 import type { MiddlewareHandler } from "hono";
 import type { Authenticate } from "../auth/identity.ts";
 import { allow, isPublic } from "../auth/permissions.ts";
-import { NotAuthenticated } from "../errors.ts";
+import { NotAuthenticated } from "../lib/errors.ts";
 import type { AppEnv } from "./context.ts";
-import { describeOperation, type OperationDescription } from "./described.ts";
+import { describeOperation, type OperationDescription } from "./route-registry.ts";
 
 export type Operation = (description: OperationDescription) => MiddlewareHandler<AppEnv>;
 

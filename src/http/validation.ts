@@ -2,11 +2,11 @@ import { zValidator } from "@hono/zod-validator";
 import type { MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type * as z from "zod";
-import { Invalid, TooLarge } from "../errors.ts";
-import { MISSING, parse, toValidationItems } from "../schemas/faults.ts";
+import { Invalid, TooLarge } from "../lib/errors.ts";
+import { MISSING, parse, toValidationItems } from "../lib/field-errors.ts";
 import type { AppContext, AppEnv } from "./context.ts";
-import { describeInput } from "./described.ts";
 import { parseJson } from "./json.ts";
+import { describeInput } from "./route-registry.ts";
 
 /** Input against its schema. Each of these is a middleware that also carries its schema to the OpenAPI document. */
 

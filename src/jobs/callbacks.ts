@@ -2,15 +2,15 @@ import type { Author } from "../accounts/audit.ts";
 import type { Actor } from "../auth/identity.ts";
 import { allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
-import { Conflict, Invalid, NotFound, TooLarge, TooMany } from "../errors.ts";
+import { Conflict, Invalid, NotFound, TooLarge, TooMany } from "../lib/errors.ts";
 import { type CallbackAnswer, type CommandResult, type JobKind, type JobState, ObjectItems } from "../schemas/job.ts";
-import type { NewMessage } from "./buffer.ts";
-import { MAX_KEY_LENGTH } from "./idempotency.ts";
-import type { JobIndex } from "./job-index.ts";
-import type { Posted } from "./job-stream.ts";
-import type { KnownJobs } from "./known-jobs.ts";
-import type { ClosedState } from "./message-tables.ts";
-import type { Streams } from "./streams.ts";
+import type { KnownJobs } from "./job-cache.ts";
+import type { JobIndex } from "./job-store.ts";
+import { MAX_KEY_LENGTH } from "./stream/idempotency.ts";
+import type { Posted } from "./stream/job-stream.ts";
+import type { NewMessage } from "./stream/message-buffer.ts";
+import type { ClosedState } from "./stream/message-store.ts";
+import type { Streams } from "./stream/stream-client.ts";
 
 /** What others have to say to whoever reads a job, and what that says of the job itself. */
 export interface Callbacks {

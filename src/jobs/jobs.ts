@@ -2,7 +2,7 @@ import type { AgentStore } from "../accounts/agent-store.ts";
 import type { Actor } from "../auth/identity.ts";
 import { allow, allowOnAgent, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
-import { Conflict, NotAllowed, NotFound } from "../errors.ts";
+import { Conflict, NotAllowed, NotFound } from "../lib/errors.ts";
 import {
   type DataRequest,
   type JobKind,
@@ -14,10 +14,10 @@ import {
 } from "../schemas/job.ts";
 import { type Done, done } from "../schemas/primitives.ts";
 import type { Form } from "../schemas/stream-protocol.ts";
-import { type JobIndex, type JobRow, ownerOf } from "./job-index.ts";
-import type { KnownJobs } from "./known-jobs.ts";
-import type { Streams } from "./streams.ts";
-import type { Work } from "./work.ts";
+import type { KnownJobs } from "./job-cache.ts";
+import { type JobIndex, type JobRow, ownerOf } from "./job-store.ts";
+import type { Work } from "./producers/producer.ts";
+import type { Streams } from "./stream/stream-client.ts";
 
 /** Jobs: asked for, read, looked up and cancelled. */
 export interface Jobs {

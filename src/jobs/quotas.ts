@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import type { Config } from "../env.ts";
-import { QuotaExceeded } from "../errors.ts";
+import { QuotaExceeded } from "../lib/errors.ts";
 
 /**
  * How much an account, and all accounts together, may have at one time. The statement that stores something new also checks the quota, so

@@ -1,4 +1,4 @@
-import { BEYOND, BUCKETS_MS, FIGURES, type Figure, SUM } from "./figures.ts";
+import { BEYOND, BUCKETS_MS, FIGURES, type Figure, SUM } from "./catalog.ts";
 
 /** Prometheus' text format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/ */
 

@@ -1,5 +1,5 @@
-import { withDeadline } from "../deadline.ts";
-import { describeError, log } from "../log.ts";
+import { withDeadline } from "../lib/deadline.ts";
+import { describeError, log } from "../lib/log.ts";
 
 const TIMEOUT_MS = 1_000;
 

@@ -1,6 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import * as z from "zod";
-import { describeError, log } from "../log.ts";
+import { describeError, log } from "../lib/log.ts";
 
 /** Figures of the whole service. */
 export interface Ledgered {

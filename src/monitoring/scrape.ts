@@ -1,11 +1,11 @@
 import { version } from "../../package.json";
-import { withDeadline } from "../deadline.ts";
-import { describeError, log } from "../log.ts";
+import { withDeadline } from "../lib/deadline.ts";
+import { describeError, log } from "../lib/log.ts";
+import { ALWAYS, type FigureName, series } from "./catalog.ts";
 import { toText } from "./exposition.ts";
-import { ALWAYS, type FigureName, series } from "./figures.ts";
 import type { Health } from "./health.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Tally } from "./tally.ts";
+import type { Tally } from "./recorder.ts";
 
 /** All figures at this moment, as text. What cannot be had within two seconds is left out. */
 export type Scrape = () => Promise<string>;

@@ -1,9 +1,9 @@
 import { type Context, Hono } from "hono";
 import * as z from "zod";
-import { NotFound } from "../errors.ts";
 import { acceptsGzip } from "../http/accept-encoding.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
+import { NotFound } from "../lib/errors.ts";
 import { DashboardSettings } from "../schemas/dashboard.ts";
 import type { Services } from "../services.ts";
 

@@ -1,10 +1,10 @@
 import { Hono } from "hono";
 import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
-import type { OperationDescription } from "../http/described.ts";
-import type { OpenApiDocument } from "../http/openapi.ts";
+import type { OpenApiDocument } from "../http/docs/openapi.ts";
+import { docsPage, docsStyle } from "../http/docs/reference-page.ts";
 import type { Operation } from "../http/operation.ts";
-import { docsPage, docsStyle } from "../pages/docs.ts";
+import type { OperationDescription } from "../http/route-registry.ts";
 
 const HTML = "text/html";
 const CSS = "text/css";

@@ -1,10 +1,10 @@
 import { Hono } from "hono";
 import * as z from "zod";
-import { withDeadline } from "../deadline.ts";
-import type { AsyncApiDocument } from "../http/asyncapi.ts";
 import type { AppEnv } from "../http/context.ts";
-import type { OpenApiDocument } from "../http/openapi.ts";
+import type { AsyncApiDocument } from "../http/docs/asyncapi.ts";
+import type { OpenApiDocument } from "../http/docs/openapi.ts";
 import type { Operation } from "../http/operation.ts";
+import { withDeadline } from "../lib/deadline.ts";
 import { CONTENT_TYPE } from "../monitoring/exposition.ts";
 import type { Services } from "../services.ts";
 

@@ -1,9 +1,9 @@
 import { type Context, Hono } from "hono";
 import * as z from "zod";
-import { UpgradeRequired } from "../errors.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { path, query } from "../http/validation.ts";
+import { UpgradeRequired } from "../lib/errors.ts";
 import { JobPath, StreamQuery } from "../schemas/job.ts";
 import type { Form } from "../schemas/stream-protocol.ts";
 import type { Services } from "../services.ts";

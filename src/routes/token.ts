@@ -1,5 +1,5 @@
 import { Hono } from "hono";
-import { inBackground } from "../http/background.ts";
+import { inBackground } from "../http/after-response.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { form, query } from "../http/validation.ts";

@@ -1,6 +1,6 @@
 import { Hono } from "hono";
 import * as z from "zod";
-import { inBackground } from "../http/background.ts";
+import { inBackground } from "../http/after-response.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";

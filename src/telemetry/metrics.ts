@@ -1,16 +1,16 @@
 import type { AgentListed, AgentStore } from "../accounts/agent-store.ts";
 import type { Actor } from "../auth/identity.ts";
 import { allow, allowOnAgent } from "../auth/permissions.ts";
-import { NotFound } from "../errors.ts";
+import { NotFound } from "../lib/errors.ts";
+import { toIsoTime } from "../lib/iso-time.ts";
+import { TtlCache } from "../lib/ttl-cache.ts";
 import type { AgentData, AgentDetails, AgentMetrics, AgentState } from "../schemas/metrics.ts";
 import type { Page } from "../schemas/primitives.ts";
-import { TtlCache } from "../ttl-cache.ts";
-import { toIsoTime } from "./iso-time.ts";
-import { labelOf } from "./labels.ts";
+import { labelOf } from "./metric-names.ts";
 import { presenceOf } from "./presence.ts";
-import type { Series, SeriesQuery } from "./series-queries.ts";
-import type { Shards } from "./shards.ts";
-import type { TelemetryStore } from "./store.ts";
+import type { Shards } from "./shard/shard-client.ts";
+import type { Series, SeriesQuery } from "./store/series-queries.ts";
+import type { TelemetryStore } from "./store/telemetry-store.ts";
 
 /** What charts ask for. */
 export interface Metrics {

@@ -1,4 +1,4 @@
-import { toIsoTime } from "./iso-time.ts";
+import { toIsoTime } from "../lib/iso-time.ts";
 
 /** Whether an agent is there at this moment. */
 export interface Presence {

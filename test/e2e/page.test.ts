@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { launchBrowser } from "../../scripts/trial/browser.ts";
+import { launchBrowser } from "../../scripts/harness/browser.ts";
 import { ADMIN, sharedProduct } from "../support/product.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
 import { ServiceClient } from "../support/service-client.ts";

@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { clickhousePart } from "../../scripts/stack/clickhouse.ts";
-import { newClickHouseAccess } from "../../scripts/stack/clickhouse-access.ts";
+import { newClickHouseAccess } from "../../src/programs/stack/components/clickhouse-access.ts";
+import { clickhousePart } from "../../src/programs/stack/components/clickhouse-process.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "controller-clickhouse-access-"));
 const url = inject("clickhouseUrl");

@@ -3,20 +3,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import * as z from "zod";
-import { ask, askRows, command } from "../../scripts/backup/clickhouse.ts";
-import { clickhouseSettings } from "../../scripts/stack/clickhouse-access.ts";
+import { ask, askRows, command } from "../../scripts/ops/backup/clickhouse-files.ts";
+import { parseStoresEnv, type StoresConfig } from "../../src/env.ts";
+import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
+import { sqldPart } from "../../src/programs/stack/components/sqld.ts";
 import {
   ACCOUNTS_FOLDER,
   applyDdl,
   applyStatements,
   ddlFiles,
   migrateTelemetry,
-} from "../../scripts/stack/migrations.ts";
-import { takesAway } from "../../scripts/stack/pending-migrations.ts";
-import { anyFreePort } from "../../scripts/stack/ports.ts";
-import { sqldPart } from "../../scripts/stack/sqld.ts";
-import { Supervisor } from "../../scripts/stack/supervisor.ts";
-import { parseStoresEnv, type StoresConfig } from "../../src/env.ts";
+} from "../../src/programs/stack/migrations.ts";
+import { takesAway } from "../../src/programs/stack/pending-migrations.ts";
+import { anyFreePort } from "../../src/programs/stack/ports.ts";
+import { Supervisor } from "../../src/programs/stack/supervisor.ts";
 import { runScript } from "../support/run-script.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "controller-migrations-"));

@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import { barriers } from "../../scripts/trial/browser.ts";
+import { barriers } from "../../scripts/harness/browser.ts";
 
 /** Expects no serious accessibility finding: every rule in light, and in dark the contrast of colours, which alone differs. */
 export async function expectAccessible(page: Page): Promise<void> {

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { clickhousePart } from "../../scripts/stack/clickhouse.ts";
-import { type ClickHouseAccess, OWNER, WORKER } from "../../scripts/stack/clickhouse-access.ts";
-import { anyFreePort } from "../../scripts/stack/ports.ts";
-import { Supervisor } from "../../scripts/stack/supervisor.ts";
+import { type ClickHouseAccess, OWNER, WORKER } from "../../src/programs/stack/components/clickhouse-access.ts";
+import { clickhousePart } from "../../src/programs/stack/components/clickhouse-process.ts";
+import { anyFreePort } from "../../src/programs/stack/ports.ts";
+import { Supervisor } from "../../src/programs/stack/supervisor.ts";
 import { SECRET_MARK } from "./secret-mark.ts";
 
 /** The users of the shared server have rights on these alone, as in production. */

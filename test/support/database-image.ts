@@ -2,12 +2,12 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { markFolder } from "../../scripts/stack/data-folder.ts";
-import { fillGazetteer, migrateAccounts } from "../../scripts/stack/migrations.ts";
-import { anyFreePort } from "../../scripts/stack/ports.ts";
-import { sqldPart } from "../../scripts/stack/sqld.ts";
-import { Supervisor } from "../../scripts/stack/supervisor.ts";
 import { parseStoresEnv } from "../../src/env.ts";
+import { sqldPart } from "../../src/programs/stack/components/sqld.ts";
+import { markFolder } from "../../src/programs/stack/data-folder.ts";
+import { fillGazetteer, migrateAccounts } from "../../src/programs/stack/migrations.ts";
+import { anyFreePort } from "../../src/programs/stack/ports.ts";
+import { Supervisor } from "../../src/programs/stack/supervisor.ts";
 
 /**
  * An accounts database with all migrations and towns, made once for all projects. Loading the towns takes several seconds, and a

@@ -2,8 +2,8 @@ import { appendFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { inject } from "vitest";
 import type { TestProject } from "vitest/node";
-import { anyFreePort } from "../../scripts/stack/ports.ts";
-import { Product, until } from "../../scripts/trial/product.ts";
+import { Product, until } from "../../scripts/harness/product.ts";
+import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { databaseImage, dataFolderWith } from "./database-image.ts";
 import { SECRET_MARK, SECRETS } from "./secret-mark.ts";
 

@@ -1,5 +1,5 @@
 import "vitest";
-import type { ClickHouseAccess } from "../../scripts/stack/clickhouse-access.ts";
+import type { ClickHouseAccess } from "../../src/programs/stack/components/clickhouse-access.ts";
 
 declare module "vitest" {
   /** What the global set-up hands to the tests. */

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { until } from "../../scripts/trial/product.ts";
+import { until } from "../../scripts/harness/product.ts";
 
 export interface Account {
   username: string;

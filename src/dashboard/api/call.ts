@@ -1,4 +1,4 @@
-import { renewed, session } from "../session.ts";
+import { renewed, session } from "../app/session.ts";
 import { heardTime } from "./clock.ts";
 import { wentAway, wentWell, wentWrong } from "./connection.ts";
 import { isFromService, isRepeatable, sendRepeatedly } from "./retries.ts";

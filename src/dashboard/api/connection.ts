@@ -1,4 +1,4 @@
-import { observable } from "../observable.ts";
+import { observable } from "../lib/observable.ts";
 
 /** Whether the service can be reached and does its work, as far as the last calls tell. */
 export type Connection =

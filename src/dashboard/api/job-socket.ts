@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import type { STREAM_MESSAGES } from "../../schemas/stream.ts";
-import { renewed, session } from "../session.ts";
+import { renewed, session } from "../app/session.ts";
 
 type Messages = typeof STREAM_MESSAGES;
 type MessageOf<T extends keyof Messages> = Omit<z.output<Messages[T]>, "type"> & { type: T };

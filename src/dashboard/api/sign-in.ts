@@ -1,6 +1,6 @@
 import type { Token } from "../../schemas/token.ts";
 import type { TokenData } from "../../schemas/user.ts";
-import { begin } from "../session.ts";
+import { begin } from "../app/session.ts";
 import { call } from "./call.ts";
 
 /** How long before its end a token is asked to be renewed; a short-lived one later. */

@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
-import { type Observable, useObserved } from "../observable.ts";
-import { own } from "../own.ts";
-import { durationText } from "../parts/time.tsx";
+import { durationText } from "../components/time.tsx";
+import { type Observable, useObserved } from "../lib/observable.ts";
+import { own } from "../lib/own.ts";
 import { Chart } from "./chart.tsx";
 import { figureText, labelParts } from "./figures.ts";
 import { withGaps } from "./gaps.ts";

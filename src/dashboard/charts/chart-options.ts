@@ -1,5 +1,5 @@
 import uPlot from "uplot";
-import { colour } from "../theme.ts";
+import { colour } from "../app/theme.ts";
 import { tickText } from "./figures.ts";
 import { MARK_STEPS_MS, markTexts } from "./time-axis.ts";
 

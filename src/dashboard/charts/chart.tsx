@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { onColours } from "../theme.ts";
+import { onColours } from "../app/theme.ts";
 import { type ChartLook, chartColours, chartOptions } from "./chart-options.ts";
 import type { Line } from "./gaps.ts";
 

@@ -1,5 +1,5 @@
-import { own } from "../own.ts";
-import { recall, remember } from "../remembered.ts";
+import { own } from "../lib/own.ts";
+import { recall, remember } from "../lib/preferences.ts";
 
 /** Which metrics somebody wants to see. */
 

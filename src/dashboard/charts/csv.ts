@@ -1,5 +1,5 @@
-import { saveFile } from "../live/save.ts";
-import { csvField } from "../parts/csv-field.ts";
+import { csvField } from "../lib/csv-field.ts";
+import { saveFile } from "../lib/save.ts";
 import type { SeriesStore } from "./series-store.ts";
 
 /** One line for each point: the metrics of an access point need not be of the same times. */

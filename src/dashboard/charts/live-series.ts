@@ -1,7 +1,7 @@
 import { useRef } from "preact/hooks";
 import { serviceNowMs } from "../api/clock.ts";
 import { series } from "../api/operations.ts";
-import { usePoll } from "../live/poll.ts";
+import { usePoll } from "../lib/poll.ts";
 import { SeriesStore } from "./series-store.ts";
 import type { ChartWindow } from "./windows.ts";
 

@@ -1,4 +1,4 @@
-import { locale } from "../locale.ts";
+import { locale } from "../lib/locale.ts";
 
 /** Marks on the axis of time, in the person's own time and language. */
 

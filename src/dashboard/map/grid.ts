@@ -1,5 +1,5 @@
+import type { Pen } from "./drawing/trace.ts";
 import { project, unproject } from "./projection.ts";
-import type { Pen } from "./trace.ts";
 import { type Frame, screenY } from "./view.ts";
 
 /** Within one town there is no outline to be seen: meridians and parallels show that the map moves, and how far. */

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
-import { ConditionMark, TechnologyBadge } from "../parts/badges.tsx";
-import { href } from "../router.ts";
-import type { Mark } from "./marks.ts";
+import { href } from "../app/router.ts";
+import { ConditionMark, TechnologyBadge } from "../components/badges.tsx";
+import type { Mark } from "./drawing/marks.ts";
 
 const MAX_LISTED = 100;
 

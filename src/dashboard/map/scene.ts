@@ -1,12 +1,12 @@
-import { onColours } from "../theme.ts";
-import { drawBackdrop } from "./backdrop.ts";
+import { onColours } from "../app/theme.ts";
 import { clustersOf } from "./clusters.ts";
+import { drawBackdrop } from "./drawing/backdrop.ts";
+import { drawMark, drawSelection, type Mark, radiusOf } from "./drawing/marks.ts";
+import { currentPalette } from "./drawing/palette.ts";
+import { TileLayer } from "./drawing/tiles.ts";
 import type { At } from "./gestures.ts";
 import { glide } from "./glide.ts";
-import { drawMark, drawSelection, type Mark, radiusOf } from "./marks.ts";
-import { currentPalette } from "./palette.ts";
 import type { Spot } from "./spots.ts";
-import { TileLayer } from "./tiles.ts";
 import {
   boxOf,
   fitted,

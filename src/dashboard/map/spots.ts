@@ -1,5 +1,5 @@
 import type { AccessPointState } from "../../schemas/overview.ts";
-import { type AccessPointCondition, conditionOf } from "../parts/badges.tsx";
+import { type AccessPointCondition, conditionOf } from "../components/badges.tsx";
 import { project, type WorldPoint } from "./projection.ts";
 
 /** An access point with a place on the map. */

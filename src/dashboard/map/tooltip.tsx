@@ -1,6 +1,6 @@
-import { ConditionMark, TechnologyBadge } from "../parts/badges.tsx";
-import { percentText } from "../parts/percent.ts";
-import { type Mark, radiusOf } from "./marks.ts";
+import { ConditionMark, TechnologyBadge } from "../components/badges.tsx";
+import { percentText } from "../lib/percent.ts";
+import { type Mark, radiusOf } from "./drawing/marks.ts";
 
 /** Below this there is no room above a mark. */
 const ROOM_PX = 90;

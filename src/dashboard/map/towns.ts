@@ -1,5 +1,5 @@
-import type { Town } from "./labels.ts";
-import { lazily } from "./lazily.ts";
+import type { Town } from "./drawing/labels.ts";
+import { lazily } from "./lazy.ts";
 import { project } from "./projection.ts";
 
 /** The world's largest towns, largest first, from GeoNames. */

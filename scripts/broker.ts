@@ -1,0 +1,1 @@
+import "../src/programs/broker/server.ts";

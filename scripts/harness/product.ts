@@ -1,0 +1,229 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { signalGroup } from "../../src/programs/shared/processes.ts";
+import { ROOT } from "../../src/programs/shared/project.ts";
+import { anyFreePort } from "../../src/programs/stack/ports.ts";
+import type { HeldSocket } from "./held-socket.ts";
+
+/** On a busy machine a start takes its time. */
+const START_TIMEOUT_MS = 300_000;
+
+export interface RunOptions {
+  /** The folder of the version to run; this one, unless told. */
+  cwd?: string;
+  /** Where it is served, held for it. */
+  socket?: HeldSocket | undefined;
+  /** Cuts the start off. */
+  signal?: AbortSignal | undefined;
+  /** Called with what it prints. */
+  onOutput?(text: string): void;
+}
+
+/** The product as its users run it: `npm run dev` or `npm start`, in a process group of its own. */
+export class Product {
+  readonly url: string;
+  readonly mqttPort: number;
+  readonly mqttWsPort: number;
+  readonly dataDir: string;
+  readonly #child: ChildProcess;
+  /** Inherited by every process that comes of this run, so that all of them can be found. */
+  readonly #marker: string;
+  #output = "";
+
+  private constructor(
+    child: ChildProcess,
+    marker: string,
+    dataDir: string,
+    ports: [number, number, number],
+    onOutput?: (text: string) => void,
+  ) {
+    this.#child = child;
+    this.#marker = marker;
+    this.dataDir = dataDir;
+    this.url = `http://127.0.0.1:${ports[0]}`;
+    [, this.mqttPort, this.mqttWsPort] = ports;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on("data", (chunk: Buffer) => {
+        this.#output += chunk.toString();
+        onOutput?.(chunk.toString());
+      });
+    }
+  }
+
+  static async run(
+    script: "dev" | "start",
+    dataDir: string,
+    env: Record<string, string> = {},
+    { cwd = ROOT, socket, signal, onOutput }: RunOptions = {},
+  ): Promise<Product> {
+    const portOf = (name: string) => (env[name] === undefined ? anyFreePort() : Number(env[name]));
+    const port = socket?.port ?? portOf("PORT");
+    const ports = await Promise.all([port, portOf("MQTT_PORT"), portOf("MQTT_WS_PORT")]);
+    const marker = `CONTROLLER_RUN=${randomUUID()}`;
+    const [name = "", value = ""] = marker.split("=");
+    // With a socket as the systemd unit does it: npm would not pass it on.
+    const [command = "", ...args] =
+      socket === undefined
+        ? ["npm", "run", script]
+        : ["sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec node_modules/.bin/node scripts/${script}.ts`];
+    const child = spawn(command, args, {
+      cwd,
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe", ...(socket === undefined ? [] : [socket.fd])],
+      env: {
+        ...process.env,
+        [name]: value,
+        PORT: String(ports[0]),
+        MQTT_PORT: String(ports[1]),
+        MQTT_WS_PORT: String(ports[2]),
+        DATA_DIR: dataDir,
+        ...env,
+      },
+    });
+    const product = new Product(child, marker, dataDir, ports, onOutput);
+    try {
+      await product.says(/Ctrl-C stops everything/, START_TIMEOUT_MS, signal);
+      return product;
+    } catch (error) {
+      await product.interrupt();
+      throw error;
+    }
+  }
+
+  get output(): string {
+    return this.#output;
+  }
+
+  get isRunning(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Waits until the product has printed something. */
+  async says(pattern: RegExp, timeoutMs = 90_000, signal?: AbortSignal): Promise<void> {
+    await until(() => {
+      signal?.throwIfAborted();
+      if (!this.isRunning) throw new Error(`The product ended:\n${this.#output}`);
+      return pattern.test(this.#output);
+    }, timeoutMs).catch((error: unknown) => {
+      signal?.throwIfAborted();
+      throw new Error(`Waiting for ${pattern}: ${error}\n${this.#output}`);
+    });
+  }
+
+  /** The process id of one of its parts. */
+  pidOf(part: string): number {
+    const pid = this.#state.parts[part]?.pid;
+    if (pid === undefined) throw new Error(`No part ${part}`);
+    return pid;
+  }
+
+  /** Where its parts are reached. */
+  get urls(): Record<string, string> {
+    return this.#state.urls;
+  }
+
+  /** One of the secrets that it made for itself. */
+  secret(name: string): string {
+    return String(JSON.parse(readFileSync(join(this.dataDir, "secrets.json"), "utf8"))[name]);
+  }
+
+  get #state(): { parts: Record<string, { pid: number }>; urls: Record<string, string> } {
+    return JSON.parse(readFileSync(join(this.dataDir, "stack.json"), "utf8"));
+  }
+
+  /** Ctrl-C, as a terminal sends it: to the whole foreground group; nothing where it has ended by itself. Returns how long the end took. */
+  async interrupt(): Promise<{ exitCode: number | null; tookMs: number }> {
+    const startedMs = Date.now();
+    if (this.isRunning && this.#child.pid !== undefined) signalGroup(this.#child.pid, "SIGINT");
+    await until(() => !this.isRunning, 15_000);
+    return { exitCode: this.#child.exitCode, tookMs: Date.now() - startedMs };
+  }
+
+  /** Command lines of all processes that come of this run and are alive. */
+  processes(): string[] {
+    return processesWith(this.#marker);
+  }
+
+  /** The TCP ports on which they listen. */
+  listeningPorts(): number[] {
+    return listeningPortsOf(pidsWith(this.#marker));
+  }
+}
+
+const pidsWith = (variable: string): string[] =>
+  readdirSync("/proc").filter((entry) => {
+    try {
+      return /^\d+$/.test(entry) && readFileSync(`/proc/${entry}/environ`, "utf8").split("\0").includes(variable);
+    } catch {
+      return false;
+    }
+  });
+
+/** The state of a socket that listens, in /proc/net/tcp. */
+const LISTENS = "0A";
+
+function listeningPortsOf(pids: readonly string[]): number[] {
+  const sockets = new Set(
+    pids.flatMap((pid) => {
+      try {
+        return readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+      } catch {
+        return [];
+      }
+    }),
+  );
+  const rows = ["tcp", "tcp6"].flatMap((table) =>
+    readFileSync(`/proc/net/${table}`, "utf8").trim().split("\n").slice(1),
+  );
+  return rows.flatMap((row) => {
+    const [, local = "", , state, , , , , , inode] = row.trim().split(/\s+/);
+    return state === LISTENS && sockets.has(`socket:[${inode}]`)
+      ? [Number.parseInt(local.split(":")[1] ?? "", 16)]
+      : [];
+  });
+}
+
+/** Command lines of all processes that have `NAME=value` in their environment. */
+export function processesWith(variable: string): string[] {
+  return readdirSync("/proc")
+    .filter((entry) => /^\d+$/.test(entry))
+    .flatMap((pid) => {
+      try {
+        const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+        return environment.includes(variable)
+          ? [readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")]
+          : [];
+      } catch {
+        return [];
+      }
+    });
+}
+
+export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
+  for (const deadlineMs = Date.now() + timeoutMs; Date.now() < deadlineMs; await sleep(25)) {
+    if (await condition()) return;
+  }
+  throw new Error(`Not within ${timeoutMs} ms`);
+}
+
+/** Runs a command to its end, with `input` on its standard input. */
+export async function run(
+  command: string,
+  args: string[],
+  env: Record<string, string> = {},
+  input = "",
+): Promise<{ code: number | null; output: string }> {
+  const child = spawn(command, args, { env: { ...process.env, ...env } });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+  }
+  child.stdin.end(input);
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { code, output };
+}

@@ -1,0 +1,72 @@
+import { createHash } from "node:crypto";
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { pipeline } from "node:stream/promises";
+import { createZstdCompress, createZstdDecompress } from "node:zlib";
+import { Refused } from "../../../src/programs/shared/cli.ts";
+import type { BackupFile } from "./manifest.ts";
+
+/** The files of a backup: lines of text, compressed, each read and written as a stream. */
+
+const NEWLINE = 10;
+
+/** Writes a file, for its owner's eyes only; what it turned out to be, and how many lines it has. */
+export async function writeLines(
+  folder: string,
+  file: string,
+  pieces: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<BackupFile & { lines: number }> {
+  const hash = createHash("sha256");
+  let lines = 0;
+  let bytes = 0;
+  const path = join(folder, file);
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await pipeline(
+    async function* () {
+      for await (const piece of pieces) {
+        for (let at = piece.indexOf(NEWLINE); at >= 0; at = piece.indexOf(NEWLINE, at + 1)) lines++;
+        yield piece;
+      }
+    },
+    createZstdCompress(),
+    async function* (compressed: AsyncIterable<Buffer>) {
+      for await (const chunk of compressed) {
+        hash.update(chunk);
+        bytes += chunk.length;
+        yield chunk;
+      }
+    },
+    createWriteStream(path, { mode: 0o600, flush: true }),
+    { signal },
+  );
+  return { file, bytes, sha256: hash.digest("hex"), lines };
+}
+
+export function readLines(folder: string, file: string): AsyncIterable<string> {
+  const unpacked = createReadStream(join(folder, file)).pipe(createZstdDecompress());
+  return createInterface({ input: unpacked, crlfDelay: Number.POSITIVE_INFINITY });
+}
+
+/** Refuses a file that is not, byte for byte, the one that was written. */
+export async function verifyFile(
+  folder: string,
+  { file, bytes, sha256 }: BackupFile,
+  signal: AbortSignal,
+): Promise<void> {
+  const hash = createHash("sha256");
+  let found = 0;
+  try {
+    for await (const chunk of createReadStream(join(folder, file), { signal }) as AsyncIterable<Buffer>) {
+      hash.update(chunk);
+      found += chunk.length;
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    throw new Refused(`The backup is not whole: ${file} is missing.`);
+  }
+  if (found !== bytes || hash.digest("hex") !== sha256)
+    throw new Refused(`The backup is damaged: ${file} is not what was written.`);
+}

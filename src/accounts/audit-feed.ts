@@ -1,0 +1,46 @@
+import { and, asc, gt, max, notInArray } from "drizzle-orm";
+import { type Database, reach } from "../storage/libsql.ts";
+import { audit } from "./account-tables.ts";
+import { CHANGES_NO_ACCOUNT } from "./audit.ts";
+
+/**
+ * Which accounts have changed. Every change of an account is in the audit trail, written together with it and numbered in the order of
+ * writing: a reader of the trail up to a number knows all changes until then. Commands are in the trail as well, often a thousand at
+ * once. They change no account and are left out.
+ */
+export interface AccountChanges {
+  /** What changed after a mark, and the mark up to which everything is known now; without a mark, just that. */
+  since(mark: number | undefined): Promise<{ mark: number; changed: Changed }>;
+}
+
+/** Names of objects of the audit trail; `everything` where they are too many to tell. */
+export type Changed = ReadonlySet<string> | "everything";
+
+const MAX_TOLD = 5_000;
+const NOTHING: Changed = new Set<string>();
+
+/** `onNews` is called whenever there are new entries. */
+export function createAccountChanges(database: Database, onNews: () => void = () => {}): AccountChanges {
+  const newest = database.select({ id: max(audit.id) }).from(audit);
+
+  return {
+    async since(mark) {
+      if (mark === undefined) return { mark: (await reach(newest))[0]?.id ?? 0, changed: NOTHING };
+      const [rows, [last]] = await reach(
+        database.batch([
+          database
+            .select({ object: audit.object })
+            .from(audit)
+            .where(and(gt(audit.id, mark), notInArray(audit.action, CHANGES_NO_ACCOUNT)))
+            .orderBy(asc(audit.id))
+            .limit(MAX_TOLD),
+          newest,
+        ]),
+      );
+      const newMark = Math.max(mark, last?.id ?? 0);
+      if (newMark > mark) onNews();
+      if (rows.length === MAX_TOLD) return { mark: newMark, changed: "everything" };
+      return { mark: newMark, changed: new Set(rows.map(({ object }) => object)) };
+    },
+  };
+}

@@ -1,0 +1,149 @@
+import type { Sealing } from "../../auth/encryptor.ts";
+import { DUMMY_HASH, type Passwords } from "../../auth/passwords.ts";
+import { SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../../auth/roles.ts";
+import { type GeneratedSecrets, isSame } from "../../auth/secrets.ts";
+import type { Claims, LoginType, Tokens } from "../../auth/tokens.ts";
+import { NotAuthenticated } from "../../lib/errors.ts";
+import { log } from "../../lib/log.ts";
+import { Email, Identifier } from "../../schemas/primitives.ts";
+import type { LoginForm, Token } from "../../schemas/token.ts";
+import type { AgentRow, AgentStore } from "../agent-store.ts";
+import type { AppRow, AppStore } from "../app-store.ts";
+import type { UserStore } from "../user-store.ts";
+import { clientNetwork } from "./client-network.ts";
+import type { Attempts, FailureLimit } from "./rate-limiter.ts";
+
+/** Trades credentials for a token. `afterwards` is what need not keep the caller waiting; run it once the answer is out. */
+export type Login = (
+  loginType: LoginType,
+  form: LoginForm,
+  origin: LoginOrigin,
+) => Promise<{ token: Token; afterwards: () => Promise<void> }>;
+
+export interface LoginOrigin {
+  requestId: string;
+  /** The client's, for the limits. */
+  address: string;
+}
+
+export interface LoginOptions {
+  users: UserStore;
+  agents: AgentStore;
+  apps: AppStore;
+  attempts: Attempts;
+  passwords: Passwords;
+  generatedSecrets: GeneratedSecrets;
+  apiKeys: Sealing;
+  tokens: Tokens;
+}
+
+/**
+ * Failed logins per minute. The first limit stops guesses at one account without locking its owner out, who is at another address. The
+ * wide ones stop guesses at one account from many addresses, and at many accounts from one.
+ */
+const MAX_FAILURES = { byNameAndAddress: 10, byName: 100, byAddress: 100 } as const;
+
+/** Returns the limits that a failed login counts for. */
+function failureLimits(loginType: LoginType, name: string, address: string): FailureLimit[] {
+  const byName = `login:${loginType}:${name}`;
+  const nameLimit = { key: byName, max: MAX_FAILURES.byName, refusal: "Too many failed logins under this name" };
+  const network = clientNetwork(address);
+  if (network === undefined) return [nameLimit];
+  return [
+    {
+      key: `${byName}@${network}`,
+      max: MAX_FAILURES.byNameAndAddress,
+      refusal: "Too many failed logins under this name from this address",
+    },
+    nameLimit,
+    {
+      key: `login@${network}`,
+      max: MAX_FAILURES.byAddress,
+      refusal: "Too many failed logins from this address",
+    },
+  ];
+}
+
+/** What can be a name. Anything else is not written down: people type passwords there by mistake. */
+const NAMES = { user: Email, agent: Identifier, third_party_app: Identifier } as const;
+
+/** What the token of an account says, all scopes that it grants included; nothing where the credentials do not match. */
+type Grant = Omit<Claims, "scope"> & { scopes: readonly string[]; afterwards?: () => Promise<void> };
+
+/** Runs an attempt within the limits on failures. */
+type Limit = (attempt: () => Promise<Grant | undefined>) => Promise<Grant | undefined>;
+
+export function createLogin(options: LoginOptions): Login {
+  const { users, agents, apps, attempts, passwords, generatedSecrets, apiKeys, tokens } = options;
+
+  const asUser = async (name: string, password: string): Promise<Grant | undefined> => {
+    const user = await users.find(name);
+    // An unknown account is checked as well, against a hash that nothing matches, so that the time taken says nothing.
+    const matches = await passwords.verify(user?.passwordHash ?? DUMMY_HASH, password);
+    if (user === undefined || !matches) return undefined;
+    return { sub: name, login_type: "user", roles: user.roles, ver: user.version, scopes: scopesOfRoles(user.roles) };
+  };
+
+  const grantAgent = ({ apId, version, onboard }: AgentRow): Grant => ({
+    sub: apId,
+    login_type: "agent",
+    roles: [],
+    ver: version,
+    scopes: SCOPES_OF_AGENT,
+    // If it fails, the next login repeats it.
+    ...(!onboard && { afterwards: () => agents.markOnboard(apId) }),
+  });
+  /**
+   * Logs an agent in. A credential that the service generated is outside all limits: 256 random bits cannot be guessed, and others must
+   * not be able to lock the agent out. A wrong one is limited, and takes as long as a wrong password of any other agent.
+   */
+  const asAgent = async (apId: string, password: string, limit: Limit): Promise<Grant | undefined> => {
+    const agent = await agents.find(apId);
+    const isGenerated = agent?.credentialKind === "hmac";
+    if (isGenerated && (await generatedSecrets.verify(agent.credential, password))) return grantAgent(agent);
+    const hash = agent === undefined || isGenerated ? DUMMY_HASH : agent.credential;
+    return await limit(async () => {
+      const matches = await passwords.verify(hash, password);
+      return agent !== undefined && matches ? grantAgent(agent) : undefined;
+    });
+  };
+
+  const matchesApp = async (app: AppRow | undefined, apiKey: string): Promise<boolean> =>
+    await isSame(app === undefined ? "" : await apiKeys.open(app.sealedApiKey, app.id), apiKey);
+  const asApp = async (appName: string, apiKey: string): Promise<Grant | undefined> => {
+    const app = await apps.find(appName);
+    const matches = await matchesApp(app, apiKey);
+    if (app === undefined || !matches) return undefined;
+    const scopes = scopesOfApp(app.permissions);
+    return { sub: appName, login_type: "third_party_app", roles: [], ver: app.version, scopes };
+  };
+
+  const ways = {
+    user: (name: string, password: string, limit: Limit) => limit(() => asUser(name, password)),
+    agent: asAgent,
+    third_party_app: (name: string, apiKey: string, limit: Limit) => limit(() => asApp(name, apiKey)),
+  } as const;
+
+  return async (loginType, { username, password, scope }, { requestId, address }) => {
+    const name = loginType === "user" ? username.trim().toLowerCase() : username;
+    const limits = failureLimits(loginType, name, address);
+    const grant = await ways[loginType](name, password, (attempt) => attempts.limitFailures(limits, attempt));
+    if (grant === undefined) {
+      log.warn("login failed", {
+        request_id: requestId,
+        login_type: loginType,
+        name: NAMES[loginType].safeParse(name).data,
+      });
+      throw new NotAuthenticated("Incorrect username or password");
+    }
+    const { scopes, afterwards = async () => {}, ...claims } = grant;
+    const access_token = await tokens.issue({ ...claims, scope: narrow(scopes, scope) });
+    return { token: { access_token, token_type: "bearer", expires_in: tokens.lifetimeSeconds }, afterwards };
+  };
+}
+
+/** What of the granted scopes was asked for; nothing asked for means all, and what is not granted is left out. */
+function narrow(granted: readonly string[], asked: string): string {
+  const wanted = new Set(asked.split(/\s+/).filter((scope) => scope !== ""));
+  return granted.filter((scope) => wanted.size === 0 || wanted.has(scope)).join(" ");
+}

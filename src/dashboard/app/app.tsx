@@ -1,0 +1,200 @@
+import type { ComponentType } from "preact";
+import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
+import { whenBack } from "../api/connection.ts";
+import { ConnectionNotice, Notices } from "../components/notices.tsx";
+import { Failed, Loading } from "../components/states.tsx";
+import { SignedOut } from "../features/account/signed-out.tsx";
+import { isMissingFile } from "../lib/module-errors.ts";
+import { useObserved } from "../lib/observable.ts";
+import { own } from "../lib/own.ts";
+import { href, type PageProps, type Place, place } from "./router.ts";
+import { type Session, session, signOut } from "./session.ts";
+import { SignInAgain } from "./sign-in-again.tsx";
+import { chooseTheme, type Theme, theme } from "./theme.ts";
+
+interface PageEntry {
+  /** In the navigation, and in the window's title. */
+  title: string;
+  icon: string;
+  isForAdministrators?: true;
+  /** Loaded when somebody goes there. */
+  load(): Promise<ComponentType<PageProps>>;
+}
+
+/** By the first part of the path. */
+const PAGES: Record<string, PageEntry> = {
+  "": {
+    title: "Overview",
+    icon: "M3 6l6-3 6 3 6-3v15l-6 3-6-3-6 3zM9 3v15M15 6v15",
+    load: async () => (await import("../features/overview/overview-page.tsx")).Overview,
+  },
+  emulator: {
+    title: "Emulator",
+    icon: "M12 20v-8M8.5 15.5a5 5 0 1 1 7 0M6 18a8.5 8.5 0 1 1 12 0",
+    load: async () => (await import("../features/emulator/emulator-page.tsx")).Emulator,
+  },
+  jobs: {
+    title: "Jobs",
+    icon: "M4 6h16M4 12h16M4 18h10",
+    load: async () => (await import("../features/jobs/jobs-page.tsx")).Jobs,
+  },
+  administration: {
+    title: "Administration",
+    icon: "M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4 21c0-4 4-6 8-6s8 2 8 6",
+    isForAdministrators: true,
+    load: async () => (await import("../features/administration/administration-page.tsx")).Administration,
+  },
+};
+/** Reached from the overview, and part of it. */
+const ACCESS_POINT: PageEntry = {
+  title: "Access point",
+  icon: "",
+  load: async () => (await import("../features/access-point/access-point-page.tsx")).AccessPoint,
+};
+
+/** Reached from the menu of the account. */
+const ACCOUNT: PageEntry = {
+  title: "Your account",
+  icon: "",
+  load: async () => (await import("../features/account/account-page.tsx")).Account,
+};
+
+export function App() {
+  const current = useObserved(session);
+  // Whoever follows the link of such a message wants that, and its token must not stay in the address.
+  const isResetting = useObserved(place).path[0] === "reset-password";
+  return (
+    <>
+      <ConnectionNotice />
+      {current === undefined || isResetting ? <SignedOut /> : <SignedIn {...current} />}
+      <Notices />
+    </>
+  );
+}
+
+function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isAdministrator">) {
+  const here = useObserved(place);
+  const section = here.path[0] ?? "";
+  const entry = section === "access-points" ? ACCESS_POINT : section === "account" ? ACCOUNT : own(PAGES, section);
+  const mayEnter = entry !== undefined && (entry.isForAdministrators === undefined || isAdministrator);
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
+        Skip to the content
+      </button>
+      <div class="shell">
+        <nav aria-label="Main">
+          <p class="brand">
+            <span aria-hidden="true" />
+            Network Controller
+          </p>
+          <ul>
+            {Object.entries(PAGES)
+              .filter(([, page]) => page.isForAdministrators === undefined || isAdministrator)
+              .map(([path, { title, icon }]) => (
+                <li key={path}>
+                  <a
+                    href={href(path === "" ? [] : [path])}
+                    aria-current={section === path || (section === "access-points" && path === "") ? "page" : undefined}
+                  >
+                    <svg viewBox="0 0 24 24" aria-hidden="true">
+                      <path d={icon} />
+                    </svg>
+                    {title}
+                  </a>
+                </li>
+              ))}
+          </ul>
+          <AccountMenu username={username} />
+        </nav>
+        <main id="main" tabIndex={-1}>
+          {mayEnter ? <Page key={section} entry={entry} place={here} /> : <NoSuchPage />}
+        </main>
+      </div>
+      <SignInAgain />
+    </>
+  );
+}
+
+const reload = () => location.reload();
+
+const MISSING = "This page could not be loaded. The service may have been updated, or the connection was lost.";
+const FAULTY = "This page stopped because of an error in the dashboard. The browser's console shows the details.";
+
+/** The first page of all has the focus where the browser puts it. */
+let hasShownPage = false;
+
+function Page({ entry, place: here }: { entry: PageEntry; place: Place }) {
+  const [loaded, setLoaded] = useState<ComponentType<PageProps>>();
+  const [loadError, setLoadError] = useState<unknown>();
+  const [bug] = useErrorBoundary((error) => console.error(error));
+  const isMissing = isMissingFile(loadError);
+  useEffect(() => {
+    document.title = `${entry.title} · Network Controller`;
+    entry.load().then(
+      (component) => setLoaded(() => component),
+      (error: unknown) => {
+        console.error(error);
+        // A module may throw anything, also nothing.
+        setLoadError(error ?? new Error("The module threw no error"));
+      },
+    );
+    // Whoever listens to the page, rather than looks at it, must hear that it is another one.
+    if (hasShownPage) document.getElementById("main")?.focus();
+    hasShownPage = true;
+  }, [entry]);
+  useEffect(() => (isMissing ? whenBack(reload) : undefined), [isMissing]);
+  // A reload keeps the session, and fetches the files of the service's current version.
+  if (loadError !== undefined || bug !== undefined)
+    return <Failed error={new Error(isMissing ? MISSING : FAULTY)} onRetry={reload} retryText="Reload the page" />;
+  const Component = loaded;
+  return Component === undefined ? <Loading /> : <Component place={here} />;
+}
+
+function NoSuchPage() {
+  return (
+    <section>
+      <h1>Nothing here</h1>
+      <p>
+        There is no such page. <a href={href([])}>Go to the overview.</a>
+      </p>
+    </section>
+  );
+}
+
+const THEMES: readonly (readonly [Theme, string])[] = [
+  ["system", "As the system"],
+  ["light", "Light"],
+  ["dark", "Dark"],
+];
+
+function AccountMenu({ username }: { username: string }) {
+  const chosen = useObserved(theme);
+  const details = useRef<HTMLDetailsElement>(null);
+  return (
+    <details class="account" ref={details}>
+      <summary>
+        <span class="account-name">{username}</span>
+      </summary>
+      <div>
+        <label>
+          Colours
+          <select value={chosen} onChange={({ currentTarget }) => chooseTheme(currentTarget.value as Theme)}>
+            {THEMES.map(([value, text]) => (
+              <option key={value} value={value}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </label>
+        <a href={href(["account"])} onClick={() => details.current?.removeAttribute("open")}>
+          Your account
+        </a>
+        <a href="/docs">API reference</a>
+        <button type="button" onClick={signOut}>
+          Sign out
+        </button>
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,49 @@
+import { useEffect, useState } from "preact/hooks";
+import { serviceNowMs } from "../api/clock.ts";
+import { locale } from "../lib/locale.ts";
+
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const absolute = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
+const UNITS = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+] as const;
+
+export const timeText = (ts: string): string => absolute.format(new Date(ts));
+
+function agoText(ts: string, nowMs: number): string {
+  const seconds = Math.round((Date.parse(ts) - nowMs) / 1_000);
+  const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1];
+  // Access points have clocks of their own; nothing was seen in the future.
+  return relative.format(Math.min(0, Math.round(seconds / size)), unit);
+}
+
+/** How long ago, kept up to date; the exact time shows when pointed at. */
+export function Ago({ ts }: { ts: string | null }) {
+  const [nowMs, setNowMs] = useState(serviceNowMs);
+  // Beyond the first minute the seconds do not show; a long list need not be drawn every second.
+  const everyMs = ts !== null && nowMs - Date.parse(ts) > 60_000 ? 30_000 : 1_000;
+  useEffect(() => {
+    const timer = setInterval(() => setNowMs(serviceNowMs()), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  if (ts === null) return <span>never</span>;
+  return (
+    <time dateTime={ts} title={timeText(ts)}>
+      {agoText(ts, nowMs)}
+    </time>
+  );
+}
+
+/** A span of time as people say it: "1 h 30 min". */
+export function durationText(seconds: number): string {
+  const parts = [
+    [Math.floor(seconds / 86_400), "d"],
+    [Math.floor((seconds % 86_400) / 3_600), "h"],
+    [Math.floor((seconds % 3_600) / 60), "min"],
+    [Math.floor(seconds % 60), "s"],
+  ] as const;
+  const shown = parts.filter(([n]) => n > 0).slice(0, 2);
+  return shown.length === 0 ? "0 s" : shown.map(([n, unit]) => `${n} ${unit}`).join(" ");
+}

@@ -1,0 +1,15 @@
+import type { SpinupQueued } from "../../../schemas/emulator.ts";
+import { session } from "../../app/session.ts";
+import { observable } from "../../lib/observable.ts";
+
+/** What was started last from this page, and for how long. */
+export interface Made extends SpinupQueued {
+  durationS: number;
+}
+
+/** Still there for whoever looks at another page in between, though not for whoever signs in next. */
+export const lastMade = observable<Made | undefined>(undefined);
+
+session.subscribe(() => {
+  if (session.get() === undefined) lastMade.set(undefined);
+});

@@ -1,0 +1,56 @@
+import { sql } from "drizzle-orm";
+import { index, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+/** Names of the world's towns, several of them for one town. `src/programs/gazetteer/load.ts` fills it; the Worker only reads it. */
+export const gazetteer = sqliteTable(
+  "gazetteer",
+  {
+    /** A name of the place, as `placeKey` makes it. */
+    key: text("key").notNull(),
+    /** Of several places with one name, the one with the greatest is meant: inhabitants, and more for a city's own name. */
+    weight: integer("weight").notNull(),
+    /** GeoNames' number of the place. */
+    placeId: integer("place_id").notNull(),
+    /** Its own name, to be shown. */
+    name: text("name").notNull(),
+    /** ISO 3166-1 alpha-2. */
+    country: text("country").notNull(),
+    latitude: real("latitude").notNull(),
+    longitude: real("longitude").notNull(),
+    edition: integer("edition").notNull(),
+  },
+  // Read backwards, it gives the places of one name by falling weight.
+  (table) => [primaryKey({ columns: [table.key, table.weight, table.placeId] })],
+);
+
+/** Which editions of the data are there in full. */
+export const gazetteerEditions = sqliteTable("gazetteer_editions", {
+  edition: integer("edition").primaryKey(),
+  loadedAt: integer("loaded_at", { mode: "timestamp_ms" }).notNull(),
+});
+
+/**
+ * Emulations: whose each is, how many access points it has, and how long these stay. A row outlives its job's, so that the owner can
+ * remove the access points at any time and the service removes them at the end of their retention.
+ */
+export const emulations = sqliteTable(
+  "emulations",
+  {
+    jobNumber: text("job_number").primaryKey(),
+    /** As in `jobs`; empty if the job was gone before this table existed. */
+    ownerId: text("owner_id").notNull(),
+    owner: text("owner").notNull(),
+    accessPoints: integer("access_points").notNull(),
+    createdAt: integer("created_at", { mode: "timestamp_ms" }).notNull(),
+    /** The latest time at which it can still run. */
+    endsAt: integer("ends_at", { mode: "timestamp_ms" }).notNull(),
+    /** The retention starts here. */
+    endedAt: integer("ended_at", { mode: "timestamp_ms" }),
+    removedAt: integer("removed_at", { mode: "timestamp_ms" }),
+  },
+  (table) => [
+    index("emulations_running").on(table.ownerId).where(sql`ended_at is null`),
+    index("emulations_kept").on(table.endedAt).where(sql`removed_at is null`),
+    index("emulations_removed").on(table.removedAt),
+  ],
+);

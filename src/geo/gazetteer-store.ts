@@ -1,0 +1,82 @@
+import { sql } from "drizzle-orm";
+import * as z from "zod";
+import { gazetteer, gazetteerEditions } from "../emulator/emulation-tables.ts";
+import { Unavailable } from "../lib/errors.ts";
+import { type Database, reach } from "../storage/libsql.ts";
+import type { Place, PlaceQuery } from "./geocode.ts";
+import type { PlaceNames } from "./suggest.ts";
+
+/** The stack loads the towns in the background after its first start. Until all are there, a name could mean the wrong town. */
+const IS_LOADED = sql`exists (select 1 from ${gazetteerEditions})`;
+
+const FoundPlace = z.object({ name: z.string(), country: z.string(), latitude: z.number(), longitude: z.number() });
+const Answer = z.object({
+  position: z.int(),
+  isLoaded: z.int().transform(Boolean),
+  found: z
+    .string()
+    .transform((text): unknown => JSON.parse(text))
+    .pipe(FoundPlace)
+    .nullable(),
+});
+
+/** Sorts after whatever else may stand in a key. */
+const LAST_CHARACTER = "\u{10FFFF}";
+/** The greatest among the names that begin with a letter; with several to a town, still more towns than anybody asks for. */
+const MAX_NAMES = 400;
+/** So many names in one statement stay far below the time that a statement has. */
+const QUERIES_PER_STATEMENT = 1_000;
+
+export function createGazetteer(database: Database): PlaceNames {
+  async function findAll(queries: readonly PlaceQuery[]): Promise<(Place | undefined)[]> {
+    const places: (Place | undefined)[] = [];
+    for (let from = 0; from < queries.length; from += QUERIES_PER_STATEMENT)
+      places.push(...(await findSome(queries.slice(from, from + QUERIES_PER_STATEMENT))));
+    return places;
+  }
+
+  async function findSome(queries: readonly PlaceQuery[]): Promise<(Place | undefined)[]> {
+    const rows = await reach(
+      database.all(sql`
+        select asked.key as position, (
+          select json_object('name', name, 'country', country, 'latitude', latitude, 'longitude', longitude)
+          from ${gazetteer}
+          where ${gazetteer.key} = asked.value ->> 'key'
+            and (asked.value ->> 'country' is null or country = asked.value ->> 'country')
+          order by weight desc
+          limit 1) as found,
+          ${IS_LOADED} as isLoaded
+        from json_each(${JSON.stringify(queries)}) as asked`),
+    );
+    const answers = Answer.array().parse(rows);
+    if (answers.some(({ isLoaded }) => !isLoaded)) throw notLoaded();
+    const places = new Map(answers.map(({ position, found }) => [position, found ?? undefined]));
+    return queries.map((_, index) => places.get(index));
+  }
+
+  const isLoaded = async (): Promise<boolean> =>
+    (await reach(database.select().from(gazetteerEditions).limit(1))).length > 0;
+
+  return {
+    findAll,
+    async beginning({ key, country }, limit) {
+      const rows = await reach(
+        database.all(sql`
+          select name, country, latitude, longitude, max(weight) as weight
+          from (
+            select * from ${gazetteer}
+            where ${IS_LOADED} and ${gazetteer.key} >= ${key} and ${gazetteer.key} < ${key + LAST_CHARACTER}
+              and (${country ?? null} is null or country = ${country ?? null})
+            order by ${gazetteer.weight} desc
+            limit ${MAX_NAMES})
+          group by place_id
+          order by weight desc
+          limit ${limit}`),
+      );
+      if (rows.length === 0 && !(await isLoaded())) throw notLoaded();
+      return z.array(FoundPlace).parse(rows);
+    },
+  };
+}
+
+const notLoaded = (): Unavailable => new Unavailable("gazetteer", new Error("The towns are still being loaded"));

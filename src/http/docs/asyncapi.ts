@@ -1,0 +1,188 @@
+import type * as z from "zod";
+import { AnyItems } from "../../schemas/job.ts";
+import { Acknowledgement, KEEP_ALIVE, STREAM_MESSAGES } from "../../schemas/stream.ts";
+import {
+  BUFFER_LIMITS,
+  CLOSE,
+  DATA_KINDS,
+  type Form,
+  MESSAGE_KINDS,
+  PROTOCOL,
+  SOCKET_LIMITS,
+} from "../../schemas/stream-protocol.ts";
+import { BEARER_PROTOCOL } from "../operation.ts";
+import type { DeclaredRoute } from "../route-registry.ts";
+import { API_VERSION, type JsonSchema, toSchema } from "./openapi.ts";
+
+/** The AsyncAPI 3.0 document of the jobs' WebSockets, from the declared routes and the schemas of what goes over them. */
+
+interface Reference {
+  $ref: string;
+}
+
+interface Message {
+  name: string;
+  contentType?: string;
+  summary?: string | undefined;
+  payload: JsonSchema;
+}
+
+interface Channel {
+  address: string;
+  summary: string;
+  description?: string;
+  parameters: Record<string, { description: string }>;
+  messages: Record<string, Reference>;
+  bindings: { ws: { method: "GET"; query?: JsonSchema; headers: JsonSchema; bindingVersion: "0.1.0" } };
+  "x-close-codes": { code: number; reason: string; remedy: string }[];
+}
+
+interface Operation {
+  action: "send" | "receive";
+  channel: Reference;
+  summary: string;
+  messages: Reference[];
+  security: Reference[];
+  reply?: { channel: Reference; messages: Reference[] };
+}
+
+export interface AsyncApiDocument {
+  asyncapi: "3.0.0";
+  info: { title: string; version: string; description: string };
+  defaultContentType: "application/json";
+  servers: Record<string, { host: string; protocol: "ws" | "wss" }>;
+  channels: Record<string, Channel>;
+  operations: Record<string, Operation>;
+  components: {
+    schemas: Record<string, JsonSchema>;
+    messages: Record<string, Message>;
+    securitySchemes: Record<string, object>;
+  };
+}
+
+const MIB = 1024 * 1024;
+
+const DESCRIPTION = `What is asked for now and answered later comes over the job's WebSocket.
+
+A socket gets all that was not acknowledged, oldest first, then what comes: at least once, and in order. \`{"ack": <seq>}\`, or \
+\`?after=<seq>\` when connecting, acknowledges up to there, for the job as a whole. A job keeps what is not acknowledged for \
+${BUFFER_LIMITS.retentionMs / 3_600_000} hours, up to ${BUFFER_LIMITS.messages} messages and ${BUFFER_LIMITS.bytes / MIB} MiB; a \
+\`gap\` tells what went. It has at most ${SOCKET_LIMITS.sockets} sockets, and one with over \
+${SOCKET_LIMITS.unacknowledgedBytes / MIB} MiB unacknowledged is closed.`;
+
+/** What each form of a socket has its messages called: those of the service, then those of the client. */
+const SENT: Record<Form, readonly string[]> = { envelope: MESSAGE_KINDS, bare: ["bare"] };
+
+const ref = (...path: string[]): Reference => ({
+  $ref: `#/${path.map((part) => part.replaceAll("/", "~1")).join("/")}`,
+});
+
+/** @param url where the document was asked for: the service's own address, as the caller knows it */
+export function buildAsyncApi(routes: readonly DeclaredRoute[], url: URL): AsyncApiDocument {
+  const schemas: Record<string, JsonSchema> = {};
+  // What AsyncAPI takes a schema for that does not say otherwise.
+  const convert = (schema: z.ZodType, io: "input" | "output") => toSchema(schema, io, schemas, "draft-07");
+  const channels: AsyncApiDocument["channels"] = {};
+  const operations: AsyncApiDocument["operations"] = {};
+  for (const route of routes) {
+    const form = route.operation.webSocket;
+    if (form === undefined) continue;
+    const name = route.operation.action.replace(/[^A-Za-z0-9]+(.)/g, (_, letter: string) => letter.toUpperCase());
+    channels[name] = toChannel(route, form, convert);
+    Object.assign(operations, toOperations(name, form));
+  }
+  return {
+    asyncapi: "3.0.0",
+    info: { title: "Multi-Access Network Controller: job streams", version: API_VERSION, description: DESCRIPTION },
+    defaultContentType: "application/json",
+    servers: { here: { host: url.host, protocol: url.protocol === "https:" ? "wss" : "ws" } },
+    channels,
+    operations,
+    components: { schemas, messages: toMessages(convert), securitySchemes: SECURITY_SCHEMES },
+  };
+}
+
+const SECURITY_SCHEMES = {
+  header: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "Of the handshake." },
+  protocol: {
+    type: "httpApiKey",
+    in: "header",
+    name: "Sec-WebSocket-Protocol",
+    description: `For browsers, which cannot set headers: \`${PROTOCOL}, ${BEARER_PROTOCOL}<token>\`. The answer selects \`${PROTOCOL}\`.`,
+  },
+};
+
+type Convert = (schema: z.ZodType, io: "input" | "output") => JsonSchema;
+
+function toChannel({ path, operation, inputs }: DeclaredRoute, form: Form, convert: Convert): Channel {
+  const { properties: parameters = {} } = inputs.param === undefined ? {} : convert(inputs.param, "input");
+  const messages = [...SENT[form], "acknowledgement", "ping", "pong"];
+  return {
+    address: path.replace(/:(\w+)/g, "{$1}"),
+    summary: operation.summary,
+    ...(operation.description !== undefined && { description: operation.description }),
+    parameters: Object.fromEntries(
+      Object.entries(parameters).map(([name, schema]) => [
+        name,
+        { description: (typeof schema === "object" && schema.description) || name },
+      ]),
+    ),
+    messages: Object.fromEntries(messages.map((name) => [name, ref("components", "messages", name)])),
+    bindings: {
+      ws: {
+        method: "GET",
+        ...(inputs.query !== undefined && { query: convert(inputs.query, "input") }),
+        headers: {
+          type: "object",
+          properties: { Authorization: { type: "string" }, "Sec-WebSocket-Protocol": { type: "string" } },
+        },
+        bindingVersion: "0.1.0",
+      },
+    },
+    "x-close-codes": Object.values(CLOSE).map(({ code, reason, remedy }) => ({ code, reason, remedy })),
+  };
+}
+
+/** Said from the service's side, as AsyncAPI has it: a client receives what is sent here. */
+function toOperations(name: string, form: Form): Record<string, Operation> {
+  const channel = ref("channels", name);
+  const messages = (names: readonly string[]) => names.map((message) => ref("channels", name, "messages", message));
+  const security = Object.keys(SECURITY_SCHEMES).map((scheme) => ref("components", "securitySchemes", scheme));
+  const operation = (action: Operation["action"], summary: string, names: readonly string[]): Operation => ({
+    action,
+    channel,
+    summary,
+    messages: messages(names),
+    security,
+  });
+  return {
+    [`${name}.deliver`]: operation("send", "The job's messages", SENT[form]),
+    [`${name}.acknowledge`]: operation("receive", "The client has everything up to a message", ["acknowledgement"]),
+    [`${name}.ping`]: {
+      ...operation("receive", "Keeps a connection alive, and shows that it is", ["ping"]),
+      reply: { channel, messages: messages(["pong"]) },
+    },
+  };
+}
+
+function toMessages(convert: Convert): Record<string, Message> {
+  const messages: Record<string, Message> = {};
+  for (const kind of MESSAGE_KINDS) {
+    const schema: z.ZodType = STREAM_MESSAGES[kind];
+    messages[kind] = { name: kind, summary: schema.description, payload: convert(schema, "output") };
+  }
+  messages.bare = {
+    name: "bare",
+    summary: `Only the \`data\` of a message: ${DATA_KINDS.join(", ")}, where it is an array.`,
+    payload: convert(AnyItems, "output"),
+  };
+  messages.acknowledgement = {
+    name: "acknowledgement",
+    summary: Acknowledgement.description,
+    payload: convert(Acknowledgement, "input"),
+  };
+  for (const [name, text] of Object.entries(KEEP_ALIVE)) {
+    messages[name] = { name, contentType: "text/plain", payload: { type: "string", const: text } };
+  }
+  return messages;
+}

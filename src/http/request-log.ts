@@ -1,0 +1,27 @@
+import type { MiddlewareHandler } from "hono";
+import { log } from "../lib/log.ts";
+import type { AppEnv } from "./context.ts";
+
+/** Counts a finished request under its operation, never under its path: the number of paths is unlimited. */
+export type CountRequest = (operation: string | undefined, status: number, startedMs: number, endedMs: number) => void;
+
+/** What is kept of each request: it is counted, and has a line in the log. Neither query nor headers nor bodies: each may carry a secret. */
+export function requestRecord(logged: "all" | "failures", count: CountRequest): MiddlewareHandler<AppEnv> {
+  return async function requestRecord(c, next) {
+    const startedMs = Date.now();
+    await next();
+    const { status } = c.res;
+    const endedMs = Date.now();
+    count(c.get("operation"), status, startedMs, endedMs);
+    if (logged === "failures" && status < 500) return;
+    const actor = c.get("actor");
+    log.info("request", {
+      request_id: c.get("requestId"),
+      method: c.req.method,
+      path: c.req.path,
+      status,
+      duration_ms: endedMs - startedMs,
+      caller: actor === undefined ? c.get("loggedIn") : `${actor.kind}:${actor.name}`,
+    });
+  };
+}

@@ -1,0 +1,170 @@
+import { and, count, desc, eq, inArray, lt, notInArray, sql } from "drizzle-orm";
+import * as z from "zod";
+import { audit } from "../accounts/account-tables.ts";
+import { type Author, authorText, type End, endAction } from "../accounts/audit.ts";
+import type { Actor } from "../auth/identity.ts";
+import { JOB_KINDS, JOB_STATES, type JobKind, type JobState } from "../schemas/job.ts";
+import { type Database, reach } from "../storage/libsql.ts";
+import { jobs } from "./job-table.ts";
+import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "./quotas.ts";
+
+/** The index of jobs in libSQL: whose each is, what it is about, and how far it has come. */
+
+const JobRow = z.object({
+  jobNumber: z.string(),
+  kind: z.enum(JOB_KINDS),
+  state: z.enum(JOB_STATES),
+  ownerId: z.string(),
+  owner: z.string(),
+  target: z.string().nullable(),
+  detail: z.string(),
+  messages: z.int(),
+  createdAt: z.date(),
+  updatedAt: z.date(),
+});
+export type JobRow = z.output<typeof JobRow>;
+
+const CountedState = z.object({ state: z.enum(JOB_STATES), jobs: z.int() });
+
+export interface NewJob extends Pick<JobRow, "jobNumber" | "kind" | "state" | "ownerId" | "owner" | "target"> {
+  /** When a live stream ends. */
+  endsMs?: number | undefined;
+}
+
+/** As the index names whom a job belongs to. */
+export const ownerOf = ({ id, kind, name }: Actor) => ({
+  ownerId: id,
+  owner: `${kind === "admin" ? "user" : kind}:${name}`,
+});
+
+export interface JobIndex {
+  /** Makes a job, unless there is one of that number; returns the one that is there. Throws `QuotaExceeded` if there is no room for it. */
+  insert(job: NewJob): Promise<JobRow>;
+  find(jobNumber: string): Promise<JobRow | undefined>;
+  list(filter: JobFilter): Promise<JobRow[]>;
+  /**
+   * Notes how far a job has come, and returns the state that stands. Of several ends the first stands, but a job that has ended can
+   * still be cancelled. The end of a command or an emulation goes into the audit trail, once, if its author is given.
+   */
+  note(
+    jobNumber: string,
+    change: { state?: JobState; detail?: string; messages?: number },
+    by?: Author,
+  ): Promise<JobState | undefined>;
+  remove(jobNumber: string): Promise<void>;
+  countByState(): Promise<Map<JobState, number>>;
+}
+
+export interface JobFilter {
+  ownerId?: string | undefined;
+  kind?: JobKind | undefined;
+  state?: JobState | undefined;
+  limit: number;
+  offset: number;
+}
+
+/** A job's object notes something every hour at the least; a row that is older than this belongs to none. */
+const ORPHANED_MS = 48 * 3_600_000;
+
+export function createJobIndex(
+  database: Database,
+  now: () => number = () => Date.now(),
+  quotas: Quotas = NO_QUOTAS,
+): JobIndex {
+  const find = async (jobNumber: string): Promise<JobRow | undefined> => {
+    const [row] = await reach(database.select().from(jobs).where(eq(jobs.jobNumber, jobNumber)));
+    return row === undefined ? undefined : JobRow.parse(row);
+  };
+
+  return {
+    find,
+
+    async insert({ jobNumber, kind, state, ownerId, owner, target, endsMs }) {
+      const nowMs = now();
+      const demand = { ownerId, nowMs, jobs: 1, endsMs };
+      const isThere = sql`exists (select 1 from ${jobs} where job_number = ${jobNumber})`;
+      const [, , found, used] = await reach(
+        database.batch([
+          database.delete(jobs).where(lt(jobs.updatedAt, new Date(nowMs - ORPHANED_MS))),
+          database.run(
+            sql`insert into ${jobs}
+                  (job_number, kind, state, owner_id, owner, target, detail, messages, created_at, updated_at, ends_at)
+                select ${jobNumber}, ${kind}, ${state}, ${ownerId}, ${owner}, ${target}, '', 0, ${nowMs}, ${nowMs}, ${endsMs ?? null}
+                where ${hasRoom(demand, quotas)} on conflict do nothing`,
+          ),
+          database.select().from(jobs).where(eq(jobs.jobNumber, jobNumber)),
+          database.all(usedUnless(isThere, demand, quotas)),
+        ]),
+      );
+      if (found[0] === undefined) throw exceededQuota(demand, quotas, used) ?? new Error("A job was not stored");
+      return JobRow.parse(found[0]);
+    },
+
+    async list({ ownerId, kind, state, limit, offset }) {
+      const rows = await reach(
+        database
+          .select()
+          .from(jobs)
+          .where(
+            and(
+              ownerId === undefined ? undefined : eq(jobs.ownerId, ownerId),
+              kind === undefined ? undefined : eq(jobs.kind, kind),
+              state === undefined ? undefined : eq(jobs.state, state),
+            ),
+          )
+          .orderBy(desc(jobs.createdAt), desc(jobs.jobNumber))
+          .limit(limit)
+          .offset(offset),
+      );
+      return z.array(JobRow).parse(rows);
+    },
+
+    async note(jobNumber, change, by) {
+      const isOfJob = eq(jobs.jobNumber, jobNumber);
+      const isOpen =
+        change.state === undefined || change.state === "cancelled"
+          ? notInArray(jobs.state, ["cancelled", "expired"])
+          : inArray(jobs.state, ["queued", "running"]);
+      const update = database
+        .update(jobs)
+        .set({ ...change, updatedAt: new Date(now()) })
+        .where(and(isOfJob, isOpen));
+      const standing = database.select({ state: jobs.state }).from(jobs).where(isOfJob);
+      const { state } = change;
+      const isEnd = state !== undefined && state !== "queued" && state !== "running";
+      // The entry comes first: it is written if the job is still open, with the detail that the update may replace.
+      const [row] =
+        by !== undefined && isEnd
+          ? (await reach(database.batch([auditEnd(database, jobNumber, state, by, now()), update, standing])))[2]
+          : (await reach(database.batch([update, standing])))[1];
+      return row && JobRow.shape.state.parse(row.state);
+    },
+
+    async remove(jobNumber) {
+      await reach(database.delete(jobs).where(eq(jobs.jobNumber, jobNumber)));
+    },
+
+    async countByState() {
+      const found = await reach(database.select({ state: jobs.state, jobs: count() }).from(jobs).groupBy(jobs.state));
+      const byState = new Map(
+        CountedState.array()
+          .parse(found)
+          .map(({ state, jobs }) => [state, jobs]),
+      );
+      return new Map(JOB_STATES.map((state) => [state, byState.get(state) ?? 0]));
+    },
+  };
+}
+
+/** Returns the statement that writes the end of a command or an emulation into the audit trail, unless it has ended before. */
+function auditEnd(database: Database, jobNumber: string, end: End, by: Author, atMs: number) {
+  return database.run(
+    sql`insert into ${audit} (at, request_id, actor, action, object, detail)
+        select ${atMs}, ${by.requestId}, ${authorText(by)},
+          case kind when 'command' then ${endAction("command", end)} else ${endAction("emulation", end)} end,
+          case kind when 'command' then 'agent:' || coalesce(target, '') else 'job:' || job_number end,
+          json_object(case kind when 'command' then 'command' else 'access_points' end, detail, 'job_number', job_number, 'outcome', ${end})
+        from ${jobs}
+        where job_number = ${jobNumber} and kind in ('command', 'emulator') and state in ('queued', 'running')`,
+  );
+}

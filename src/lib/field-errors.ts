@@ -1,0 +1,134 @@
+import * as z from "zod";
+import { datetimeError } from "../schemas/datetimes.ts";
+import type { ValidationItem } from "./errors.ts";
+
+/** zod's issues in the words of pydantic v2, which clients of FastAPI services know. The input is never echoed. */
+
+type Fault = Pick<ValidationItem, "msg" | "type">;
+
+export const MISSING: Fault = { type: "missing", msg: "Field required" };
+
+/** More faults than this help nobody, and an answer should not outgrow its question. */
+const MAX_ITEMS = 100;
+
+/** The issues of `parse`. */
+export function toValidationItems(place: string, error: z.core.$ZodError): ValidationItem[] {
+  return error.issues.slice(0, MAX_ITEMS).map((issue) => {
+    const path = issue.path.map((key) => (typeof key === "symbol" ? String(key) : key));
+    return { loc: [place, ...path], ...toFault(issue) };
+  });
+}
+
+/** Parses in a way that keeps each issue's input, which tells a missing value from a wrong one. */
+export const parse = <S extends z.ZodType>(schema: S, value: unknown) =>
+  z.safeParse(schema, value, { reportInput: true });
+
+function toFault(issue: z.core.$ZodIssue): Fault {
+  const { input } = issue;
+  if (input === undefined && issue.code !== "custom") return MISSING;
+  switch (issue.code) {
+    case "invalid_type":
+      return wrongType(issue.expected, input);
+    case "too_small":
+      return tooSmall(issue);
+    case "too_big":
+      return tooBig(issue);
+    case "invalid_format":
+      return wrongFormat(issue);
+    case "invalid_value":
+      return { type: "literal_error", msg: `Input should be ${alternatives(issue.values)}` };
+    case "custom":
+      return typeof issue.params?.type === "string"
+        ? { type: issue.params.type, msg: issue.message }
+        : valueError(issue.message);
+    case "invalid_union": {
+      const [first] = issue.errors.flat();
+      return first === undefined ? valueError(issue.message) : toFault(first);
+    }
+    case "not_multiple_of":
+      return { type: "multiple_of", msg: `Input should be a multiple of ${issue.divisor}` };
+    case "invalid_key":
+    case "invalid_element":
+    case "unrecognized_keys":
+      return valueError(issue.message);
+  }
+}
+
+const valueError = (message: string): Fault => ({ type: "value_error", msg: `Value error, ${message}` });
+
+const TYPE_FAULTS: Record<string, Fault> = {
+  string: { type: "string_type", msg: "Input should be a valid string" },
+  number: { type: "float_type", msg: "Input should be a valid number" },
+  boolean: { type: "bool_type", msg: "Input should be a valid boolean" },
+  array: { type: "list_type", msg: "Input should be a valid list" },
+  record: { type: "dict_type", msg: "Input should be a valid dictionary" },
+  object: {
+    type: "model_attributes_type",
+    msg: "Input should be a valid dictionary or object to extract fields from",
+  },
+};
+
+function wrongType(expected: string, input: unknown): Fault {
+  if (expected === "number" && typeof input === "string") {
+    return { type: "float_parsing", msg: "Input should be a valid number, unable to parse string as a number" };
+  }
+  return TYPE_FAULTS[expected] ?? valueError(`expected ${expected}`);
+}
+
+const characters = (count: number | bigint): string => (Number(count) === 1 ? "1 character" : `${count} characters`);
+const items = (count: number | bigint): string => (Number(count) === 1 ? "1 item" : `${count} items`);
+
+/** How long a list is that is too short or too long. */
+const lengthOf = (input: unknown): number => (Array.isArray(input) ? input.length : 0);
+
+function tooSmall({ origin, minimum, inclusive, input }: z.core.$ZodIssueTooSmall): Fault {
+  if (origin === "string") {
+    return { type: "string_too_short", msg: `String should have at least ${characters(minimum)}` };
+  }
+  if (origin === "array") {
+    const msg = `List should have at least ${items(minimum)} after validation, not ${lengthOf(input)}`;
+    return { type: "too_short", msg };
+  }
+  return inclusive
+    ? { type: "greater_than_equal", msg: `Input should be greater than or equal to ${minimum}` }
+    : { type: "greater_than", msg: `Input should be greater than ${minimum}` };
+}
+
+function tooBig({ origin, maximum, inclusive, input }: z.core.$ZodIssueTooBig): Fault {
+  if (origin === "string") {
+    return { type: "string_too_long", msg: `String should have at most ${characters(maximum)}` };
+  }
+  if (origin === "array") {
+    const msg = `List should have at most ${items(maximum)} after validation, not ${lengthOf(input)}`;
+    return { type: "too_long", msg };
+  }
+  return inclusive
+    ? { type: "less_than_equal", msg: `Input should be less than or equal to ${maximum}` }
+    : { type: "less_than", msg: `Input should be less than ${maximum}` };
+}
+
+function wrongFormat({ format, pattern, message, input = "" }: z.core.$ZodIssueInvalidStringFormat): Fault {
+  switch (format) {
+    case "email":
+      return { type: "value_error", msg: "value is not a valid email address" };
+    case "datetime":
+      return {
+        type: "datetime_from_date_parsing",
+        msg: `Input should be a valid datetime or date, ${datetimeError(input)}`,
+      };
+    case "regex":
+      return {
+        type: "string_pattern_mismatch",
+        msg: `String should match pattern '${(pattern ?? "").replace(/^\/|\/[a-z]*$/g, "")}'`,
+      };
+    default:
+      return valueError(message);
+  }
+}
+
+/** 'a', 'b' or 'c' */
+function alternatives(values: readonly unknown[]): string {
+  const quoted = values.map((value) => (typeof value === "string" ? `'${value}'` : String(value)));
+  const last = quoted.pop() ?? "";
+  return quoted.length === 0 ? last : `${quoted.join(", ")} or ${last}`;
+}

@@ -1,0 +1,207 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { MAX_DELIVERY } from "../../schemas/telemetry.ts";
+import { say } from "../shared/cli.ts";
+import { type Outgoing, rejection } from "./outgoing.ts";
+
+/**
+ * Delivers messages in batches, one after the other.
+ *
+ * An outage holds up a batch until it passes. A batch that the service rejects for its content is split until the bad message is found,
+ * and only that one is given up: the service hears of a rejection in its place.
+ */
+
+export interface BatchQueueOptions {
+  /** Throws `BatchRejected` if the content of the batch is at fault, and any other error during an outage. */
+  send(batch: readonly Outgoing[]): Promise<void>;
+  signal: AbortSignal;
+  /** The pause before the first retry; each further one is twice as long, up to 5 s. */
+  firstPauseMs?: number;
+}
+
+export class BatchRejected extends Error {
+  override name = "BatchRejected";
+  /** Whether the same content may be accepted later: the service failed rather than refused. */
+  readonly mayPass: boolean;
+
+  constructor(message: string, mayPass: boolean) {
+    super(message);
+    this.mayPass = mayPass;
+  }
+}
+
+/** A message that the service failed at, by itself. It is tried again behind the others, which it must not hold up. */
+interface Suspect {
+  message: Outgoing;
+  failures: number;
+  dueMs: number;
+  /** How many messages had been delivered when it failed first. */
+  deliveredBefore: number;
+}
+
+/** Half of what the service takes, which leaves room for one long message behind short ones. */
+const MAX_BATCH_BYTES = 512 * 1024;
+/** While this much waits, no more is read from the broker. */
+const HIGH_WATER = 10_000;
+const HIGH_WATER_BYTES = 32 * 1024 * 1024;
+const DRAIN_POLL_MS = 20;
+const FIRST_PAUSE_MS = 200;
+const MAX_PAUSE_MS = 5_000;
+const MAX_FAILURES = 4;
+const MAX_SUSPECTS = 100;
+const MAX_SUSPECT_BYTES = 8 * 1024 * 1024;
+/** Between two batches. */
+const SUSPECTS_AT_ONCE = 10;
+
+export class BatchQueue {
+  readonly #options: BatchQueueOptions;
+  readonly #firstPauseMs: number;
+  readonly #waiting: Outgoing[] = [];
+  #waitingBytes = 0;
+  #suspects: Suspect[] = [];
+  #delivered = 0;
+  #isRunning = false;
+  #isDelivering = false;
+  #room = Promise.withResolvers<void>();
+  #arrival = new AbortController();
+
+  constructor(options: BatchQueueOptions) {
+    this.#options = options;
+    this.#firstPauseMs = options.firstPauseMs ?? FIRST_PAUSE_MS;
+  }
+
+  /** Takes a message. Returns a promise if the queue is full; it resolves when there is room for more. */
+  add(message: Outgoing): Promise<void> | undefined {
+    this.#waiting.push(message);
+    this.#waitingBytes += message.bytes;
+    this.#arrival.abort();
+    if (!this.#isRunning) {
+      this.#isRunning = true;
+      // After the other messages that have arrived already.
+      setImmediate(() => void this.#run());
+    }
+    return this.#isFull(1) ? this.#room.promise : undefined;
+  }
+
+  /** Resolves when nothing waits and no delivery is in progress. Suspects stay with the broker, which delivers them again. */
+  async drained(): Promise<void> {
+    while ((this.#waiting.length > 0 || this.#isDelivering) && !this.#options.signal.aborted)
+      await sleep(DRAIN_POLL_MS);
+  }
+
+  #isFull(share: number): boolean {
+    return this.#waiting.length >= HIGH_WATER * share || this.#waitingBytes >= HIGH_WATER_BYTES * share;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#options;
+    while ((this.#waiting.length > 0 || this.#suspects.length > 0) && !signal.aborted) {
+      if (this.#waiting.length > 0) await this.#deliverNext();
+      await this.#retrySuspects();
+      if (this.#waiting.length === 0 && this.#suspects.length > 0) await this.#untilDueOrArrival();
+    }
+    this.#isRunning = false;
+  }
+
+  async #deliverNext(): Promise<void> {
+    this.#isDelivering = true;
+    await this.#deliver(this.#take());
+    this.#isDelivering = false;
+    if (this.#isFull(0.5)) return;
+    this.#room.resolve();
+    this.#room = Promise.withResolvers();
+  }
+
+  #take(): Outgoing[] {
+    let bytes = 0;
+    let count = 0;
+    for (const message of this.#waiting) {
+      if (count === MAX_DELIVERY || (count > 0 && bytes + message.bytes > MAX_BATCH_BYTES)) break;
+      bytes += message.bytes;
+      count++;
+    }
+    this.#waitingBytes -= bytes;
+    return this.#waiting.splice(0, count);
+  }
+
+  async #deliver(batch: readonly Outgoing[]): Promise<void> {
+    const { signal } = this.#options;
+    for (let pauseMs = this.#firstPauseMs; !signal.aborted; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
+      try {
+        return await this.#send(batch);
+      } catch (error) {
+        const [first] = batch;
+        if (error instanceof BatchRejected && first !== undefined) {
+          if (batch.length > 1) {
+            // One half after the other: the messages of an agent stay in order.
+            const middle = Math.ceil(batch.length / 2);
+            await this.#deliver(batch.slice(0, middle));
+            return await this.#deliver(batch.slice(middle));
+          }
+          // The service accepts a rejection whatever the message was. If it does not, it is out of order, and nothing is given up.
+          if (first.rejected === undefined) {
+            if (!error.mayPass) return await this.#deliver([rejection(first, error.message)]);
+            if (await this.#suspect(first)) return;
+          }
+        }
+        say(`${batch.length} messages wait: ${(error as Error).message}`);
+        await sleep(pauseMs, undefined, { signal }).catch(() => {});
+      }
+    }
+  }
+
+  async #send(batch: readonly Outgoing[]): Promise<void> {
+    await this.#options.send(batch);
+    this.#delivered += batch.filter(({ rejected }) => rejected === undefined).length;
+  }
+
+  /**
+   * Puts a message aside to be tried again, and gives up an older one if there is no room. Returns false if there is none and nothing
+   * else was delivered lately either: then it is the service that fails, and no message is at fault.
+   */
+  async #suspect(message: Outgoing): Promise<boolean> {
+    const bytes = this.#suspects.reduce((sum, suspect) => sum + suspect.message.bytes, message.bytes);
+    const [oldest] = this.#suspects;
+    if (oldest !== undefined && (this.#suspects.length >= MAX_SUSPECTS || bytes > MAX_SUSPECT_BYTES)) {
+      if (!this.#hasDeliveredSince(oldest)) return false;
+      await this.#giveUp(oldest, "the service failed at it");
+    }
+    const dueMs = Date.now() + this.#firstPauseMs;
+    this.#suspects.push({ message, failures: 1, dueMs, deliveredBefore: this.#delivered });
+    return true;
+  }
+
+  #hasDeliveredSince({ deliveredBefore }: Suspect): boolean {
+    return this.#delivered > deliveredBefore;
+  }
+
+  async #giveUp(suspect: Suspect, reason: string): Promise<void> {
+    this.#suspects = this.#suspects.filter((other) => other !== suspect);
+    await this.#deliver([rejection(suspect.message, reason)]);
+  }
+
+  async #retrySuspects(): Promise<void> {
+    const due = this.#suspects.filter(({ dueMs }) => dueMs <= Date.now()).slice(0, SUSPECTS_AT_ONCE);
+    for (const suspect of due) {
+      if (this.#options.signal.aborted) return;
+      try {
+        await this.#send([suspect.message]);
+        this.#suspects = this.#suspects.filter((other) => other !== suspect);
+      } catch (error) {
+        if (error instanceof BatchRejected) {
+          suspect.failures++;
+          // Only if others are accepted is it the message that is at fault.
+          const isAtFault = suspect.failures >= MAX_FAILURES && this.#hasDeliveredSince(suspect);
+          if (isAtFault || !error.mayPass) await this.#giveUp(suspect, error.message);
+        }
+        suspect.dueMs = Date.now() + Math.min(this.#firstPauseMs * 2 ** suspect.failures, MAX_PAUSE_MS);
+      }
+    }
+  }
+
+  async #untilDueOrArrival(): Promise<void> {
+    this.#arrival = new AbortController();
+    const dueMs = Math.min(...this.#suspects.map((suspect) => suspect.dueMs));
+    const signal = AbortSignal.any([this.#arrival.signal, this.#options.signal]);
+    await sleep(Math.max(0, dueMs - Date.now()), undefined, { signal }).catch(() => {});
+  }
+}

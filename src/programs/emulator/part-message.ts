@@ -1,0 +1,35 @@
+import * as z from "zod";
+import { TECHNOLOGIES } from "../../emulator/models/access-point.ts";
+
+/** A part of a job, as the service publishes it. */
+export const PartMessage = z.object({
+  job_number: z.string().regex(/^[A-Za-z0-9-]{1,64}$/),
+  part: z.int().gt(0),
+  parts: z.int().gt(0),
+  emulators: z.array(
+    z.object({
+      access_point_type: z.enum(TECHNOLOGIES),
+      num_devices: z.int().gt(0),
+      duration: z.int().gt(0),
+      agents: z.array(
+        z.object({
+          ap_id: z.string(),
+          password: z.string(),
+          latitude: z.number(),
+          longitude: z.number(),
+          /** Absent in messages of older services, which put all access points of a site at the same coordinates. */
+          site: z.string().optional(),
+        }),
+      ),
+    }),
+  ),
+});
+export type PartMessage = z.output<typeof PartMessage>;
+
+export function readPart(payload: Buffer): PartMessage | undefined {
+  try {
+    return PartMessage.parse(JSON.parse(payload.toString()));
+  } catch {
+    return undefined;
+  }
+}

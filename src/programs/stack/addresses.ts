@@ -1,0 +1,86 @@
+import { randomSecret } from "../../auth/secrets.ts";
+import { Refused } from "../shared/cli.ts";
+import type { Settings, WantedPort } from "../shared/settings.ts";
+import { type ClickHouseAccess, clickhouseSettings, newClickHouseAccess } from "./components/clickhouse-access.ts";
+import { type MailOptions, mailUrl } from "./components/mail-catcher-process.ts";
+import type { PasswordsOptions } from "./components/password-hasher-process.ts";
+import { newSqldAccess, type SqldAccess } from "./components/sqld.ts";
+import type { HandedSocket } from "./inherited-socket.ts";
+import { anyFreePort, claimPort } from "./ports.ts";
+import type { Secrets } from "./stack-secrets.ts";
+
+/** Where the parts of the stack are, whether it starts them or not. */
+export interface Addresses {
+  port: number;
+  /** Where the service's port is somebody else's, who started us with it. */
+  socket: HandedSocket | undefined;
+  serviceUrl: string;
+  libsqlUrl: string;
+  clickhouseUrl: string;
+  mqttUrl: string;
+  mailUrl: string;
+  /** Where a store or the broker is ours to start: its port. */
+  sqld: { port: number; access: SqldAccess } | undefined;
+  clickhouse: { port: number; access: ClickHouseAccess } | undefined;
+  mqtt: { tcpPort: number; wsPort: number } | undefined;
+  mail: MailOptions | undefined;
+  /** With a token that is another one at every start: nobody but the Worker has a use for it. */
+  passwords: PasswordsOptions;
+}
+
+export async function chooseAddresses(settings: Settings, socket?: HandedSocket): Promise<Addresses> {
+  const { host } = settings;
+  const port = socket === undefined ? await claimPort(settings.port, host) : agreed(settings.port, socket);
+  let mqtt: Addresses["mqtt"];
+  if (settings.mqttUrl === undefined) {
+    const tcpPort = await claimPort(settings.mqttPort, host, new Set([port]));
+    mqtt = { tcpPort, wsPort: await claimPort(settings.mqttWsPort, host, new Set([port, tcpPort])) };
+  }
+  const sqld =
+    settings.libsqlUrl === undefined ? { port: await anyFreePort(), access: await newSqldAccess() } : undefined;
+  const clickhouse =
+    settings.clickhouseUrl === undefined ? { port: await anyFreePort(), access: newClickHouseAccess() } : undefined;
+  const mail = settings.mailUrl === undefined ? { port: await anyFreePort(), token: randomSecret() } : undefined;
+  const local: Record<string, string> = { "0.0.0.0": "127.0.0.1", "::": "[::1]" };
+  const reachable = local[host] ?? (host.includes(":") ? `[${host}]` : host);
+  return {
+    port,
+    socket,
+    serviceUrl: `http://${reachable}:${port}`,
+    libsqlUrl: settings.libsqlUrl ?? `http://127.0.0.1:${sqld?.port}?authToken=${sqld?.access.token}`,
+    clickhouseUrl: settings.clickhouseUrl ?? `http://127.0.0.1:${clickhouse?.port}`,
+    mqttUrl: settings.mqttUrl ?? `ws://${reachable}:${mqtt?.wsPort}`,
+    mailUrl: settings.mailUrl ?? (mail === undefined ? "" : mailUrl(mail)),
+    sqld,
+    clickhouse,
+    mqtt,
+    mail,
+    passwords: { port: await anyFreePort(), token: randomSecret() },
+  };
+}
+
+/** Whoever set a port and holds a socket on another one has forgotten one of the two. */
+function agreed(wanted: WantedPort, { port }: HandedSocket): number {
+  if (wanted.explicit && wanted.number !== port) {
+    throw new Refused(`${wanted.name} is ${wanted.number}, but controller.socket listens on ${port}. Let them agree.`);
+  }
+  return port;
+}
+
+export function workerEnvironment(settings: Settings, addresses: Addresses, secrets: Secrets): Record<string, string> {
+  const { JWT_KEYS, ENCRYPTION_KEY, CREDENTIAL_PEPPER } = secrets;
+  return {
+    PUBLIC_URL: addresses.serviceUrl,
+    ...settings.workerSettings,
+    LIBSQL_URL: addresses.libsqlUrl,
+    CLICKHOUSE_URL: addresses.clickhouseUrl,
+    ...(addresses.clickhouse && clickhouseSettings(addresses.clickhouseUrl, addresses.clickhouse.access.worker)),
+    MQTT_URL: addresses.mqttUrl,
+    MAIL_URL: addresses.mailUrl,
+    PASSWORDS_URL: `http://127.0.0.1:${addresses.passwords.port}`,
+    PASSWORDS_TOKEN: addresses.passwords.token,
+    ENCRYPTION_KEY,
+    CREDENTIAL_PEPPER,
+    JWT_KEYS: JSON.stringify(JWT_KEYS),
+  };
+}

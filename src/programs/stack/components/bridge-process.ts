@@ -1,0 +1,25 @@
+import { fileURLToPath } from "node:url";
+import { LISTENING } from "../../bridge/subscriber.ts";
+import type { Part } from "../supervisor.ts";
+
+export const BRIDGE_APP = "bridge";
+
+export interface BridgeOptions {
+  serviceUrl: string;
+  mqttUrl: string;
+  apiKey: string;
+}
+
+/** The bridge from the broker to the service. */
+export function bridgePart({ serviceUrl, mqttUrl, apiKey }: BridgeOptions): Part {
+  return {
+    name: "bridge",
+    command: process.execPath,
+    args: [fileURLToPath(new URL("../../bridge/main.ts", import.meta.url))],
+    env: { SERVICE_URL: serviceUrl, MQTT_URL: mqttUrl, BRIDGE_APP, BRIDGE_KEY: apiKey, BRIDGE_ID: "local" },
+    // From then on the broker keeps what agents say for it, whether it is there or not.
+    ready: async (lastLines) => lastLines.includes(LISTENING),
+    graceMs: 2_000,
+    display: (line) => (line === LISTENING || line.startsWith("Waiting for") ? undefined : line),
+  };
+}

@@ -1,0 +1,46 @@
+import { mkdirSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { DatabaseOptions } from "../../../storage/libsql.ts";
+import type { Part } from "../supervisor.ts";
+
+export interface BrokerOptions {
+  dataDir: string;
+  host: string;
+  tcpPort: number;
+  wsPort: number;
+  /** Where the public keys of the tokens are, and whose tokens they are. */
+  jwksUrl: string;
+  issuer: string;
+  /** The accounts behind the tokens. Without them a connection ends with its token only. */
+  accounts?: DatabaseOptions;
+}
+
+/** The MQTT broker, in a process of its own. */
+export function brokerPart({ dataDir, host, tcpPort, wsPort, jwksUrl, issuer, accounts }: BrokerOptions): Part {
+  const folder = join(dataDir, "broker");
+  mkdirSync(folder, { recursive: true });
+  const program = fileURLToPath(new URL("../../broker/server.ts", import.meta.url));
+  return {
+    name: "broker",
+    command: process.execPath,
+    args: [program, folder, host, String(tcpPort), String(wsPort), jwksUrl, issuer],
+    env: {
+      ...(accounts && { LIBSQL_URL: accounts.url }),
+      ...(accounts?.authToken !== undefined && { LIBSQL_AUTH_TOKEN: accounts.authToken }),
+    },
+    ready: async () => (await accepts(host, tcpPort)) && (await accepts(host, wsPort)),
+  };
+}
+
+function accepts(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: host === "0.0.0.0" ? "127.0.0.1" : host, port });
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+}

@@ -1,0 +1,143 @@
+import { createHash } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { randomSecret } from "../../../auth/secrets.ts";
+import { writeWhole } from "../../shared/files.ts";
+
+/** Who may use the local ClickHouse, and for what. Every process and every web page on this machine reaches its port. */
+
+export interface ClickHouseLogin {
+  user: string;
+  password: string;
+}
+
+export interface ClickHouseAccess {
+  /** Creates and changes tables: migrations, backup, restore, measurements. */
+  owner: ClickHouseLogin;
+  /** Reads and inserts. */
+  worker: ClickHouseLogin;
+}
+
+/** Generates passwords for one run of the server. A restart of its process keeps them. */
+export const newClickHouseAccess = (): ClickHouseAccess => ({
+  owner: { user: OWNER, password: randomSecret() },
+  worker: { user: WORKER, password: randomSecret() },
+});
+
+export const OWNER = "owner";
+export const WORKER = "worker";
+
+/** Returns the settings of a login as the Worker and the scripts read them. */
+export const clickhouseSettings = (url: string, { user, password }: ClickHouseLogin) => ({
+  CLICKHOUSE_URL: url,
+  CLICKHOUSE_USER: user,
+  CLICKHOUSE_PASSWORD: password,
+});
+
+/** Puts a login into a URL, for the record of what runs. */
+export function withLogin(url: string, { user, password }: ClickHouseLogin): string {
+  const whole = new URL(url);
+  whole.username = user;
+  whole.password = password;
+  return whole.href;
+}
+
+/** Returns the settings for a URL of that record. One without a login is of a server that runs elsewhere. */
+export function settingsOfUrl(recorded: string): Partial<ReturnType<typeof clickhouseSettings>> {
+  const url = new URL(recorded);
+  const user = decodeURIComponent(url.username);
+  const password = decodeURIComponent(url.password);
+  if (user === "") return { CLICKHOUSE_URL: recorded };
+  url.username = "";
+  url.password = "";
+  return clickhouseSettings(url.href, { user, password });
+}
+
+/** Writes the server's configuration for its owner's eyes only. Returns the path of the main file. */
+export function writeClickHouseConfig(folder: string, access: ClickHouseAccess, databases: readonly string[]): string {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const usersFile = join(folder, "users.xml");
+  const mainFile = join(folder, "config.xml");
+  writeWhole(usersFile, usersConfig(access, databases));
+  writeWhole(mainFile, mainConfig(usersFile, access));
+  return mainFile;
+}
+
+/**
+ * The only URL handler is for requests with our logins, so the server answers all others with 404: no /play page, no status pages, no
+ * preflight requests. The Authorization header is compared up to the last whole group of Base64, which leaves out the password.
+ */
+function mainConfig(usersFile: string, { owner, worker }: ClickHouseAccess): string {
+  const logins = [owner, worker].map(({ user }) => {
+    const name = Buffer.from(`${user}:`);
+    return name.subarray(0, name.length - (name.length % 3)).toString("base64");
+  });
+  return `<clickhouse>
+  <users_config>${escaped(usersFile)}</users_config>
+  <access_control_improvements>
+    <select_from_system_db_requires_grant>true</select_from_system_db_requires_grant>
+    <select_from_information_schema_requires_grant>true</select_from_information_schema_requires_grant>
+    <table_engines_require_grant>true</table_engines_require_grant>
+    <on_cluster_queries_require_cluster_grant>true</on_cluster_queries_require_cluster_grant>
+  </access_control_improvements>
+  <http_handlers>
+    <rule>
+      <headers><Authorization>regex:^Basic (${logins.map(escapedPattern).join("|")}).*$</Authorization></headers>
+      <handler><type>dynamic_query_handler</type><query_param_name>query</query_param_name></handler>
+    </rule>
+  </http_handlers>
+</clickhouse>
+`;
+}
+
+/** What migrations, backup and restore do to a database. */
+const OWNER_RIGHTS =
+  "SELECT, INSERT, ALTER TABLE, ALTER VIEW, CREATE DATABASE, CREATE TABLE, CREATE VIEW, DROP TABLE, DROP VIEW, TRUNCATE";
+const ENGINES = ["MergeTree", "ReplacingMergeTree", "AggregatingMergeTree", "Null"];
+/** The tables that show a server's state. Measurements ask for more of them than the service does. */
+const WORKER_SYSTEM_TABLES = ["disks"];
+const OWNER_SYSTEM_TABLES = ["disks", "merges", "parts", "processes", "tables"];
+
+function usersConfig({ owner, worker }: ClickHouseAccess, databases: readonly string[]): string {
+  const on = (rights: string) => databases.map((database) => `${rights} ON ${database}.*`);
+  const selectFrom = (tables: readonly string[]) => tables.map((table) => `SELECT ON system.${table}`);
+  // The server's own session is this user's, without a password, from the loopback. Nothing can change that, so the user has a single
+  // session, which is taken before the server listens, and no rights but those to listen and to wait.
+  return `<clickhouse>
+  <profiles>
+    <default></default>
+    <one_session><max_sessions_for_user>1</max_sessions_for_user></one_session>
+  </profiles>
+  <quotas><default></default></quotas>
+  <users>
+    <default>
+      <no_password/>
+      <profile>one_session</profile>
+      ${limits(["SYSTEM LISTEN ON *.*", "SELECT ON system.numbers"])}
+    </default>
+    ${account(owner, [
+      ...on(OWNER_RIGHTS),
+      ...ENGINES.map((engine) => `TABLE ENGINE ON ${engine}`),
+      ...selectFrom(OWNER_SYSTEM_TABLES),
+    ])}
+    ${account(worker, [...on("SELECT, INSERT"), ...selectFrom(WORKER_SYSTEM_TABLES)])}
+  </users>
+</clickhouse>
+`;
+}
+
+/** The password has 256 random bits, so its bare hash tells as little as a slow one would. */
+const account = ({ user, password }: ClickHouseLogin, rights: readonly string[]): string => `<${user}>
+      <password_sha256_hex>${createHash("sha256").update(password).digest("hex")}</password_sha256_hex>
+      <profile>default</profile>
+      ${limits(rights)}
+    </${user}>`;
+
+const limits = (rights: readonly string[]): string => `<quota>default</quota>
+      <networks><ip>127.0.0.1</ip></networks>
+      <grants>
+        ${rights.map((right) => `<query>GRANT ${right}</query>`).join("\n        ")}
+      </grants>`;
+
+const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+const escapedPattern = (text: string): string => text.replaceAll("+", "\\+");

@@ -1,0 +1,33 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { LISTENING } from "../../bridge/subscriber.ts";
+import type { Part } from "../supervisor.ts";
+
+export const EMULATOR_APP = "emulator";
+
+export interface EmulatorOptions {
+  dataDir: string;
+  serviceUrl: string;
+  mqttUrl: string;
+  apiKey: string;
+}
+
+/** Runs the emulated access points that users spin up. */
+export function emulatorPart({ dataDir, serviceUrl, mqttUrl, apiKey }: EmulatorOptions): Part {
+  return {
+    name: "emulator",
+    command: process.execPath,
+    args: [fileURLToPath(new URL("../../emulator/main.ts", import.meta.url))],
+    env: {
+      SERVICE_URL: serviceUrl,
+      MQTT_URL: mqttUrl,
+      EMULATOR_APP,
+      EMULATOR_KEY: apiKey,
+      EMULATOR_ID: "local",
+      EMULATOR_DIR: join(dataDir, "emulator"),
+    },
+    ready: async (lastLines) => lastLines.includes(LISTENING),
+    graceMs: 2_000,
+    display: (line) => (line === LISTENING || line.startsWith("Waiting for") ? undefined : line),
+  };
+}

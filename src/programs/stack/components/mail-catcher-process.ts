@@ -1,0 +1,27 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Part } from "../supervisor.ts";
+
+export const mailFolder = (dataDir: string): string => join(dataDir, "mail");
+
+export interface MailOptions {
+  port: number;
+  /** Requests without it are refused. */
+  token: string;
+}
+
+/** Returns the address for MAIL_URL. The token is in its path, as mail services have their keys in their addresses. */
+export const mailUrl = ({ port, token }: MailOptions): string => `http://127.0.0.1:${port}/${token}`;
+
+/** The mail service of the local stack: each message becomes a file. */
+export function mailPart({ dataDir, port, token }: MailOptions & { dataDir: string }): Part {
+  mkdirSync(mailFolder(dataDir), { recursive: true, mode: 0o700 });
+  return {
+    name: "mail",
+    command: process.execPath,
+    args: [fileURLToPath(new URL("../../mail-catcher/server.ts", import.meta.url)), mailFolder(dataDir), String(port)],
+    env: { MAIL_TOKEN: token },
+    ready: async () => (await fetch(mailUrl({ port, token }))).status === 405,
+  };
+}

@@ -1,0 +1,184 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { type ClickHouseClient, ClickHouseLogLevel, createClient as createClickHouse } from "@clickhouse/client-web";
+import { createClient as createLibsql } from "@libsql/client/http";
+import { drizzle } from "drizzle-orm/libsql";
+import { migrate } from "drizzle-orm/libsql/migrator";
+import { refuseUnfinishedRestore } from "../../../scripts/ops/backup/unfinished.ts";
+import type { StoresConfig } from "../../env.ts";
+import { loadGazetteer } from "../gazetteer/load.ts";
+import { Refused } from "../shared/cli.ts";
+
+const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
+
+export const ACCOUNTS_FOLDER = path("../../../drizzle");
+
+export async function migrateAccounts({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig): Promise<void> {
+  const client = createLibsql({ url, ...(authToken !== undefined && { authToken }) });
+  try {
+    await refuseUnfinishedRestore(client);
+    await migrate(drizzle(client), { migrationsFolder: ACCOUNTS_FOLDER });
+  } finally {
+    client.close();
+  }
+}
+
+/** Loads the names of the world's towns, unless they are there. An abort ends it between two statements; the next call starts over. */
+export async function fillGazetteer(
+  { LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig,
+  signal?: AbortSignal,
+): Promise<void> {
+  const client = createLibsql({ url, ...(authToken !== undefined && { authToken }) });
+  try {
+    await loadGazetteer(client, Date.now(), signal);
+  } finally {
+    client.close();
+  }
+}
+
+const DDL_FOLDER = path("../../telemetry/store/ddl/");
+
+export interface DdlFile {
+  name: string;
+  sql: string;
+  hash: string;
+}
+
+/** In order. A cluster has files of its own. */
+export function ddlFiles(cluster: string | undefined): DdlFile[] {
+  const folder = cluster === undefined ? DDL_FOLDER : `${DDL_FOLDER}cluster/`;
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".sql"))
+    .sort()
+    .map((file) => {
+      const sql = readFileSync(`${folder}${file}`, "utf8");
+      const hash = createHash("sha256").update(sql).digest("hex");
+      return { name: cluster === undefined ? file : `cluster/${file}`, sql, hash };
+    });
+}
+
+/** Which files a database has had, each with its hash. */
+export async function appliedDdl(client: ClickHouseClient): Promise<Map<string, string>> {
+  const answer = await client.query({ query: "SELECT name, hash FROM schema_migrations", format: "JSONEachRow" });
+  return new Map((await answer.json<{ name: string; hash: string }>()).map(({ name, hash }) => [name, hash]));
+}
+
+/** Brings ClickHouse up to date, as far as files are due, and sets how long things are kept. */
+export async function migrateTelemetry(
+  config: StoresConfig,
+  isDue: (file: DdlFile) => boolean = () => true,
+): Promise<void> {
+  await applyDdl(config, isDue);
+  const client = createClickHouse({ ...connectionOf(config), database: config.CLICKHOUSE_DATABASE });
+  try {
+    for (const query of retention(config)) await client.command({ query });
+  } finally {
+    await client.close();
+  }
+}
+
+/**
+ * Applies the numbered DDL files that are due and not recorded yet. ClickHouse has no transactions over DDL, so every statement must
+ * bear being run twice: after a crash between a file and its record the file runs again.
+ */
+export async function applyDdl(config: StoresConfig, isDue: (file: DdlFile) => boolean): Promise<void> {
+  const connection = connectionOf(config);
+  const { CLICKHOUSE_DATABASE: database, CLICKHOUSE_CLUSTER: cluster } = config;
+  const onCluster = onClusterOf(config);
+  const admin = createClickHouse(connection);
+  await admin.command({
+    query: `CREATE DATABASE IF NOT EXISTS {database:Identifier} ${onCluster}`,
+    query_params: { database },
+  });
+  await admin.close();
+
+  const client = createClickHouse({ ...connection, database });
+  try {
+    const engine =
+      cluster === undefined
+        ? "MergeTree"
+        : "ReplicatedMergeTree('/clickhouse/tables/{database}/schema_migrations', '{shard}-{replica}')";
+    await client.command({
+      query:
+        `CREATE TABLE IF NOT EXISTS schema_migrations ${onCluster} (name String, hash String, applied_at DateTime DEFAULT now()) ` +
+        `ENGINE = ${engine} ORDER BY name`,
+    });
+    const applied = await appliedDdl(client);
+    for (const { name, sql, hash } of ddlFiles(cluster).filter(isDue)) {
+      const known = applied.get(name);
+      if (known === hash) continue;
+      if (known !== undefined)
+        throw new Refused(`${name} was changed after it had been applied. Put the change in a new file.`);
+      await runAll(client, sql, cluster);
+      await client.insert({ table: "schema_migrations", values: [{ name, hash }], format: "JSONEachRow" });
+    }
+  } finally {
+    await client.close();
+  }
+}
+
+/** A day of telemetry may be copied in one statement. */
+const STATEMENT_MS = 10 * 60_000;
+
+const connectionOf = (config: StoresConfig) => ({
+  url: config.CLICKHOUSE_URL,
+  username: config.CLICKHOUSE_USER,
+  password: config.CLICKHOUSE_PASSWORD,
+  request_timeout: STATEMENT_MS,
+  // Otherwise the client prints advice about load balancers.
+  log: { level: ClickHouseLogLevel.ERROR },
+});
+
+/** Runs statements without a record, as a migration does that is cut off before its end. */
+export async function applyStatements(config: StoresConfig, files: readonly Pick<DdlFile, "sql">[]): Promise<void> {
+  const client = createClickHouse({ ...connectionOf(config), database: config.CLICKHOUSE_DATABASE });
+  try {
+    for (const { sql } of files) await runAll(client, sql, config.CLICKHOUSE_CLUSTER);
+  } finally {
+    await client.close();
+  }
+}
+
+async function runAll(client: ClickHouseClient, sql: string, cluster: string | undefined): Promise<void> {
+  for (const query of statements(sql.replaceAll("<cluster>", cluster ?? ""))) await run(client, query);
+}
+
+const FOR_EACH = /^-- for each: (.+)$/m;
+
+/**
+ * Runs a statement; after a comment `-- for each: <query>`, once for each row of that query, with its columns as parameters. So a file
+ * can copy a table in parts, and can skip what is done already.
+ */
+async function run(client: ClickHouseClient, query: string): Promise<void> {
+  const [, each] = FOR_EACH.exec(query) ?? [];
+  if (each === undefined) return void (await client.command({ query }));
+  const answer = await client.query({ query: each, format: "JSONEachRow" });
+  for (const row of await answer.json<Record<string, unknown>>()) await client.command({ query, query_params: row });
+}
+
+/** For every statement that makes or changes a table. */
+export const onClusterOf = ({ CLICKHOUSE_CLUSTER: cluster }: StoresConfig): string =>
+  cluster === undefined ? "" : `ON CLUSTER ${cluster}`;
+
+/** How long things are kept. From now on: what is there already goes when its part would have gone, or is merged. */
+function retention(config: StoresConfig): string[] {
+  const { TELEMETRY_DAYS, ROLLUP_DAYS, CLICKHOUSE_CLUSTER } = config;
+  const table = (name: string) => (CLICKHOUSE_CLUSTER === undefined ? `${name}_v1` : `${name}_local_v1`);
+  return [
+    ["points", "ts", TELEMETRY_DAYS],
+    ["texts", "ts", TELEMETRY_DAYS],
+    ["minutes", "minute", ROLLUP_DAYS],
+  ].map(
+    ([name, column, days]) =>
+      `ALTER TABLE ${table(String(name))} ${onClusterOf(config)} MODIFY TTL toDateTime(${column}) + INTERVAL ${days} DAY ` +
+      "SETTINGS materialize_ttl_after_modify = 0",
+  );
+}
+
+/** One statement ends where a line ends with a semicolon. */
+const statements = (sql: string): string[] =>
+  sql
+    .split(/;[ \t]*$/m)
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== "");

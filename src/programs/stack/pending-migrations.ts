@@ -1,0 +1,72 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ClickHouseError, createClient as createClickHouse } from "@clickhouse/client-web";
+import { createClient as createLibsql } from "@libsql/client/http";
+import * as z from "zod";
+import type { StoresConfig } from "../../env.ts";
+import { ACCOUNTS_FOLDER, appliedDdl, ddlFiles } from "./migrations.ts";
+
+/** What `npm run migrate` would apply; nothing is changed here. */
+
+export interface Pending {
+  name: string;
+  /** It takes something away that an earlier version of the Worker may still ask for: its time is after the deployment. */
+  takesAway: boolean;
+}
+
+const TAKES_AWAY = /\b(?:DROP\s+(?:TABLE|COLUMN)|RENAME\s+(?:TABLE|COLUMN|TO))\b/i;
+const withoutComments = (sql: string): string => sql.replace(/--.*$/gm, "");
+
+export const takesAway = (sql: string): boolean => TAKES_AWAY.test(withoutComments(sql));
+
+/** Of a database that has had none, no migration takes anything away: nobody uses it yet. */
+const pendingOf = (files: { name: string; sql: string; isApplied: boolean }[]): Pending[] => {
+  const isNew = files.every(({ isApplied }) => !isApplied);
+  return files
+    .filter(({ isApplied }) => !isApplied)
+    .map(({ name, sql }) => ({ name, takesAway: !isNew && takesAway(sql) }));
+};
+
+const Journal = z.object({ entries: z.array(z.object({ tag: z.string(), when: z.number() })) });
+
+export async function pendingAccounts({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig) {
+  const client = createLibsql({ url, ...(authToken !== undefined && { authToken }) });
+  try {
+    const tables = await client.execute("SELECT 1 FROM sqlite_master WHERE name = '__drizzle_migrations'");
+    const newest =
+      tables.rows.length === 0 ? undefined : await client.execute("SELECT max(created_at) FROM __drizzle_migrations");
+    const appliedUpTo = Number(newest?.rows[0]?.[0] ?? 0);
+    const { entries } = Journal.parse(JSON.parse(readFileSync(join(ACCOUNTS_FOLDER, "meta/_journal.json"), "utf8")));
+    return pendingOf(
+      entries.map(({ tag, when }) => ({
+        name: `drizzle/${tag}.sql`,
+        sql: readFileSync(join(ACCOUNTS_FOLDER, `${tag}.sql`), "utf8"),
+        isApplied: when <= appliedUpTo,
+      })),
+    );
+  } finally {
+    client.close();
+  }
+}
+
+const NO_SUCH = new Set(["UNKNOWN_DATABASE", "UNKNOWN_TABLE"]);
+
+export async function pendingTelemetry(config: StoresConfig): Promise<Pending[]> {
+  const client = createClickHouse({
+    url: config.CLICKHOUSE_URL,
+    username: config.CLICKHOUSE_USER,
+    password: config.CLICKHOUSE_PASSWORD,
+    database: config.CLICKHOUSE_DATABASE,
+  });
+  try {
+    const applied = await appliedDdl(client).catch((error: unknown) => {
+      if (error instanceof ClickHouseError && NO_SUCH.has(error.type ?? "")) return new Map<string, string>();
+      throw error;
+    });
+    return pendingOf(
+      ddlFiles(config.CLICKHOUSE_CLUSTER).map(({ name, sql }) => ({ name, sql, isApplied: applied.has(name) })),
+    );
+  } finally {
+    await client.close();
+  }
+}

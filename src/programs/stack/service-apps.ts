@@ -1,0 +1,27 @@
+import { createAppStore } from "../../accounts/app-store.ts";
+import { createSealing } from "../../auth/encryptor.ts";
+import type { Config } from "../../env.ts";
+import type { AppPermission } from "../../schemas/app.ts";
+import { createDatabase } from "../../storage/libsql.ts";
+
+const BY = { kind: "console", name: "start", requestId: "" } as const;
+const NOTHING = { agents: false, data: false, commands: false, emulator: false };
+
+/** Makes the account of a part of this stack, with these permissions and no others, or gives it the key of this stack. */
+export async function ensureServiceApp(
+  config: Config,
+  appName: string,
+  apiKey: string,
+  permissions: Partial<Record<AppPermission, true>>,
+): Promise<void> {
+  const apps = createAppStore(createDatabase({ url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN }));
+  const apiKeys = createSealing(config.ENCRYPTION_KEY);
+  const existing = await apps.find(appName);
+  if (existing === undefined) {
+    const id = crypto.randomUUID();
+    const sealedApiKey = await apiKeys.seal(apiKey, id);
+    await apps.insert({ id, appName, sealedApiKey, permissions: { ...NOTHING, ...permissions } }, BY);
+  } else if ((await apiKeys.open(existing.sealedApiKey, existing.id).catch(() => undefined)) !== apiKey) {
+    await apps.update(existing, { sealedApiKey: await apiKeys.seal(apiKey, existing.id) }, BY);
+  }
+}

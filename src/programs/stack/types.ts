@@ -1,0 +1,27 @@
+import type { HandedSocket } from "./inherited-socket.ts";
+import type { Part } from "./supervisor.ts";
+
+export interface WorkerOptions {
+  host: string;
+  port: number;
+  /** Listens there already, held by whoever started us. */
+  socket: HandedSocket | undefined;
+  /** Where the Worker is reached from this machine. */
+  url: string;
+  /** Fires when the stack is told to stop. */
+  signal: AbortSignal;
+  dataDir: string;
+  /** The Worker's settings and secrets. */
+  env: Record<string, string>;
+}
+
+export interface StackForm {
+  help: string;
+  /** Settings of the Worker whose defaults differ in this form. */
+  defaults?: Record<string, string>;
+  /** The socket that it is started with, if it can serve one. */
+  socket?(): HandedSocket | undefined;
+  /** Whether the Worker starts only when everything behind it is ready. */
+  opensLast: boolean;
+  workerPart(options: WorkerOptions): Part | Promise<Part>;
+}

@@ -1,0 +1,434 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { countryCode } from "../../../src/geo/countries.ts";
+import { type Gazetteer, readLocation, resolveLocations } from "../../../src/geo/geocode.ts";
+import { placeKey } from "../../../src/geo/normalize-name.ts";
+import { decodeOpenLocationCode } from "../../../src/geo/open-location-code.ts";
+import { type GazetteerRow, gazetteerRows, rowsOf } from "../../../src/programs/gazetteer/rows.ts";
+
+/** The same rows that go into the database, with the same order among them. */
+const rowsByKey = Map.groupBy(gazetteerRows(), ({ key }) => key);
+let asked: { key: string; country?: string | undefined }[] = [];
+const gazetteer: Gazetteer = {
+  findAll: async (queries) => {
+    asked = [...queries];
+    return queries.map(({ key, country }) =>
+      rowsByKey.get(key)?.findLast((row) => country === undefined || row.country === country),
+    );
+  },
+};
+const resolve = async (text: string) => (await resolveLocations([text], gazetteer))[0];
+
+const near = (latitude: number, longitude: number, digits = 4) => ({
+  latitude: expect.closeTo(latitude, digits),
+  longitude: expect.closeTo(longitude, digits),
+});
+
+const BRISTOL = near(51.4545, -2.5879);
+
+describe("coordinates", () => {
+  it.each([
+    "51.4545,-2.5879",
+    "51.4545, -2.5879",
+    "51.4545 , -2.5879",
+    "51.4545 -2.5879",
+    "51.4545\t-2.5879",
+    "51.4545;-2.5879",
+    "51.4545; -2.5879",
+    "51.4545/-2.5879",
+    "  +51.4545,-2.5879\n",
+    "51.4545,−2.5879",
+    "51.4545,\u00a0-2.5879",
+    "geo:51.4545,-2.5879",
+    "GEO:51.4545,-2.5879,11",
+    "geo:51.4545,-2.5879;u=35",
+    "geo:51.4545,-2.5879;crs=WGS84;u=35",
+    "+51.4545-002.5879/",
+    "+51.4545-002.5879",
+    "+51.4545-002.5879+11.5CRSWGS_84/",
+    "+5127.27-00235.274/",
+    "+512716.2-0023516.44/",
+    `51°27'16.2"N 2°35'16.44"W`,
+    `51°27'16.2"N, 2°35'16.44"W`,
+    `51°27'16.2"N2°35'16.44"W`,
+    "51° 27′ 16.2″ N, 2° 35′ 16.44″ W",
+    "51°27’16.2”N 2°35’16.44”W",
+    "51°27'16.2''N 2°35'16.44''W",
+    "51º27'16.2\"n 2º35'16.44\"w",
+    `N 51° 27' 16.2" W 2° 35' 16.44"`,
+    `N51°27'16.2", W2°35'16.44"`,
+    "51 27 16.2 N 2 35 16.44 W",
+    "51 27 16.2N, 002 35 16.44W",
+    "51:27:16.2N 2:35:16.44W",
+    "51:27:16.2 -2:35:16.44",
+    "51deg 27min 16.2sec N, 2deg 35min 16.44sec W",
+    `51°27'16.2", -2°35'16.44"`,
+    "N 51° 27.27' W 2° 35.274'",
+    "51 27.27 N 2 35.274 W",
+    "51.4545°N 2.5879°W",
+    "51.4545° N, 2.5879° W",
+    "51.4545N 2.5879W",
+    "N51.4545 W2.5879",
+    "51.4545°, -2.5879°",
+    `2°35'16.44"W 51°27'16.2"N`,
+    "W2.5879, N51.4545",
+    "51.4545N, 2°35'16.44\"W",
+  ])("%j is in Bristol", (text) => {
+    expect(readLocation(text)).toEqual(BRISTOL);
+  });
+
+  it.each([
+    ["0,0", 0, 0],
+    ["-0, -0", 0, 0],
+    ["90,180", 90, 180],
+    ["-90,-180", -90, -180],
+    [".5,-.25", 0.5, -0.25],
+    ["5.,7.", 5, 7],
+    ["33 51 31.0S151 12 40E", -33.858611, 151.211111],
+    ["33 51 31 S, 151 12 40 E", -33.858611, 151.211111],
+    ["33°51'31\"s 151°12'40\"e", -33.858611, 151.211111],
+    ["-34.6037 -58.3816", -34.6037, -58.3816],
+    ["-3436-05823/", -34.6, -58.383333],
+    ["geo:-90,0", -90, 0],
+  ])("%j", (text, latitude, longitude) => {
+    expect(readLocation(text)).toEqual(near(latitude, longitude, 5));
+  });
+
+  it.each([
+    ["90.0001,0", /latitude must be/],
+    ["0,180.0001", /longitude must be/],
+    ["-91 0", /latitude must be/],
+    ["999,999", /latitude must be/],
+    ["geo:95,0", /latitude must be/],
+    ["+95.0+000.0/", /latitude must be/],
+    [`90°0'1"N 0°0'0"E`, /latitude must be/],
+    ["181°E 10°N", /longitude must be/],
+    [`51°60'00"N 2°00'00"W`, /below 60/],
+    [`51°00'60"N 2°00'00"W`, /below 60/],
+    ["+516000-0023516/", /below 60/],
+    ["geo:51.4545", /geo: URI/],
+    ["geo:fifty,two", /geo: URI/],
+    ["geo:51.4545,-2.5879;crs=nad27", /WGS 84/],
+    ["51.4545", /not a location/],
+    ["51.4545,", /not a location/],
+    ["51.4545,-2.5879,0", /not a location/],
+    ["51,4545,-2,5879", /not a location/],
+    ["1e1,1e1", /not a location|no such place/],
+    ["NaN,NaN", /not a location|no such place/],
+    ["Infinity,0", /not a location|no such place/],
+    ["0x10,0x10", /not a location|no such place/],
+    ["1234,5", /not a location/],
+    ["--51,2", /not a location/],
+    ["51 27 16 2 35 16", /not a location/],
+    ["51°27 2 35", /not a location/],
+    ["N51.4 S2.5", /not a location|no such place/],
+    ["N 51 27 16 S 2 35 16 W", /not a location|no such place/],
+    ["-51°27'16\"S 2°35'16\"W", /not a location|no such place/],
+    ["51.5°27'N 2°35'W", /not a location|no such place/],
+    ["0530N 1230E", /not a location|no such place/],
+    ["+51.4545-02.5879/", /not a location/],
+    ["+5127-002/", /not a location/],
+  ])("%j is refused", async (text, reason) => {
+    expect(await resolve(text)).toEqual({ refused: expect.stringMatching(reason) });
+  });
+
+  const latitudes = fc.double({ min: -90, max: 90, noNaN: true });
+  const longitudes = fc.double({ min: -180, max: 180, noNaN: true });
+
+  it("come back from every decimal form", () => {
+    fc.assert(
+      fc.property(
+        latitudes,
+        longitudes,
+        fc.constantFrom(",", ", ", " ", ";", "; ", " , "),
+        fc.constantFrom("", "geo:"),
+        (latitude, longitude, between, scheme) => {
+          const text = `${scheme}${latitude.toFixed(7)}${scheme === "" ? between : ","}${longitude.toFixed(7)}`;
+          expect(readLocation(text)).toEqual(near(latitude, longitude, 6));
+        },
+      ),
+    );
+  });
+
+  it("come back from ISO 6709", () => {
+    const iso = (degrees: number, length: number): string =>
+      `${degrees < 0 ? "-" : "+"}${Math.abs(degrees)
+        .toFixed(7)
+        .padStart(length + 8, "0")}`;
+    fc.assert(
+      fc.property(latitudes, longitudes, (latitude, longitude) => {
+        expect(readLocation(`${iso(latitude, 2)}${iso(longitude, 3)}/`)).toEqual(near(latitude, longitude, 6));
+      }),
+    );
+  });
+
+  it("come back from degrees, minutes and seconds, however they are marked", () => {
+    const styles = [
+      (d: number, m: number, s: string, letter: string) => `${d}°${m}'${s}"${letter}`,
+      (d: number, m: number, s: string, letter: string) => `${d}° ${m}′ ${s}″ ${letter}`,
+      (d: number, m: number, s: string, letter: string) => `${letter}${d} ${m} ${s}`,
+      (d: number, m: number, s: string, letter: string) => `${d}:${m}:${s}${letter.toLowerCase()}`,
+    ];
+    fc.assert(
+      fc.property(
+        fc.tuple(fc.integer({ min: 0, max: 89 }), fc.nat(59), fc.nat(59_999), fc.constantFrom("N", "S")),
+        fc.tuple(fc.integer({ min: 0, max: 179 }), fc.nat(59), fc.nat(59_999), fc.constantFrom("E", "W")),
+        fc.constantFrom(...styles),
+        fc.constantFrom(" ", ", ", "; "),
+        (latitude, longitude, style, between) => {
+          const text = [latitude, longitude].map(([d, m, ms, letter]) => style(d, m, (ms / 1_000).toFixed(3), letter));
+          const value = ([d, m, ms, letter]: readonly [number, number, number, string]): number =>
+            (d + m / 60 + ms / 3_600_000) * ("SW".includes(letter) ? -1 : 1);
+          expect(readLocation(text.join(between))).toEqual(near(value(latitude), value(longitude), 6));
+        },
+      ),
+    );
+  });
+});
+
+describe("an Open Location Code", () => {
+  it.each([
+    ["8FVC9G8F+6X", 47.3655625, 8.5249375],
+    ["8fvc9g8f+6x", 47.3655625, 8.5249375],
+    ["7FG49QCJ+2V", 20.3700625, 2.7821875],
+    ["7FG49Q00+", 20.375, 2.775],
+    ["8FVC0000+", 47.5, 8.5],
+    ["8F000000+", 40, 10],
+  ])("%s is the middle of its area", (code, latitude, longitude) => {
+    expect(readLocation(code)).toEqual(near(latitude, longitude, 6));
+  });
+
+  it.each([
+    "9G8F+6X",
+    "8FVC9G8F6X",
+    "8FVC9G8F+6",
+    "8FVC9G00+6X",
+    "8F0C0000+",
+    "00000000+",
+    "8FVC9G8F+6XQ23456",
+    "XXXXXXXX+XX",
+  ])("that is short, broken or nowhere is refused: %s", async (code) => {
+    expect(decodeOpenLocationCode(code)).toBeUndefined();
+    expect(await resolve(code)).toHaveProperty("refused");
+  });
+
+  it("of any place is near it", () => {
+    const DIGITS = "23456789CFGHJMPQRVWX";
+    fc.assert(
+      fc.property(
+        fc.double({ min: -90, max: 89.999, noNaN: true }),
+        fc.double({ min: -180, max: 179.999, noNaN: true }),
+        (latitude, longitude) => {
+          // Pairs in base 20, from whole cells of 1/8000 degree.
+          let [north, east] = [Math.floor((latitude + 90) * 8_000), Math.floor((longitude + 180) * 8_000)];
+          let digits = "";
+          for (let pair = 0; pair < 5; pair += 1) {
+            digits = `${DIGITS[north % 20]}${DIGITS[east % 20]}${digits}`;
+            [north, east] = [Math.floor(north / 20), Math.floor(east / 20)];
+          }
+          const found = readLocation(`${digits.slice(0, 8)}+${digits.slice(8)}`);
+          if (!("latitude" in found)) throw new Error("not decoded");
+          expect(Math.abs(found.latitude - latitude)).toBeLessThan(1 / 8_000);
+          expect(Math.abs(found.longitude - longitude)).toBeLessThan(1 / 8_000);
+        },
+      ),
+    );
+  });
+});
+
+describe("the name of a place", () => {
+  it.each([
+    ["Bristol", "Bristol, GB", 51.455, -2.597],
+    ["Bristol, GB", "Bristol, GB", 51.455, -2.597],
+    ["bristol, uk", "Bristol, GB", 51.455, -2.597],
+    ["  BRISTOL ,  U.K. ", "Bristol, GB", 51.455, -2.597],
+    ["Bristol, GBR", "Bristol, GB", 51.455, -2.597],
+    ["Bristol, England, UK", "Bristol, GB", 51.455, -2.597],
+    ["Bristol, USA", "Bristol, US", 41.672, -72.949],
+    ["London, England", "London, GB", 51.509, -0.126],
+    ["London, Canada", "London, CA", 42.983, -81.233],
+    ["Zürich", "Zürich, CH", 47.367, 8.55],
+    ["Zurich", "Zürich, CH", 47.367, 8.55],
+    ["Zu\u0308rich, Schweiz", "Zürich, CH", 47.367, 8.55],
+    ["São Paulo", "São Paulo, BR", -23.548, -46.636],
+    ["Lodz", "Łódź, PL", 51.771, 19.474],
+    ["Tromso, Norway", "Tromsø, NO", 69.649, 18.955],
+    ["st louis, united states", "St. Louis, US", 38.627, -90.198],
+    ["Washington, D.C.", "Washington, D.C., US", 38.895, -77.036],
+    ["München", "Munich, DE", 48.137, 11.575],
+    ["東京", "Tokyo, JP", 35.69, 139.692],
+    ["Saint-Denis, Réunion", "Saint-Denis, RE", -20.882, 55.45],
+    ["Geneva", "Genève, CH", 46.202, 6.146],
+  ])("%j is %s", async (text, place, latitude, longitude) => {
+    expect(await resolve(text)).toEqual({ ...near(latitude, longitude, 2), place });
+  });
+
+  it.each([
+    ["Roma", "Rome, IT"],
+    ["Cologne", "Köln, DE"],
+    ["Islamabad", "Islamabad, PK"],
+    ["Zaragoza", "Zaragoza, ES"],
+    ["Victoria", "Victoria, CA"],
+    ["New York", "New York City, US"],
+    ["Cambridge", "Cambridge, GB"],
+    ["Perth", "Perth, AU"],
+  ])("that many have is the one that is meant: %s is %s", async (text, place) => {
+    expect(await resolve(text)).toMatchObject({ place });
+  });
+
+  it.each([
+    "Nowhereville",
+    "Paris, Texas",
+    "Bristol, Japan",
+    "constructor",
+    "__proto__",
+    "null",
+    "Bristol%",
+    "*",
+    "#",
+    "+",
+  ])("that is not one is refused: %s", async (text) => {
+    expect(await resolve(text)).toHaveProperty("refused");
+  });
+
+  it("is looked up once, with all others, and the answers keep their order", async () => {
+    const answers = await resolveLocations(["Bristol", "1,2", "Oxford", "Bristol", "bristol", "nope"], gazetteer);
+    expect(asked.map(({ key }) => key)).toEqual(["bristol", "oxford", "nope"]);
+    expect(answers).toEqual([
+      expect.objectContaining({ place: "Bristol, GB" }),
+      { latitude: 1, longitude: 2 },
+      expect.objectContaining({ place: "Oxford, GB" }),
+      expect.objectContaining({ place: "Bristol, GB" }),
+      expect.objectContaining({ place: "Bristol, GB" }),
+      { refused: "no such place in the gazetteer" },
+    ]);
+  });
+
+  it("is not looked up where there is none to look up", async () => {
+    const none: Gazetteer = { findAll: () => Promise.reject(new Error()) };
+    expect(await resolveLocations(["1,2", "geo:3,4"], none)).toHaveLength(2);
+  });
+});
+
+describe("a country", () => {
+  it.each([
+    ["GB", "GB"],
+    ["gbr", "GB"],
+    ["uk", "GB"],
+    ["U.K.", "GB"],
+    ["Scotland", "GB"],
+    ["usa", "US"],
+    ["U.S.A.", "US"],
+    ["the united states of america", "US"],
+    ["The Netherlands", "NL"],
+    ["Holland", "NL"],
+    ["Czech Republic", "CZ"],
+    ["Türkiye", "TR"],
+    ["turkey", "TR"],
+    ["Cote d’Ivoire", "CI"],
+    ["Saint Lucia", "LC"],
+    ["St. Lucia", "LC"],
+    ["Bosnia and Herzegovina", "BA"],
+    ["Bosnia & Herzegovina", "BA"],
+    ["South Korea", "KR"],
+    ["Österreich", "AT"],
+    ["Kosovo", "XK"],
+    ["Narnia", undefined],
+    ["", undefined],
+    ["constructor", undefined],
+  ])("%j is %s", (name, code) => {
+    expect(countryCode(name)).toBe(code);
+  });
+
+  it("of every place in the gazetteer is known", () => {
+    const countries = new Set([...rowsByKey.values()].flat().map(({ country }) => country));
+    const unknown = [...countries].filter((country) => countryCode(country) !== country);
+    // Stations of researchers, who have no network to emulate.
+    expect(unknown.sort()).toEqual(["AQ", "TF"]);
+  });
+});
+
+describe("the gazetteer's rows", () => {
+  it("have one key each, whole, in order", () => {
+    const rows: GazetteerRow[] = [...rowsByKey.values()].flat();
+    expect(rows.length).toBeGreaterThan(200_000);
+    const broken = rows.filter(
+      ({ key, name, country, latitude, longitude, weight, placeId }) =>
+        key !== placeKey(key) ||
+        !/^[A-Z]{2}$/.test(country) ||
+        name === "" ||
+        !(Math.abs(latitude) <= 90 && Math.abs(longitude) <= 180) ||
+        !(Number.isSafeInteger(weight) && weight >= 0 && Number.isSafeInteger(placeId)),
+    );
+    expect(broken).toEqual([]);
+    expect(new Set(rows.map(({ key, placeId }) => `${placeId} ${key}`)).size).toBe(rows.length);
+  });
+
+  it("leave out what is gone, and lines that are none", () => {
+    const line = (feature: string): string =>
+      ["1", "Old Town", "Old Town", "", "1", "2", "P", feature, "GB", "", "", "", "", "", "2000"].join("\t");
+    expect(rowsOf(line("PPL"))).toEqual([
+      { key: "old town", weight: 8_000, placeId: 1, name: "Old Town", country: "GB", latitude: 1, longitude: 2 },
+    ]);
+    expect(rowsOf(line("PPLH"))).toEqual([]);
+    expect(rowsOf("")).toEqual([]);
+  });
+});
+
+describe("hostile input", () => {
+  it.each([
+    ["empty", ""],
+    ["blank", " "],
+    ["NUL", "\u0000"],
+    ["a name with NUL", "Bristol\u0000"],
+    ["numbers with NUL", "51.4545,\u0000-2.5879"],
+    ["half a character", "\ud800"],
+    ["a name with half a character", "Bristol\udfff"],
+    ["a terminal's colours", "\u001b[31mBristol"],
+    ["a symbol", "💥"],
+    ["100 KB", "x".repeat(100_000)],
+    ["100 KB of digits", "1".repeat(100_000)],
+    ["100 KB of decimals", `51.${"4".repeat(100_000)},2`],
+    ["100 KB of symbols", "🏙".repeat(50_000)],
+    ["100 KB of parameters", `geo:1,2${";".repeat(100_000)}`],
+    ["100 KB of blanks", " ".repeat(100_000)],
+    ["a wildcard", "agent/+/command"],
+    ["a path", "../../etc/passwd"],
+    ["SQL", "' OR 1=1 --"],
+  ])("is refused: %s", async (_, text) => {
+    expect(await resolve(text)).toEqual({ refused: expect.any(String) });
+  });
+
+  it("never throws, takes little time, and never says back what it was given", () => {
+    const pieces = fc.constantFrom(
+      ..."0123456789.,;:/+-°'\"′″ NSEWnsew",
+      "geo:",
+      "deg",
+      "min",
+      "sec",
+      "\u0000",
+      "\ud800",
+      "é",
+    );
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string({ unit: "binary", maxLength: 300 }),
+          fc.array(pieces, { maxLength: 200 }).map((parts) => parts.join("")),
+        ),
+        (text) => {
+          const started = performance.now();
+          const found = readLocation(text);
+          expect(performance.now() - started).toBeLessThan(1_000);
+          if ("refused" in found) expect(found.refused).toMatch(/^[ -~]{1,120}$/);
+          if ("latitude" in found) {
+            expect(Math.abs(found.latitude)).toBeLessThanOrEqual(90);
+            expect(Math.abs(found.longitude)).toBeLessThanOrEqual(180);
+          }
+          if ("query" in found) expect(found.query.key).toBe(placeKey(found.query.key));
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+});

@@ -1,0 +1,113 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { planSpinup } from "../../../src/emulator/plan.ts";
+import { REACH_M, spreadAround } from "../../../src/emulator/spread.ts";
+import type { Location } from "../../../src/geo/geocode.ts";
+import { ACCESS_POINT_TYPES, type AccessPointType } from "../../../src/schemas/emulator.ts";
+
+interface Point {
+  latitude: number;
+  longitude: number;
+}
+
+const BRISTOL = { latitude: 51.45523, longitude: -2.59665 };
+
+/** Great-circle distance. */
+function distanceM(a: Point, b: Point): number {
+  const rad = (degrees: number) => (degrees * Math.PI) / 180;
+  const north = Math.sin(rad(b.latitude - a.latitude) / 2) ** 2;
+  const east = Math.sin(rad(b.longitude - a.longitude) / 2) ** 2;
+  const h = north + Math.cos(rad(a.latitude)) * Math.cos(rad(b.latitude)) * east;
+  return 2 * 6_371_009 * Math.asin(Math.sqrt(h));
+}
+
+const around = (centre: Point, type: AccessPointType, count: number): Point[] =>
+  Array.from({ length: count }, (_, index) => spreadAround(centre, type, index, count));
+const distinct = (points: readonly Point[]): number =>
+  new Set(points.map(({ latitude, longitude }) => `${latitude} ${longitude}`)).size;
+
+describe("spreading access points around a location", () => {
+  it("keeps every place valid and within the reach of its technology, anywhere on Earth", () => {
+    const latitude = fc.oneof(
+      fc.double({ min: -90, max: 90, noNaN: true }),
+      fc.constantFrom(-90, 90, 89, -89, 89.999, 0),
+    );
+    const longitude = fc.oneof(
+      fc.double({ min: -180, max: 180, noNaN: true }),
+      fc.constantFrom(-180, 180, 179.99999, 0),
+    );
+    fc.assert(
+      fc.property(
+        fc.record({ latitude, longitude }),
+        fc.constantFrom(...ACCESS_POINT_TYPES),
+        fc.integer({ min: 1, max: 10_000 }),
+        fc.nat(),
+        (centre, type, count, pick) => {
+          const place = spreadAround(centre, type, pick % count, count);
+          expect(Math.abs(place.latitude)).toBeLessThanOrEqual(90);
+          expect(Math.abs(place.longitude)).toBeLessThanOrEqual(180);
+          expect(distanceM(centre, place)).toBeLessThanOrEqual(REACH_M[type]);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it.each(ACCESS_POINT_TYPES)("gives ten thousand %s access points of one location ten thousand places", (type) => {
+    const places = around(BRISTOL, type, 10_000);
+    expect(distinct(places)).toBe(10_000);
+    // Evenly: each half of the disc by area holds half of them, and so does each half by direction.
+    const inner = places.filter((place) => distanceM(BRISTOL, place) < REACH_M[type] * Math.SQRT1_2);
+    expect(inner.length / places.length).toBeCloseTo(0.5, 1);
+    expect(places.filter(({ latitude }) => latitude > BRISTOL.latitude).length / places.length).toBeCloseTo(0.5, 2);
+  });
+
+  it("gives the same places on every machine", () => {
+    expect(around(BRISTOL, "5G", 3)).toEqual([
+      { latitude: 51.4607123, longitude: -2.59665 },
+      { latitude: 51.4482282, longitude: -2.5863594 },
+      { latitude: 51.4563017, longitude: -2.616242 },
+    ]);
+  });
+});
+
+describe("the plan of a spin-up", () => {
+  const located = new Map<string, Location>([
+    ["Bristol", { ...BRISTOL, place: "Bristol, GB" }],
+    ["51.45523,-2.59665", BRISTOL],
+    ["1,1", { latitude: 1, longitude: 1 }],
+  ]);
+  const spec = (access_point_type: AccessPointType, num_access_points: number, locations: string[]) => ({
+    ...{ access_point_type, num_access_points, locations, num_devices: 1, duration: 60 },
+  });
+  const plan = (...emulators: ReturnType<typeof spec>[]) =>
+    planSpinup({ emulators }, "0123abcd-0000-4000-8000-000000000000", located);
+  const placesOf = ({ agents }: ReturnType<typeof plan>) =>
+    agents.map(({ configuration }) => configuration.geolocation as Point);
+
+  it("leaves the only access point of a location exactly there", () => {
+    expect(placesOf(plan(spec("WiFi", 2, ["Bristol", "1,1"])))).toEqual([BRISTOL, { latitude: 1, longitude: 1 }]);
+  });
+
+  it("gives each access point a place of its own, whichever specification and name of the location it comes from", () => {
+    const places = placesOf(
+      plan(
+        spec("5G", 1, ["Bristol"]),
+        spec("WiFi", 1, ["Bristol"]),
+        spec("LiFi", 1, ["51.45523,-2.59665"]),
+        spec("WiFi", 50, ["Bristol", "51.45523,-2.59665"]),
+        spec("WiFi", 50, ["Bristol"]),
+      ),
+    );
+    expect(distinct(places)).toBe(103);
+  });
+
+  it("tells the emulator the same place as the agent's configuration, and the site that the access point belongs to", () => {
+    const planned = plan(spec("5G", 2, ["Bristol", "1,1"]), spec("WiFi", 4, ["51.45523,-2.59665", "1,1"]));
+    const [message] = planned.messages(() => "secret");
+    const told = message?.emulators.flatMap(({ agents }) => agents) ?? [];
+    expect(told.map(({ latitude, longitude }) => ({ latitude, longitude }))).toEqual(placesOf(planned));
+    const [bristol, other] = ["51.45523,-2.59665", "1,1"];
+    expect(told.map(({ site }) => site)).toEqual([bristol, other, bristol, other, bristol, other]);
+  });
+});

@@ -1,0 +1,312 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer as createHttpServer, type Server as HttpServer } from "node:http";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
+import { Aedes } from "aedes";
+import { ClassicLevel } from "classic-level";
+import { connectAsync, type MqttClient } from "mqtt";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { until } from "../../../scripts/harness/product.ts";
+import { parseJson } from "../../../src/http/json.ts";
+import { Invalid } from "../../../src/lib/errors.ts";
+import { BatchQueue } from "../../../src/programs/bridge/batch-queue.ts";
+import { createService } from "../../../src/programs/bridge/bridge-client.ts";
+import { toOutgoing } from "../../../src/programs/bridge/outgoing.ts";
+import { LISTENING } from "../../../src/programs/bridge/subscriber.ts";
+import { BrokerStore } from "../../../src/programs/broker/persistence.ts";
+import { ROOT } from "../../../src/programs/shared/project.ts";
+import { Delivery } from "../../../src/schemas/telemetry.ts";
+
+const MIB = 1024 * 1024;
+const SOME_TIME_MS = 1_700_000_000_000;
+const REQUEST_ID = { "X-Request-Id": "r" };
+
+type Message = Delivery["messages"][number];
+type Answer = { status: number; headers?: Record<string, string> };
+
+/** What the service rejects: by the size and the depth of the body, and with 500 if the database cannot store a text. */
+function answerOf(body: Buffer): Answer & { messages: Message[] } {
+  if (body.length > MIB) return { status: 413, headers: REQUEST_ID, messages: [] };
+  try {
+    const parsed = Delivery.safeParse(parseJson(new Uint8Array(body).buffer));
+    if (!parsed.success) return { status: 422, headers: REQUEST_ID, messages: [] };
+    const { messages } = parsed.data;
+    const isStorable = messages.every(({ report }) => !/\\ud[89a-f]/.test(JSON.stringify(report) ?? ""));
+    return { status: isStorable ? 200 : 500, headers: REQUEST_ID, messages };
+  } catch (error) {
+    if (error instanceof Invalid) return { status: 422, headers: REQUEST_ID, messages: [] };
+    throw error;
+  }
+}
+
+describe("the bridge", () => {
+  let folder: string;
+  let level: ClassicLevel;
+  let broker: Aedes;
+  let brokerServer: Server;
+  let serviceServer: HttpServer;
+  let brokerUrl: string;
+  let bridge: ChildProcess | undefined;
+  let output: string;
+  let agent: MqttClient;
+  /** What the service has taken, in order. */
+  let taken: Message[];
+  let requests: number;
+  /** Overrides the service's answer to a delivery. */
+  let override: (messages: Message[], request: number) => Answer | "cut" | undefined;
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "bridge-"));
+    level = new ClassicLevel(folder);
+    await level.open();
+    const store = new BrokerStore(level, "broker", () => true);
+    broker = await Aedes.createBroker({
+      id: "broker",
+      persistence: store,
+      authenticate: (client, _username, _password, done) => {
+        store.prepare(client).then(() => done(null, true), done as never);
+      },
+      authorizePublish: (_client, packet, done) => {
+        store.storeAhead(packet).then(() => done(null), done);
+      },
+    });
+    brokerServer = createServer((socket) => broker.handle(socket));
+    await new Promise<void>((resolve) => brokerServer.listen(0, "127.0.0.1", resolve));
+    brokerUrl = `mqtt://127.0.0.1:${(brokerServer.address() as AddressInfo).port}`;
+
+    [taken, requests, output] = [[], 0, ""];
+    override = () => undefined;
+    serviceServer = createHttpServer(async (request, response) => {
+      const body = await buffer(request);
+      if (request.url?.startsWith("/api/v1/token/")) {
+        response.writeHead(200, REQUEST_ID).end(JSON.stringify({ access_token: "token" }));
+        return;
+      }
+      const answer = answerOf(body);
+      const chosen = override(answer.messages, ++requests);
+      if (chosen === "cut") return void request.socket.destroy();
+      const { status, headers } = chosen ?? answer;
+      if (status === 200) taken.push(...answer.messages);
+      const results = answer.messages.map(({ error }) => (error ? { error } : { accepted: 1, rejected: [] }));
+      response.writeHead(status, headers).end(JSON.stringify({ status: "success", results }));
+    });
+    await new Promise<void>((resolve) => serviceServer.listen(0, "127.0.0.1", resolve));
+    agent = await connectAsync(brokerUrl, { clientId: "agent" });
+  });
+
+  afterEach(async () => {
+    await stopBridge();
+    await agent.endAsync(true);
+    await new Promise<void>((resolve) => broker.close(resolve));
+    brokerServer.close();
+    serviceServer.close();
+    serviceServer.closeAllConnections();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const startBridge = async (): Promise<void> => {
+    const { port } = serviceServer.address() as AddressInfo;
+    const child = spawn(process.execPath, [join(ROOT, "scripts/bridge.ts")], {
+      env: {
+        ...process.env,
+        SERVICE_URL: `http://127.0.0.1:${port}`,
+        MQTT_URL: brokerUrl,
+        BRIDGE_KEY: "no secret",
+        BRIDGE_ID: "test",
+      },
+    });
+    bridge = child;
+    const before = output.length;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on("data", (chunk: Buffer) => {
+        output += chunk.toString();
+      });
+    }
+    await until(() => output.slice(before).includes(LISTENING));
+  };
+  const stopBridge = async (): Promise<void> => {
+    if (bridge === undefined || bridge.exitCode !== null) return;
+    const ended = new Promise((resolve) => bridge?.once("exit", resolve));
+    bridge.kill("SIGTERM");
+    await ended;
+  };
+  const publish = (topic: string, payload: string) => agent.publishAsync(topic, payload, { qos: 1 });
+  const good = (n: number) => publish("agent/good/data", JSON.stringify({ payload: { n } }));
+  const takenNumbers = () =>
+    taken.flatMap(({ report }) => {
+      const n = (report as { payload?: { n?: number } } | undefined)?.payload?.n;
+      return n === undefined ? [] : [n];
+    });
+  /** How many messages the broker still keeps for the bridge. */
+  const owed = async () => (await level.keys({ gt: "outgoing:", lt: "outgoing;" }).all()).length;
+  const linesWith = (text: string) => output.split("\n").filter((line) => line.includes(text));
+  const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{"n":1}${"}".repeat(levels - 1)}`;
+
+  it("rejects bad messages one by one, and delivers the others in their order", async () => {
+    const bad: [topic: string, payload: string, reason: string][] = [
+      ["agent/surrogate/data", '{"payload":{"text":"\\ud800"}}', "the service answered 500"],
+      ["agent/deep/data", nested(31), "nested deeper than 29 levels"],
+      ["agent/deep-result/result", `{"job_number":"x","data":${nested(30)}}`, "nested deeper than 29 levels"],
+      ["agent/very-deep/data", nested(100_000), "nested deeper than 29 levels"],
+      ["agent/controls/status", "\u0001".repeat(180_000), "larger than 1 MiB as JSON"],
+      ["agent/broken/result", "{", "not JSON"],
+      ["agent/a\nforged/data", "{}", "not a topic of an agent"],
+    ];
+    await startBridge();
+    override = (_messages, request) => (request === 1 ? { status: 503, headers: REQUEST_ID } : undefined);
+    // The first delivery waits, so that the others share a batch.
+    await good(0);
+    for (const [i, [topic, payload]] of bad.entries()) {
+      await publish(topic, payload);
+      await good(i + 1);
+    }
+    await until(() => takenNumbers().length === bad.length + 1, 10_000);
+    expect(takenNumbers()).toEqual([0, ...bad.map((_, i) => i + 1)]);
+    // The service hears of each, for its own figures, and the broker delivers none of them again.
+    await until(async () => (await owed()) === 0, 10_000);
+    const byText = (a: string, b: string) => (a < b ? -1 : 1);
+    const rejections = taken.flatMap(({ ap_id, error }) => (error === undefined ? [] : [`${ap_id}: ${error}`]));
+    expect(rejections.toSorted(byText)).toEqual(
+      bad
+        .slice(0, -1)
+        .map(([topic, , reason]) => `${topic.split("/")[1]}: ${reason}`)
+        .toSorted(byText),
+    );
+    expect(linesWith("message rejected").toSorted(byText)).toEqual(
+      bad.map(([topic, , reason]) => `message rejected ${JSON.stringify({ topic, reason })}`).toSorted(byText),
+    );
+  });
+
+  it("repeats a delivery at once if the connection breaks or a proxy answers, and reports none of it", async () => {
+    await startBridge();
+    override = (_messages, request) => (request === 1 ? "cut" : request === 2 ? { status: 502 } : undefined);
+    await good(0);
+    await until(() => takenNumbers().length === 1, 5_000);
+    expect(requests).toBe(3);
+    expect(output).not.toContain("messages wait");
+  });
+
+  describe("its queue", () => {
+    let stop: AbortController;
+    let queue: BatchQueue;
+    /** The numbers of messages that were acknowledged, and what became of them. */
+    let outcomes: Map<number, "stored" | "rejected">;
+
+    beforeEach(() => {
+      stop = new AbortController();
+      outcomes = new Map();
+      const { port } = serviceServer.address() as AddressInfo;
+      const service = createService({ url: `http://127.0.0.1:${port}`, appName: "bridge", apiKey: "no secret" });
+      queue = new BatchQueue({
+        signal: stop.signal,
+        firstPauseMs: 1,
+        async send(batch) {
+          const results = await service.deliver(batch);
+          for (const [i, { topic, acknowledge }] of batch.entries()) {
+            acknowledge();
+            outcomes.set(Number(/\d+/.exec(topic)), results[i]?.error === undefined ? "stored" : "rejected");
+          }
+        },
+      });
+    });
+    afterEach(() => stop.abort());
+
+    const add = (n: number, text = "") => {
+      const payload = Buffer.from(`{"payload":{"n":${n},"text":"${text}"}}`);
+      const topic = `agent/${n}/data`;
+      const message = toOutgoing({
+        topic,
+        payload,
+        isRetained: false,
+        receivedMs: SOME_TIME_MS + n,
+        acknowledge: () => {},
+      });
+      if (message !== undefined) void queue.add(message);
+    };
+    const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
+
+    it.each([
+      ["401", { status: 401, headers: REQUEST_ID }],
+      ["403", { status: 403, headers: REQUEST_ID }],
+      ["429", { status: 429, headers: REQUEST_ID }],
+      ["503", { status: 503, headers: REQUEST_ID }],
+      ["a proxy's 500", { status: 500 }],
+      ["a broken connection", "cut" as const],
+    ])("sends a batch again after %s, and gives up none of its messages", async (_what, answer) => {
+      const sizes: number[] = [];
+      override = (messages) => {
+        sizes.push(messages.length);
+        return sizes.length <= 8 ? answer : undefined;
+      };
+      for (const n of numbers(5)) add(n);
+      await until(() => outcomes.size === 5);
+      expect(new Set(sizes)).toEqual(new Set([5]));
+      expect(takenNumbers()).toEqual(numbers(5));
+      expect(new Set(outcomes.values())).toEqual(new Set(["stored"]));
+    });
+
+    it("finds every bad message of a batch, and keeps the order of the others", async () => {
+      const bad = [0, 7, 8, 399, 400, 999];
+      override = (messages) =>
+        messages.some(({ received_at, error }) => error === undefined && bad.includes(received_at % 1000))
+          ? { status: 422, headers: REQUEST_ID }
+          : undefined;
+      for (const n of numbers(1000)) add(n);
+      await until(() => outcomes.size === 1000);
+      expect(numbers(1000).filter((n) => outcomes.get(n) === "rejected")).toEqual(bad);
+      expect(takenNumbers()).toEqual(numbers(1000).filter((n) => !bad.includes(n)));
+      expect(requests).toBeLessThan(bad.length * 25);
+    });
+
+    it("counts the bytes that it sends, not those that the agent sent", async () => {
+      const sizes: number[] = [];
+      override = (messages) => {
+        sizes.push(messages.length);
+        return undefined;
+      };
+      // 100 KB each as JSON, of 17 KB of control characters.
+      const status = (n: number) =>
+        toOutgoing({
+          topic: `agent/${n}/status`,
+          payload: Buffer.from("\u0001".repeat(17_000)),
+          isRetained: false,
+          receivedMs: n,
+          acknowledge: () => {},
+        });
+      for (const n of numbers(12)) {
+        const message = status(n);
+        if (message !== undefined) void queue.add(message);
+      }
+      await until(() => outcomes.size === 12);
+      expect(sizes).toEqual([5, 5, 2]);
+    });
+
+    it("gives up nothing while the service fails at every report", async () => {
+      let isBroken = true;
+      // It accepts rejections all the same.
+      override = (messages) =>
+        isBroken && messages.some(({ error }) => error === undefined)
+          ? { status: 500, headers: REQUEST_ID }
+          : undefined;
+      for (const n of numbers(300)) add(n);
+      // It has put aside as many messages as it may, and waits with the next one.
+      await until(() => requests > 215);
+      expect(outcomes.size).toBe(0);
+      isBroken = false;
+      await until(() => outcomes.size === 300, 20_000);
+      expect(new Set(outcomes.values())).toEqual(new Set(["stored"]));
+    });
+
+    it("does not let messages that the service fails at hold up others, however many they are", async () => {
+      for (const n of numbers(400)) add(n, n % 2 === 0 ? "\\ud800" : "");
+      await until(() => takenNumbers().length === 200);
+      expect(takenNumbers()).toEqual(numbers(400).filter((n) => n % 2 === 1));
+      // Once others are accepted, the bad ones are given up after a few attempts.
+      await until(() => outcomes.size === 400, 20_000);
+      expect(numbers(400).filter((n) => outcomes.get(n) === "rejected")).toHaveLength(200);
+    });
+  });
+});

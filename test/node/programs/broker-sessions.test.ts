@@ -1,0 +1,176 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Aedes, type AedesPublishPacket, type Client } from "aedes";
+import { ClassicLevel } from "classic-level";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { until } from "../../../scripts/harness/product.ts";
+import { BrokerStore } from "../../../src/programs/broker/persistence.ts";
+import {
+  AGENT_SESSION_MS,
+  BrokerSessions,
+  SERVICE_SESSION_MS,
+  SESSIONS_PER_AGENT,
+} from "../../../src/programs/broker/sessions.ts";
+
+const TOPIC = "agent/a/command";
+
+describe("the broker's persistent sessions", () => {
+  let folder: string;
+  let level: ClassicLevel;
+  let broker: Aedes;
+  let store: BrokerStore;
+  let sessions: BrokerSessions;
+  let nowMs: number;
+  let sent: number;
+  let disconnected: string[];
+
+  /** Starts a broker on what the one before has left. */
+  const start = async (id: string): Promise<void> => {
+    level = new ClassicLevel(folder);
+    await level.open();
+    const limit = { messages: 10, bytes: 1_000 };
+    store = new BrokerStore(
+      level,
+      id,
+      () => true,
+      () => limit,
+    );
+    broker = await Aedes.createBroker({ id, persistence: store });
+    sessions = new BrokerSessions(level, store, {
+      disconnect: (clientId) => void disconnected.push(clientId),
+      now: () => nowMs,
+    });
+    await sessions.load();
+  };
+  const stop = async (): Promise<void> => {
+    await new Promise<void>((resolve) => broker.close(resolve));
+    await level.close();
+  };
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "broker-sessions-"));
+    [nowMs, sent, disconnected] = [Date.now(), 0, []];
+    await start("broker-1");
+  });
+  afterEach(async () => {
+    await stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const clientOf = (id: string) => ({ id }) as Client;
+  /** Connects, subscribes and, unless it is to stay, disconnects. */
+  const connect = async (id: string, stays = false): Promise<void> => {
+    const connection = {};
+    await sessions.open(id, false, connection);
+    await store.addSubscriptions(clientOf(id), [{ topic: TOPIC, qos: 1 }] as never);
+    if (!stays) await sessions.close(id, connection);
+  };
+  const publish = async (payload: string): Promise<void> => {
+    const packet = { cmd: "publish", topic: TOPIC, payload: Buffer.from(payload), qos: 1, retain: false, dup: false };
+    const stamped = { ...packet, brokerId: "broker-1", brokerCounter: ++sent } as AedesPublishPacket;
+    await store.outgoingEnqueueCombi(await store.subscriptionsByTopic(TOPIC), stamped);
+  };
+  const keptFor = async (id: string): Promise<string[]> => {
+    const packets = (await store.outgoingStream({ id }).toArray()) as AedesPublishPacket[];
+    return packets.map(({ payload }) => payload.toString());
+  };
+  const subscribers = async () => (await store.subscriptionsByTopic(TOPIC)).map(({ clientId }) => clientId).toSorted();
+  const keysWith = async (text: string) => (await level.keys().all()).filter((key) => key.includes(text));
+
+  it("of an agent expire after a day, those of a service after a week, with all that is kept for them", async () => {
+    await connect("agent/a/1");
+    await connect("bridge-1");
+    await publish("x");
+    nowMs += AGENT_SESSION_MS;
+    await sessions.removeExpired();
+    expect(await keptFor("agent/a/1")).toEqual(["x"]);
+    nowMs += 1;
+    await sessions.removeExpired();
+    expect(await subscribers()).toEqual(["bridge-1"]);
+    expect(await keysWith("agent%2Fa%2F1")).toEqual([]);
+    expect(await keptFor("bridge-1")).toEqual(["x"]);
+    nowMs += SERVICE_SESSION_MS;
+    await sessions.removeExpired();
+    expect(await keysWith("bridge-1")).toEqual([]);
+  });
+
+  it("expire across restarts, also one whose client was connected when the broker was killed", async () => {
+    await connect("agent/a/left");
+    await connect("agent/a/connected", true);
+    await publish("x");
+    nowMs += AGENT_SESSION_MS / 2;
+    await stop();
+    await start("broker-2");
+    nowMs += AGENT_SESSION_MS / 2 + 1;
+    await sessions.removeExpired();
+    expect(await subscribers()).toEqual(["agent/a/connected"]);
+    nowMs += AGENT_SESSION_MS / 2;
+    await stop();
+    await start("broker-3");
+    expect(await subscribers()).toEqual([]);
+    expect(await keysWith("agent%2Fa")).toEqual([]);
+  });
+
+  it("that an earlier version has left expire, too", async () => {
+    await store.addSubscriptions(clientOf("agent/a/old"), [{ topic: TOPIC, qos: 1 }] as never);
+    await publish("x");
+    await stop();
+    await start("broker-2");
+    expect([...sessions.owners()]).toEqual(["a"]);
+    nowMs += AGENT_SESSION_MS + 1;
+    await sessions.removeExpired();
+    expect(await keysWith("agent%2Fa")).toEqual([]);
+  });
+
+  it("do not expire while their client is connected, though an older connection of it has ended", async () => {
+    const [older, newer] = [{}, {}];
+    await sessions.open("agent/a/1", false, older);
+    await sessions.open("agent/a/1", false, newer);
+    await sessions.close("agent/a/1", older);
+    nowMs += AGENT_SESSION_MS + 1;
+    await sessions.removeExpired();
+    expect([...sessions.owners()]).toEqual(["a"]);
+  });
+
+  it("make way for a further one of their agent: idle ones first, and of those the one that was left first", async () => {
+    await connect("agent/a/connected", true);
+    for (let n = 1; n < SESSIONS_PER_AGENT; n++) {
+      nowMs += 1_000;
+      await connect(`agent/a/${n}`);
+    }
+    await connect("agent/b/1");
+    nowMs += 1_000;
+    await connect("agent/a/new");
+    expect(await subscribers()).toEqual(["agent/a/2", "agent/a/3", "agent/a/connected", "agent/a/new", "agent/b/1"]);
+    expect(disconnected).toEqual([]);
+    for (let n = 1; n <= SESSIONS_PER_AGENT; n++) await connect(`agent/a/stays-${n}`, true);
+    expect(disconnected).toEqual(["agent/a/connected"]);
+  });
+
+  it("go when a client asks for a clean one, or its agent is deleted", async () => {
+    await connect("agent/a/1");
+    await connect("agent/a/2");
+    await publish("x");
+    await sessions.open("agent/a/1", true, {});
+    expect(await subscribers()).toEqual(["agent/a/2"]);
+    await sessions.forget("a");
+    expect(await keysWith("agent%2Fa")).toEqual([]);
+    expect([...sessions.owners()]).toEqual([]);
+  });
+
+  it.each([
+    ["messages", "x", 10],
+    ["bytes", "x".repeat(400), 2],
+  ])("keep the newest messages, up to a number of %s", async (_what, text, most) => {
+    await connect("agent/a/1");
+    for (let n = 10; n < 60; n++) {
+      await publish(`${n} ${text}`);
+      // Shortened in the background.
+      await until(async () => (await keptFor("agent/a/1")).length <= most);
+    }
+    const kept = (await keptFor("agent/a/1")).map((payload) => Number(payload.split(" ")[0]));
+    expect(kept.at(-1)).toBe(59);
+    expect(kept).toEqual(kept.map((_, i) => 60 - kept.length + i));
+  });
+});

@@ -1,0 +1,62 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, it } from "vitest";
+import { until } from "../../../scripts/harness/product.ts";
+
+/** A command that waits to be interrupted, and then takes a while to clear away. */
+const COMMAND = `
+  import { runCommand, say } from ${JSON.stringify(pathOf("cli.ts"))};
+  import { interruption, unlessAborted } from ${JSON.stringify(pathOf("interruption.ts"))};
+  await runCommand(async () => {
+    const signal = interruption("Stopping.");
+    const work = new Promise((resolve) => setTimeout(resolve, 60_000));
+    say("Begun.");
+    try {
+      await unlessAborted(work, signal);
+    } finally {
+      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      say("Cleared away.");
+    }
+  });`;
+
+function pathOf(file: string): string {
+  return fileURLToPath(new URL(`../../../src/programs/shared/${file}`, import.meta.url));
+}
+
+describe("a command that is interrupted", () => {
+  let child: ChildProcess;
+  let output: string;
+  let ended: Promise<number | null>;
+
+  const start = async () => {
+    output = "";
+    child = spawn(process.execPath, ["--input-type=module", "-e", COMMAND], { stdio: ["ignore", "pipe", "inherit"] });
+    child.stdout?.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    ended = new Promise((resolve) => child.once("close", resolve));
+    await until(() => output.includes("Begun."));
+  };
+
+  afterEach(() => void child.kill("SIGKILL"));
+
+  it("clears away once, also where npm passes the terminal's Ctrl-C on a second time", async () => {
+    await start();
+    child.kill("SIGINT");
+    await until(() => output.includes("Stopping."));
+    child.kill("SIGINT");
+    expect(await ended).toBe(130);
+    expect(output).toBe("Begun.\nStopping.\nCleared away.\n");
+  });
+
+  it("ends at once where somebody insists", async () => {
+    await start();
+    child.kill("SIGINT");
+    await until(() => output.includes("Stopping."));
+    await sleep(600);
+    child.kill("SIGINT");
+    expect(await ended).toBe(130);
+    expect(output).toBe("Begun.\nStopping.\n");
+  });
+});

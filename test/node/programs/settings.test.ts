@@ -1,0 +1,202 @@
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { processesWith } from "../../../scripts/harness/product.ts";
+import { parseEnv } from "../../../src/env.ts";
+import { markOf } from "../../../src/programs/shared/processes.ts";
+import { readSettings } from "../../../src/programs/shared/settings.ts";
+import { DEV_DEFAULTS } from "../../../src/programs/stack/components/worker-dev.ts";
+import { openDataFolder } from "../../../src/programs/stack/data-folder.ts";
+import { anyFreePort, claimPort } from "../../../src/programs/stack/ports.ts";
+import { generateSecrets, loadSecrets, rotateKeys } from "../../../src/programs/stack/stack-secrets.ts";
+import { runScript } from "../../support/run-script.ts";
+
+const HOST = "127.0.0.1";
+
+describe("settings", () => {
+  it("have defaults, for empty variables too", () => {
+    expect(readSettings({ PORT: "" })).toMatchObject({
+      host: HOST,
+      port: { number: 8787, explicit: false },
+      mqttPort: { number: 1883, explicit: false },
+      mqttWsPort: { number: 8083, explicit: false },
+      adminUsername: "admin@example.com",
+    });
+  });
+
+  it("open sign-up in development only, unless SIGNUP says otherwise", async () => {
+    const { JWT_KEYS, ENCRYPTION_KEY, CREDENTIAL_PEPPER } = await generateSecrets();
+    const url = "http://127.0.0.1:1";
+    const stores = { LIBSQL_URL: url, CLICKHOUSE_URL: url, MQTT_URL: "ws://127.0.0.1:1" };
+    const secrets = { JWT_KEYS: JSON.stringify(JWT_KEYS), ENCRYPTION_KEY, CREDENTIAL_PEPPER };
+    const signUp = (env: Record<string, string>, defaults?: Record<string, string>): string =>
+      parseEnv({ ...stores, ...secrets, ...readSettings(env, defaults).workerSettings }).SIGNUP;
+    expect(signUp({})).toBe("closed");
+    expect(signUp({ SIGNUP: "open" })).toBe("open");
+    expect(signUp({}, DEV_DEFAULTS)).toBe("open");
+    expect(signUp({ SIGNUP: "" }, DEV_DEFAULTS)).toBe("open");
+    expect(signUp({ SIGNUP: "closed" }, DEV_DEFAULTS)).toBe("closed");
+  });
+
+  it.each([
+    [{ PORT: "http" }, /PORT must be a port number/],
+    [{ MQTT_PORT: "70000" }, /MQTT_PORT must be a port number/],
+    [{ ADMIN_PASSWORD: "short" }, /ADMIN_PASSWORD must have 8 to 128 characters/],
+    [{ ADMIN_USERNAME: "root" }, /ADMIN_USERNAME must be an e-mail address/],
+  ])("are refused clearly: %j", (env, message) => {
+    expect(() => readSettings(env)).toThrow(message);
+  });
+});
+
+describe("with a port taken", () => {
+  let server: Server;
+  let port: number;
+
+  beforeEach(async () => {
+    server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
+    port = (server.address() as { port: number }).port;
+  });
+  afterEach(() => void server.close());
+
+  it("the next free one is used instead of a default", async () => {
+    expect(await claimPort({ name: "PORT", number: port, explicit: false }, HOST)).toBeGreaterThan(port);
+  });
+
+  it("one that was asked for is refused", async () => {
+    await expect(claimPort({ name: "PORT", number: port, explicit: true }, HOST)).rejects.toThrow(
+      `Port ${port} (PORT) is taken. Choose another one, or free it.`,
+    );
+  });
+
+  it("npm run dev says so and ends at once", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "settings-"));
+    expect(await runScript("dev", [], { PORT: String(port), DATA_DIR: dataDir })).toEqual({
+      code: 1,
+      output: `Port ${port} (PORT) is taken. Choose another one, or free it.\n`,
+    });
+    rmSync(dataDir, { recursive: true });
+  });
+});
+
+describe("whoever reads its lines", () => {
+  it("takes npm start along when it goes, which leaves no process", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "reader-"));
+    const run = randomUUID();
+    const ports = {
+      PORT: String(await anyFreePort()),
+      MQTT_PORT: String(await anyFreePort()),
+      MQTT_WS_PORT: String(await anyFreePort()),
+    };
+    const child = spawn("npm", ["run", "--silent", "start"], {
+      env: { ...process.env, ...ports, DATA_DIR: dataDir, CONTROLLER_RUN: run },
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    await new Promise((resolve) => child.stdout.once("data", resolve));
+    child.stdout.destroy();
+    await ended;
+    expect(processesWith(`CONTROLLER_RUN=${run}`)).toEqual([]);
+    rmSync(dataDir, { recursive: true });
+  });
+});
+
+describe("--help", () => {
+  it.each(["dev", "start"])("explains npm run %s and starts nothing", async (script) => {
+    expect(await runScript(script, ["--help"])).toEqual({ code: 0, output: expect.stringContaining("--reset") });
+  });
+
+  it("is pointed to where an option is unknown", async () => {
+    expect(await runScript("dev", ["--rest"])).toEqual({
+      code: 1,
+      output: expect.stringMatching(/Unknown option '--rest'.*Try --help/s),
+    });
+  });
+});
+
+describe("the data folder", () => {
+  let path: string;
+  beforeEach(() => {
+    path = mkdtempSync(join(tmpdir(), "data-folder-"));
+  });
+  afterEach(() => rmSync(path, { recursive: true, force: true }));
+
+  it("is used by one stack at a time", () => {
+    const folder = openDataFolder(path, { reset: false });
+    expect(() => openDataFolder(path, { reset: false })).toThrow(`${path} is in use by process ${process.pid}.`);
+    folder.release();
+    openDataFolder(path, { reset: false }).release();
+  });
+
+  it("loses the stack's own data on a reset, and nothing else", () => {
+    openDataFolder(path, { reset: false }).release();
+    for (const folder of ["sqld", "thesis"]) mkdirSync(join(path, folder));
+    writeFileSync(join(path, "secrets.json"), "{}");
+    const left = () => ["sqld", "secrets.json", "thesis"].filter((entry) => existsSync(join(path, entry)));
+    openDataFolder(path, { reset: true, keepSecrets: true }).release();
+    expect(left()).toEqual(["secrets.json", "thesis"]);
+    openDataFolder(path, { reset: true }).release();
+    expect(left()).toEqual(["thesis"]);
+  });
+
+  it("is none that holds somebody else's things", () => {
+    mkdirSync(join(path, "mail"));
+    expect(() => openDataFolder(path, { reset: true })).toThrow(`${path} holds other things.`);
+    expect(existsSync(join(path, "mail"))).toBe(true);
+  });
+
+  it.runIf(process.getuid?.() === 0)("is left alone by root where it is another user's", async () => {
+    chownSync(path, 65_534, 65_534);
+    const refusal = `${path} belongs to another user (65534).`;
+    expect(() => openDataFolder(path, { reset: false })).toThrow(refusal);
+    await expect(rotateKeys(path)).rejects.toThrow(refusal);
+    expect(readdirSync(path)).toEqual([]);
+  });
+
+  it("is cleared of what a run that was cut off left behind", async () => {
+    const orphan = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { detached: true });
+    const pid = orphan.pid ?? 0;
+    const mark = markOf(pid);
+    const gone = { pid: 2 ** 22, startTicks: "1" };
+    openDataFolder(path, { reset: false }).release();
+    writeFileSync(
+      join(path, "stack.json"),
+      JSON.stringify({ owner: gone, parts: { sqld: mark, broker: gone }, urls: {} }),
+    );
+    const ended = new Promise((resolve) => orphan.once("exit", (_code, signal) => resolve(signal)));
+    openDataFolder(path, { reset: false }).release();
+    expect(await ended).toBe("SIGKILL");
+  });
+
+  it("keeps its secrets, for their owner's eyes only", async () => {
+    const secrets = await loadSecrets(path);
+    expect(await loadSecrets(path)).toEqual(secrets);
+    expect(statSync(join(path, "secrets.json")).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(readFileSync(join(path, "secrets.json"), "utf8"))).toEqual(secrets);
+  });
+
+  it("changes its signing key in two steps, and knows the former one meanwhile", async () => {
+    const keys = async () => (await loadSecrets(path)).JWT_KEYS.map(({ kid }) => kid);
+    const [first] = await keys();
+    const { step, key: second } = await rotateKeys(path);
+    expect([step, await keys()]).toEqual(["published", [first, second]]);
+    expect(await rotateKeys(path)).toEqual({ step: "signs", key: second });
+    expect(await keys()).toEqual([second, first]);
+    const { key: third } = await rotateKeys(path);
+    expect(await keys()).toEqual([second, third]);
+  });
+});

@@ -1,0 +1,161 @@
+import { env } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { parseEnv } from "../../../src/env.ts";
+import { declaredRoutes } from "../../../src/http/route-registry.ts";
+import { appWith, request, settings } from "../support.ts";
+
+describe("health", () => {
+  it("is alive", async () => {
+    const response = await request("/healthz");
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ status: "ok" });
+  });
+
+  it("is ready while all parts answer, the broker over WebSocket or TCP", async () => {
+    const parts = { libsql: "up", clickhouse: "up", broker: "up", objects: "up" };
+    for (const app of [appWith({}), appWith({ MQTT_URL: settings.MQTT_TCP_URL ?? "" })]) {
+      const response = await app.request("/readyz");
+      expect(await response.json()).toMatchObject({ status: "ready", parts });
+      expect(response.status).toBe(200);
+    }
+  });
+
+  it.each([
+    ["libsql", { LIBSQL_URL: "http://127.0.0.1:9" }],
+    ["clickhouse", { CLICKHOUSE_URL: "http://127.0.0.1:9" }],
+    ["broker", { MQTT_URL: "ws://127.0.0.1:9" }],
+    ["broker", { MQTT_URL: "mqtt://127.0.0.1:9" }],
+    ["passwords", { PASSWORDS_URL: "http://127.0.0.1:9", PASSWORDS_TOKEN: "a-token-of-no-use" }],
+  ])("names %s when it is down", async (part, settings) => {
+    const response = await appWith(settings).request("/readyz");
+    expect(response.status).toBe(503);
+    expect(response.headers.get("Retry-After")).toBe("2");
+    expect(await response.json()).toMatchObject({
+      status: "unavailable",
+      detail: `Down: ${part}`,
+      parts: { [part]: "down" },
+    });
+  });
+});
+
+describe("a store that is away", () => {
+  it("is 503 with Retry-After for what needs it, and says nothing of the cause", async () => {
+    const response = await appWith({ LIBSQL_URL: "http://127.0.0.1:9" }).request("/api/v1/users/signup", {
+      method: "POST",
+      body: JSON.stringify({ username: "someone@example.com", password: "long enough" }),
+      headers: { "Content-Type": "application/json" },
+    });
+    expect(response.status).toBe(503);
+    expect(response.headers.get("Retry-After")).toBe("2");
+    expect(await response.json()).toEqual({ detail: "The accounts database is not available at the moment" });
+  });
+});
+
+describe("the interface's own description", () => {
+  it("covers every route that is registered", () => {
+    const app = appWith({});
+    const registered = new Set(
+      app.routes.filter(({ method }) => method !== "ALL").map(({ method, path }) => `${method} ${path}`),
+    );
+    expect(declaredRoutes(app.routes).map(({ method, path }) => `${method} ${path}`)).toEqual([...registered]);
+  });
+
+  it("is an OpenAPI document with the schemas that validate", async () => {
+    const document = (await (await request("/openapi.json")).json()) as {
+      paths: Record<string, Record<string, { requestBody?: object; security: unknown[]; responses: object }>>;
+      components: { schemas: Record<string, object> };
+    };
+    expect(document.paths["/api/v1/users/signup"]?.post?.requestBody).toMatchObject({
+      content: { "application/json": { schema: { $ref: "#/components/schemas/UserRegister" } } },
+    });
+    expect(document.components.schemas.UserRegister).toMatchObject({
+      required: ["username", "password"],
+      properties: { password: { type: "string", minLength: 8, maxLength: 128 } },
+    });
+    expect(document.paths["/api/v1/users/me"]?.get?.security).toEqual([{ bearer: [] }]);
+    expect(Object.keys(document.paths["/api/v1/users/me"]?.get?.responses ?? {})).toEqual(["200", "401", "403", "503"]);
+    expect(Object.keys(document.components.schemas)).toContain("HTTPValidationError");
+  });
+
+  it("calls each operation by a name of its own", async () => {
+    const { paths } = (await (await request("/openapi.json")).json()) as {
+      paths: Record<string, Record<string, { operationId: string }>>;
+    };
+    const names = Object.values(paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId));
+    expect(names).toEqual([...new Set(names)]);
+  });
+
+  it("is a page that needs nothing from elsewhere", async () => {
+    const response = await request("/docs");
+    expect(response.headers.get("Content-Type")).toContain("text/html");
+    const page = await response.text();
+    expect(page).toContain("/api/v1/users/signup");
+    expect(page).not.toMatch(/<script|https?:\/\//);
+    const style = await request("/docs/style.css");
+    expect(style.headers.get("Content-Type")).toContain("text/css");
+  });
+
+  it("publishes the public half of the keys only", async () => {
+    const { keys } = (await (await request("/.well-known/jwks.json")).json()) as { keys: Record<string, string>[] };
+    expect(keys).toEqual([
+      {
+        kid: expect.any(String),
+        kty: "EC",
+        crv: "P-256",
+        x: expect.any(String),
+        y: expect.any(String),
+        alg: "ES256",
+        use: "sig",
+      },
+    ]);
+  });
+});
+
+describe("the environment", () => {
+  const problem = (settings: Record<string, unknown>): string => {
+    try {
+      parseEnv({ ...env, ...settings });
+      return "";
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+
+  it.each([
+    [{ LIBSQL_URL: undefined }, "The setting LIBSQL_URL is missing."],
+    [
+      { MQTT_URL: "http://x" },
+      "The setting MQTT_URL must be a URL that begins with ws:// or wss:// or mqtt:// or mqtts://.",
+    ],
+    [{ JWT_KEYS: "no json" }, "The setting JWT_KEYS is not JSON."],
+    [{ JWT_KEYS: "[]" }, "The setting JWT_KEYS must hold at least one key."],
+    [
+      { PASSWORDS_URL: "http://127.0.0.1:9" },
+      "The setting PASSWORDS_TOKEN must be set where PASSWORDS_URL is, and only there.",
+    ],
+    [
+      { ENCRYPTION_KEY: "short" },
+      "The setting ENCRYPTION_KEY must be 32 bytes in base64, or two such with a comma between them.",
+    ],
+    [{ TOKEN_LIFETIME_SECONDS: "1" }, "The setting TOKEN_LIFETIME_SECONDS must be a whole number from 60 to 86400."],
+    [
+      { SETUP_TOKEN: "sixteen characters", ENROLMENT_TOKEN: "sixteen characters" },
+      "The setting ENROLMENT_TOKEN must differ from SETUP_TOKEN.",
+    ],
+    [{ METRICS_TOKEN: "too short" }, "The setting METRICS_TOKEN must have at least 16 characters."],
+    [
+      { ENROLMENT_TOKEN: "sixteen characters", METRICS_TOKEN: "sixteen characters" },
+      "The setting METRICS_TOKEN must differ from SETUP_TOKEN and ENROLMENT_TOKEN.",
+    ],
+    [
+      { LIBSQL_URL: undefined, CLICKHOUSE_URL: undefined },
+      "The setting LIBSQL_URL is missing. The setting CLICKHOUSE_URL is missing.",
+    ],
+  ])("says what is wrong with %j", (settings, sentence) => {
+    expect(problem(settings)).toBe(sentence);
+  });
+
+  it("never repeats a bad value", () => {
+    expect(problem({ SETUP_TOKEN: "hunter2", CREDENTIAL_PEPPER: "swordfish" })).not.toMatch(/hunter2|swordfish/);
+  });
+});

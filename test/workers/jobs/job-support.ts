@@ -1,0 +1,135 @@
+import { env, runInDurableObject } from "cloudflare:test";
+import { decodeJwt } from "jose";
+import { afterEach, beforeEach, expect, vi } from "vitest";
+import { type Opening, type Reader, toUpgrade } from "../../../src/jobs/stream/handshake.ts";
+import type { JobStream } from "../../../src/jobs/stream/job-stream.ts";
+import { signedUp } from "../support.ts";
+
+/** A job's object, its readers, and a clock that the tests move. */
+
+export type Job = DurableObjectStub<JobStream>;
+
+export const newJob = (): Job => env.JOB_STREAM.getByName(crypto.randomUUID());
+
+/**
+ * The object runs in the tests' own isolate, so what it takes for the time is theirs to say: the real one and some more, or one
+ * that stands still until it is moved.
+ */
+export function movableClock({ standsStill = false } = {}): { forwardMs: number } {
+  const clock = { forwardMs: 0 };
+  const realNow = Date.now;
+  beforeEach(() => {
+    clock.forwardMs = 0;
+    const startMs = realNow();
+    vi.spyOn(Date, "now").mockImplementation(() => (standsStill ? startMs : realNow()) + clock.forwardMs);
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+  return clock;
+}
+
+let user: Promise<Reader> | undefined;
+
+/** An account that is there, with a token that holds for longer than any test waits. */
+export async function someReader(): Promise<Reader> {
+  user ??= readerOf(signedUp());
+  return { ...(await user), expiresAtMs: Number.MAX_SAFE_INTEGER };
+}
+
+export async function readerOf(account: Promise<{ token: string }>): Promise<Reader> {
+  const { sub = "", exp = 0, ver } = decodeJwt<{ ver: number }>((await account).token);
+  return { kind: "user", name: sub, version: ver, expiresAtMs: exp * 1000 };
+}
+
+export interface Envelope {
+  job_number: string;
+  seq: number;
+  type: string;
+  ts: string;
+  final: boolean;
+  data: unknown;
+}
+
+/** The client's end of a socket, and all it has heard. */
+export class Client {
+  readonly texts: string[] = [];
+  readonly #socket: WebSocket;
+  closed: { code: number; reason: string } | undefined;
+
+  constructor(socket: WebSocket) {
+    this.#socket = socket;
+    socket.accept();
+    socket.addEventListener("message", ({ data }) => {
+      this.texts.push(String(data));
+    });
+    socket.addEventListener("close", ({ code, reason }) => {
+      this.closed = { code, reason };
+    });
+  }
+
+  get messages(): Envelope[] {
+    return this.texts.map((text) => JSON.parse(text) as Envelope);
+  }
+
+  get seqs(): number[] {
+    return this.messages.map(({ seq }) => seq);
+  }
+
+  send(message: unknown): void {
+    this.#socket.send(
+      message instanceof ArrayBuffer ? message : typeof message === "string" ? message : JSON.stringify(message),
+    );
+  }
+
+  disconnect(): void {
+    this.#socket.close(1000, "bye");
+  }
+
+  /** Waits until so many messages have come in all, and a little longer for one that should not. */
+  async hears(count: number): Promise<void> {
+    await soon(() => this.texts.length >= count || this.closed !== undefined);
+    await scheduler.wait(2);
+    expect(this.texts.length).toBe(count);
+  }
+
+  async isClosed(code: number): Promise<void> {
+    await soon(() => this.closed !== undefined);
+    expect(this.closed?.code).toBe(code);
+  }
+}
+
+export async function soon(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 400 && !(await condition()); i++) await scheduler.wait(i < 20 ? 1 : 5);
+}
+
+export async function opening(over: Partial<Opening> = {}): Promise<Opening> {
+  return { jobNumber: "job-1", reader: await someReader(), form: "envelope", ...over };
+}
+
+export async function upgrade(
+  job: Job,
+  over: Partial<Opening> = {},
+  protocols: string | null = null,
+): Promise<Response> {
+  return await job.fetch(toUpgrade(await opening(over), protocols));
+}
+
+export async function connect(job: Job, over: Partial<Opening> = {}): Promise<Client> {
+  const response = await upgrade(job, over);
+  if (response.webSocket === null) throw new Error(`Refused: ${response.status} ${await response.text()}`);
+  return new Client(response.webSocket);
+}
+
+export const alarmOf = (job: Job): Promise<number | null> =>
+  runInDurableObject(job, (_, { storage }) => storage.getAlarm());
+
+export const tablesOf = (job: Job): Promise<unknown[]> =>
+  runInDurableObject(job, (_, { storage }) =>
+    storage.sql.exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '_cf_%'").toArray(),
+  );
+
+/** Nothing at all: neither tables nor an alarm. */
+export async function expectNothingLeft(job: Job): Promise<void> {
+  expect([await tablesOf(job), await alarmOf(job)]).toEqual([[], null]);
+}

@@ -1,0 +1,330 @@
+import { env, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it, vi } from "vitest";
+import { version } from "../../../package.json";
+import { histogram, series } from "../../../src/monitoring/catalog.ts";
+import { toText } from "../../../src/monitoring/exposition.ts";
+import type { Ledger } from "../../../src/monitoring/ledger.ts";
+import { Tally } from "../../../src/monitoring/recorder.ts";
+import {
+  adminToken,
+  appWith,
+  bearer,
+  logIn,
+  newAgent,
+  newApp,
+  PASSWORD,
+  request,
+  send,
+  settings,
+  signedUp,
+  uniqueName,
+} from "../support.ts";
+import { readExposition, type Scraped } from "./exposition.ts";
+
+const TOKEN = settings.METRICS_TOKEN ?? "";
+
+const scrape = async (): Promise<Scraped> => {
+  const response = await request("/metrics", { headers: bearer(TOKEN) });
+  expect(response.status).toBe(200);
+  return readExposition(await response.text());
+};
+/** By how much figures have grown by something. */
+const growth = async (names: string[], event: () => Promise<unknown>): Promise<number[]> => {
+  const before = await scrape();
+  await event();
+  const after = await scrape();
+  return names.map((name) => (after.values.get(name) ?? 0) - (before.values.get(name) ?? 0));
+};
+
+describe("GET /metrics", () => {
+  it("is Prometheus' text format, whole", async () => {
+    const response = await request("/metrics", { headers: bearer(await adminToken()) });
+    expect(response.headers.get("Content-Type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    const { types, values } = readExposition(await response.text());
+    expect(Object.fromEntries(types)).toMatchObject({
+      controller_build_info: "gauge",
+      controller_up: "gauge",
+      controller_requests_total: "counter",
+      controller_request_seconds: "histogram",
+      controller_errors_total: "counter",
+      controller_logins_total: "counter",
+      controller_ingest_samples_total: "counter",
+      controller_ingest_batches_total: "counter",
+      controller_ingest_waiting_samples: "gauge",
+      controller_outbox_messages: "gauge",
+      controller_outbox_oldest_seconds: "gauge",
+      controller_jobs: "gauge",
+      controller_job_sockets: "gauge",
+    });
+    expect(values.get(`controller_build_info{version="${version}"}`)).toBe(1);
+    for (const part of ["libsql", "clickhouse", "broker", "ledger"])
+      expect(values.get(`controller_up{part="${part}"}`), part).toBe(1);
+    expect(values.get('controller_ingest_waiting_samples{shard="0"}')).toBe(0);
+    expect([...values.keys()].filter((key) => key.startsWith("controller_jobs{")).length).toBe(6);
+  });
+
+  it("is opened by the scraper's token, which opens nothing else", async () => {
+    expect((await request("/metrics", { headers: bearer(TOKEN) })).status).toBe(200);
+    expect((await request("/metrics", { headers: bearer(`${TOKEN}x`) })).status).toBe(401);
+    for (const other of [settings.SETUP_TOKEN, settings.ENROLMENT_TOKEN])
+      expect((await request("/metrics", { headers: bearer(other ?? "") })).status).toBe(403);
+    for (const path of ["/api/v1/users/me", "/api/v1/audit/", "/api/v1/jobs/", "/api/v1/agents/"])
+      expect((await request(path, { headers: bearer(TOKEN) })).status).toBe(403);
+    const closed = appWith({ METRICS_TOKEN: "" });
+    expect((await closed.request("/metrics", { headers: bearer(TOKEN) })).status).toBe(401);
+  });
+});
+
+describe("what is counted", () => {
+  it("requests, by operation and class of status, with the time each took; never by path", async () => {
+    const { username, token } = await signedUp();
+    const me = 'controller_requests_total{operation="users.me",status="2xx"}';
+    const refused = 'controller_requests_total{operation="users.me",status="4xx"}';
+    const timed = 'controller_request_seconds_count{operation="users.me"}';
+    const unknown = 'controller_requests_total{operation="none",status="4xx"}';
+    const names = [me, refused, timed, unknown];
+    const event = async () => {
+      for (let i = 0; i < 3; i++) await send("GET", "/api/v1/users/me", undefined, token);
+      await send("GET", "/api/v1/users/me");
+      await send("GET", `/api/v1/users/${encodeURIComponent(username)}`, undefined, token);
+      await send("GET", `/${username}`);
+    };
+    expect(await growth(names, event)).toEqual([3, 1, 4, 1]);
+    const text = await (await request("/metrics", { headers: bearer(TOKEN) })).text();
+    expect(text).not.toContain(username);
+  });
+
+  it("what the service failed at", async () => {
+    const names = ["bug", "unavailable"].map((kind) => `controller_errors_total{kind="${kind}"}`);
+    const away = appWith({ LIBSQL_URL: "http://127.0.0.1:9" });
+    expect(await growth(names, async () => await away.request("/readyz"))).toEqual([0, 1]);
+  });
+
+  it("logins that were accepted, failed and were turned away", async () => {
+    const { apId } = await newAgent();
+    const names = ["accepted", "failed", "limited"].map(
+      (outcome) => `controller_logins_total{login_type="agent",outcome="${outcome}"}`,
+    );
+    const event = async () => {
+      await logIn(apId, PASSWORD, "agent");
+      for (let i = 0; i < 11; i++) await logIn(apId, "wrong", "agent", "", "192.0.2.103");
+    };
+    expect(await growth(names, event)).toEqual([1, 10, 1]);
+  });
+
+  it("telemetry: samples, batches, and how long each report took", async () => {
+    const { apId, token } = await newAgent();
+    const bridge = await newApp({ broker: true });
+    const names = [
+      'controller_ingest_samples_total{outcome="committed"}',
+      "controller_ingest_batches_total",
+      'controller_ingest_lag_seconds_count{via="http"}',
+      'controller_ingest_lag_seconds_count{via="mqtt"}',
+      'controller_ingest_lag_seconds_bucket{via="mqtt",le="2.5"}',
+      'controller_ingest_lag_seconds_bucket{via="mqtt",le="10"}',
+    ];
+    const event = async () => {
+      await send("POST", "/api/v1/agent_update/update", { samples: samples(3) }, token);
+      const messages = [
+        { ap_id: apId, received_at: Date.now() - 5_000, report: { x: 1 } },
+        { ap_id: uniqueName(), received_at: Date.now(), report: { x: 1 } },
+      ];
+      await send("POST", "/api/v1/bridge/data", { messages }, bridge.token);
+    };
+    expect(await growth(names, event)).toEqual([4, 2, 1, 1, 0, 1]);
+  });
+
+  it("messages that the bridge brings: accepted, and rejected by the service or by the bridge", async () => {
+    const { apId } = await newAgent();
+    const bridge = await newApp({ broker: true });
+    const names = ["accepted", "rejected"].map((outcome) => `controller_bridge_messages_total{outcome="${outcome}"}`);
+    const origin = { ap_id: apId, received_at: Date.now() };
+    const event = async () => {
+      const messages = [
+        { ...origin, report: { x: 1 } },
+        { ...origin, report: 7 },
+        { ...origin, error: "not JSON" },
+      ];
+      const response = await send("POST", "/api/v1/bridge/data", { messages }, bridge.token);
+      expect(await response.json()).toMatchObject({
+        results: [{ accepted: 1 }, { error: expect.stringContaining("dictionary") }, { error: "not JSON" }],
+      });
+    };
+    expect(await growth(names, event)).toEqual([1, 2]);
+  });
+
+  it("samples that could not be committed", async () => {
+    // A shard of its own: the tests' others go on.
+    const shard = env.AGENT_SHARD.getByName(uniqueName());
+    const sample = JSON.stringify({ apId: uniqueName(), tsMs: Date.now(), metrics: { x: 1 }, texts: {} });
+    const refused = 'controller_ingest_samples_total{outcome="refused"}';
+    const event = async () => {
+      const realFetch = globalThis.fetch;
+      vi.spyOn(globalThis, "fetch").mockImplementation((input, init) =>
+        String(input instanceof Request ? input.url : input).startsWith(settings.CLICKHOUSE_URL ?? "")
+          ? Promise.reject(new Error("away"))
+          : realFetch(input, init),
+      );
+      expect(await shard.append(sample)).toBe("unavailable");
+      vi.restoreAllMocks();
+      expect(await shard.waiting()).toBe(0);
+    };
+    expect(await growth([refused], event)).toEqual([1]);
+  });
+
+  it("open sockets, also those that went without a word", async () => {
+    const { token } = await signedUp();
+    const job = uniqueName();
+    const open = async () => {
+      const headers = { Upgrade: "websocket", ...bearer(token) };
+      const { webSocket } = await request(`/api/v1/ws/${job}`, { headers });
+      webSocket?.accept();
+      return webSocket;
+    };
+    const sockets = async () => (await scrape()).values.get("controller_job_sockets") ?? 0;
+    const before = await sockets();
+    const first = await open();
+    await open();
+    await expect.poll(sockets).toBe(before + 2);
+    first?.close(1000);
+    await expect.poll(sockets).toBe(before + 1);
+    const stream = env.JOB_STREAM.getByName(job);
+    // As after a kill: told of a socket that is not there any more.
+    await stream.close("cancelled");
+    await expect.poll(sockets).toBe(before);
+    const killed = uniqueName();
+    await env.LEDGER.getByName("ledger").setSockets(killed, 7);
+    expect(await sockets()).toBe(before + 7);
+    await runInDurableObject(env.JOB_STREAM.getByName(killed), (object) => object.alarm());
+    await expect.poll(sockets).toBe(before);
+  });
+});
+
+describe("a part that is away", () => {
+  const figuresOf = async (changes: Record<string, string>, ledger?: Partial<Ledger>): Promise<Scraped> => {
+    const LEDGER = ledger && ({ getByName: () => ledger } as unknown as typeof env.LEDGER);
+    const startedMs = Date.now();
+    const app = appWith(changes, LEDGER && { LEDGER });
+    const response = await app.request("/metrics", { headers: bearer(TOKEN) });
+    expect(response.status).toBe(200);
+    expect(Date.now() - startedMs).toBeLessThan(4_000);
+    return readExposition(await response.text());
+  };
+
+  it.each([
+    ["libsql", { LIBSQL_URL: "http://127.0.0.1:9" }, ["controller_outbox_messages", 'controller_jobs{state="queued"}']],
+    ["clickhouse", { CLICKHOUSE_URL: "http://127.0.0.1:9" }, []],
+    ["broker", { MQTT_URL: "ws://127.0.0.1:9" }, []],
+  ])("%s: it is said, and its figures are left out", async (part, changes, missing) => {
+    const { values } = await figuresOf(changes);
+    for (const each of ["libsql", "clickhouse", "broker", "ledger"])
+      expect(values.get(`controller_up{part="${each}"}`), each).toBe(each === part ? 0 : 1);
+    for (const name of missing) expect(values.has(name), name).toBe(false);
+    expect(values.has("controller_ingest_batches_total")).toBe(true);
+  });
+
+  it("the ledger, whether it fails or hangs", async () => {
+    const failing = () => Promise.reject(new Error("broken"));
+    const hanging = () => new Promise<never>(() => undefined);
+    for (const call of [failing, hanging]) {
+      const { values } = await figuresOf({}, { add: call, read: call });
+      expect(values.get('controller_up{part="ledger"}')).toBe(0);
+      for (const name of ["controller_job_sockets", "controller_ingest_batches_total"])
+        expect(values.has(name), name).toBe(false);
+      expect(values.has("controller_outbox_messages")).toBe(true);
+    }
+  });
+});
+
+describe("the ledger", () => {
+  const newLedger = () => env.LEDGER.getByName(uniqueName());
+
+  it("adds up what many hand over, and outlives its own end", async () => {
+    const ledger = newLedger();
+    await ledger.add(new Map([["a", 1]]));
+    await ledger.add(new Map([["a", 2]]));
+    await ledger.add(new Map([["b", 0.5]]));
+    await runInDurableObject(ledger, (_, state) => state.abort("an end")).catch(() => undefined);
+    const again = env.LEDGER.get(ledger.id);
+    expect((await again.read()).sums).toEqual(
+      new Map([
+        ["a", 3],
+        ["b", 0.5],
+      ]),
+    );
+  });
+
+  it("takes so many series and no more", async () => {
+    const ledger = newLedger();
+    await ledger.add(new Map(Array.from({ length: 5_001 }, (_, i) => [`series ${i}`, 1])));
+    await ledger.add(
+      new Map([
+        ["series 0", 1],
+        ["another", 1],
+      ]),
+    );
+    const { sums } = await ledger.read();
+    expect([sums.size, sums.get("series 0"), sums.has("another")]).toEqual([5_000, 2, false]);
+  });
+
+  it("forgets sockets that nobody can have any more", async () => {
+    const ledger = newLedger();
+    await ledger.setSockets("one", 2);
+    await ledger.setSockets("other", 3);
+    await ledger.setSockets("other", 1);
+    expect((await ledger.read()).sockets).toBe(3);
+    const nowMs = Date.now();
+    vi.spyOn(Date, "now").mockImplementation(() => nowMs + 26 * 3_600_000);
+    expect((await ledger.read()).sockets).toBe(0);
+    vi.restoreAllMocks();
+  });
+});
+
+describe("a tally", () => {
+  it("hands over at most every half minute, and keeps what could not be handed over", async () => {
+    const clock = { ms: 0 };
+    const taken: Map<string, number>[] = [];
+    let isAway = false;
+    const add = async (increments: Map<string, number>) => {
+      if (isAway) throw new Error("away");
+      taken.push(increments);
+    };
+    const tally = new Tally({ ledger: { add }, now: () => clock.ms });
+    const count = () => {
+      tally.add("a");
+      tally.handOverIfDue();
+    };
+    count();
+    count();
+    expect(taken).toEqual([new Map([["a", 1]])]);
+    clock.ms = 30_000;
+    isAway = true;
+    count();
+    await Promise.resolve();
+    isAway = false;
+    clock.ms = 60_000;
+    count();
+    expect(taken[1]).toEqual(new Map([["a", 3]]));
+    await tally.handOver();
+    expect(taken.length).toBe(2);
+  });
+
+  it("puts what it measures into buckets that hold those below", () => {
+    const lag = histogram("controller_ingest_lag_seconds", "http");
+    const sums = new Map<string, number>();
+    const tally = new Tally({ ledger: { add: async () => undefined }, now: Date.now });
+    vi.spyOn(tally, "add").mockImplementation((name, by = 1) => void sums.set(name, (sums.get(name) ?? 0) + by));
+    for (const ms of [-3, 0, 5, 6, 400, 10_000, 99_999]) tally.observe(lag, ms);
+    sums.set("controller_of_an_earlier_version x", 1);
+    sums.set(series("controller_outbox_messages"), 1e21);
+    const { values } = readExposition(toText(sums));
+    const of = (le: string) => values.get(`controller_ingest_lag_seconds_bucket{via="http",le="${le}"}`);
+    expect(["0.005", "0.025", "0.1", "0.5", "2.5", "10", "+Inf"].map(of)).toEqual([3, 4, 4, 5, 5, 6, 7]);
+    expect(values.get('controller_ingest_lag_seconds_sum{via="http"}')).toBeCloseTo(110.41);
+    expect(values.get("controller_outbox_messages")).toBe(1e21);
+    expect([...values.keys()].some((key) => key.includes("earlier"))).toBe(false);
+  });
+});
+
+const samples = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({ ts: Date.now() - i * 1_000, payload: { x: i } }));

@@ -1,0 +1,217 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { toIsoTime } from "../../../src/lib/iso-time.ts";
+import { LiveWindow } from "../../../src/telemetry/shard/live-window.ts";
+import { Track } from "../../../src/telemetry/shard/metric-series.ts";
+import { newAgent, send, testStore } from "../support.ts";
+
+const NOW = 1_000_000;
+const sample = (tsMs: number, metrics: Record<string, number>) => ({ tsMs, metrics, texts: {} });
+const SMALLEST_TRACK_BYTES = new Track().bytes;
+const windowOf = (spanMs = 1_000, maxBytes = 16_000) => {
+  const clock = { ms: NOW };
+  return { clock, window: new LiveWindow({ spanMs, maxBytes, now: () => clock.ms }) };
+};
+const read = (
+  window: LiveWindow,
+  apId = "a",
+  fromMs = 0,
+  toMs = NOW * 10,
+  maxPoints = 1_000,
+): [number, number][] | undefined => {
+  const [text] = window.read(apId, ["m"], { fromMs, toMs }, maxPoints) ?? [];
+  if (text === undefined) return undefined;
+  return (JSON.parse(text) as { ts: string; value: number }[]).map(({ ts, value }) => [Date.parse(ts), value]);
+};
+
+describe("the live window", () => {
+  it("knows nothing of an agent that nobody watches", () => {
+    const { window } = windowOf();
+    window.add("a", sample(NOW, { m: 1 }));
+    expect(read(window)).toBeUndefined();
+    expect(window.bytes).toBe(0);
+  });
+
+  it("puts what the store had before what came meanwhile, once", () => {
+    const { window } = windowOf();
+    window.watch("a");
+    window.add("a", sample(NOW - 1, { m: 2 }));
+    window.fill("a", [
+      { metric: "m", tsMs: NOW - 2, value: 1 },
+      { metric: "m", tsMs: NOW - 1, value: 0 },
+    ]);
+    expect(read(window)).toEqual([
+      [NOW - 2, 1],
+      [NOW - 1, 2],
+    ]);
+  });
+
+  it("lets go of what is older than its span", () => {
+    const { window, clock } = windowOf(1_000);
+    window.watch("a");
+    for (let i = 0; i < 500; i++) {
+      clock.ms += 10;
+      window.add("a", sample(clock.ms, { m: i }));
+    }
+    expect(window.bytes).toBeLessThan(SMALLEST_TRACK_BYTES + 256 * 16);
+    expect(read(window)).toHaveLength(101);
+    expect(read(window)?.[0]).toEqual([clock.ms - 1_000, 399]);
+  });
+
+  it("lets go of whoever was not asked for the longest time when there is too much", () => {
+    const { window } = windowOf(1_000, 2 * (SMALLEST_TRACK_BYTES + 256) + 50);
+    for (const apId of ["a", "b"]) {
+      window.watch(apId);
+      for (let i = 0; i < 8; i++) window.add(apId, sample(NOW - i, { m: i }));
+    }
+    read(window, "a", NOW + 1);
+    window.watch("c");
+    for (let i = 0; i < 8; i++) window.add("c", sample(NOW - i, { m: i }));
+    expect([window.has("a"), window.has("b"), window.has("c")]).toEqual([true, false, true]);
+    expect(window.bytes).toBe(2 * SMALLEST_TRACK_BYTES);
+    // What is written for readers takes room as well.
+    read(window, "c", NOW - 1);
+    expect([window.has("a"), window.has("c")]).toEqual([false, true]);
+    expect(window.bytes).toBeGreaterThan(SMALLEST_TRACK_BYTES);
+  });
+
+  it("counts what names take that have hardly a point, and lets go of those that have none any more", () => {
+    const { window, clock } = windowOf(1_000, 100 * SMALLEST_TRACK_BYTES);
+    window.watch("a");
+    for (let i = 0; i < 80; i++) window.add("a", sample(NOW, { [`client-${i}`]: i }));
+    expect(window.bytes).toBe(80 * SMALLEST_TRACK_BYTES);
+    clock.ms += 2_000;
+    window.add("a", sample(clock.ms, { m: 1 }));
+    expect(read(window)).toEqual([[clock.ms, 1]]);
+    expect(window.bytes).toBeLessThan(2 * SMALLEST_TRACK_BYTES);
+    for (let i = 0; i < 101; i++) window.add("a", sample(clock.ms, { [`client-${i}`]: i }));
+    expect(window.has("a")).toBe(false);
+  });
+
+  it("has room for so many agents at the most, also if they send nothing", () => {
+    const { window } = windowOf(1_000, 1_024);
+    const names = Array.from({ length: 10 }, (_, i) => `agent-${i}`);
+    for (const apId of names) window.watch(apId);
+    expect(names.filter((apId) => window.has(apId))).toEqual(names.slice(-4));
+  });
+
+  it("says nothing where a metric has more points than a chart takes", () => {
+    const { window } = windowOf();
+    window.watch("a");
+    for (let i = 0; i < 10; i++) window.add("a", sample(NOW - i, { m: i }));
+    expect(read(window, "a", 0, NOW, 9)).toBeUndefined();
+    expect(read(window, "a", 0, NOW, 10)).toHaveLength(10);
+  });
+
+  it("is what came, sorted, without doubles and not too old, however adding, reading and time mix", async () => {
+    const step = fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc.record({
+          kind: fc.constant("next" as const),
+          value: fc.double({ noNaN: true, noDefaultInfinity: true }),
+        }),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.record({ kind: fc.constant("late" as const), agoMs: fc.nat(1_200), value: fc.integer() }),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.record({ kind: fc.constant("read" as const), agoMs: fc.nat(900), skipMs: fc.nat(50) }),
+      },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant("wait" as const), ms: fc.nat(300) }) },
+    );
+    await fc.assert(
+      fc.property(fc.array(step, { maxLength: 400, size: "max" }), (steps) => {
+        const { window, clock } = windowOf(1_000, 100_000);
+        window.watch("a");
+        const model = new Map<number, number>();
+        const add = (tsMs: number, value: number) => {
+          window.add("a", sample(tsMs, { m: value }));
+          if (tsMs >= clock.ms - 1_000 && !model.has(tsMs)) model.set(tsMs, value);
+        };
+        for (const step of steps) {
+          if (step.kind === "next") {
+            clock.ms += 3;
+            // JSON knows no negative zero.
+            add(clock.ms, step.value + 0);
+          } else if (step.kind === "late") add(clock.ms - step.agoMs, step.value);
+          else if (step.kind === "wait") clock.ms += step.ms;
+          else {
+            const [fromMs, toMs] = [clock.ms - step.agoMs, clock.ms - step.skipMs];
+            const expected = [...model]
+              .filter(([tsMs]) => tsMs >= fromMs && tsMs <= toMs)
+              .toSorted(([a], [b]) => a - b);
+            expect(read(window, "a", fromMs, toMs)).toEqual(expected);
+          }
+        }
+      }),
+    );
+  });
+});
+
+describe("times", () => {
+  it("are written as Date writes them", async () => {
+    const ms = fc.integer({ min: Date.UTC(1900, 0, 1), max: Date.UTC(2299, 11, 31) });
+    await fc.assert(
+      fc.property(ms, (tsMs) => {
+        expect(toIsoTime(tsMs)).toBe(new Date(tsMs).toISOString());
+      }),
+    );
+  });
+});
+
+describe("memory and store", () => {
+  it("give the same answer, before and after somebody watches", async () => {
+    const store = testStore();
+    const drawn = fc.record({
+      ageMs: fc.integer({ min: 1, max: 250_000 }),
+      a: fc.double({ noNaN: true, noDefaultInfinity: true }),
+      b: fc.integer(),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(drawn, { minLength: 1, maxLength: 20 }), async (points) => {
+        const { apId, token } = await newAgent();
+        const nowMs = Date.now();
+        const remembered = async () => {
+          const response = await send(
+            "GET",
+            `/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=a,b`,
+            undefined,
+            token,
+          );
+          const { series } = (await response.json()) as {
+            series: { metric: string; points: { ts: string; value: number }[] }[];
+          };
+          return series.map(({ metric, points: its }) => ({
+            metric,
+            points: its.map(({ ts, value }) => [Date.parse(ts), value]),
+          }));
+        };
+        for (const [i, { ageMs, a, b }] of points.entries()) {
+          const report = { ts: nowMs - ageMs, payload: { a, b } };
+          expect((await send("POST", "/api/v1/agent_update/update", report, token)).status).toBe(200);
+          if (i % 5 !== 0) continue;
+          const stored = await store.series({
+            apId,
+            metrics: ["a", "b"],
+            fromMs: Date.now() - 300_000,
+            toMs: Date.now(),
+          });
+          // Through JSON, which knows no negative zero.
+          const plain = JSON.parse(
+            JSON.stringify(
+              stored.map(({ metric, points: its }) => ({
+                metric,
+                points: its.map(({ tsMs, value }) => [tsMs, value]),
+              })),
+            ),
+          );
+          expect(await remembered()).toEqual(plain);
+        }
+      }),
+      { numRuns: 5 },
+    );
+  }, 60_000);
+});
