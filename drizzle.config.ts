@@ -7,7 +7,7 @@ export default defineConfig({
     "./src/jobs/job-table.ts",
     "./src/broker/outbox-table.ts",
     "./src/emulator/emulation-tables.ts",
-    "./src/emulator/part-table.ts",
+    "./src/geo/gazetteer-tables.ts",
   ],
   out: "./drizzle",
 });

@@ -1,33 +1,6 @@
 import { sql } from "drizzle-orm";
-import { index, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
-
-/** Names of the world's towns, several of them for one town. `src/programs/gazetteer/load.ts` fills it; the Worker only reads it. */
-export const gazetteer = sqliteTable(
-  "gazetteer",
-  {
-    /** A name of the place, as `placeKey` makes it. */
-    key: text("key").notNull(),
-    /** Of several places with one name, the one with the greatest is meant: inhabitants, and more for a city's own name. */
-    weight: integer("weight").notNull(),
-    /** GeoNames' number of the place. */
-    placeId: integer("place_id").notNull(),
-    /** Its own name, to be shown. */
-    name: text("name").notNull(),
-    /** ISO 3166-1 alpha-2. */
-    country: text("country").notNull(),
-    latitude: real("latitude").notNull(),
-    longitude: real("longitude").notNull(),
-    edition: integer("edition").notNull(),
-  },
-  // Read backwards, it gives the places of one name by falling weight.
-  (table) => [primaryKey({ columns: [table.key, table.weight, table.placeId] })],
-);
-
-/** Which editions of the data are there in full. */
-export const gazetteerEditions = sqliteTable("gazetteer_editions", {
-  edition: integer("edition").primaryKey(),
-  loadedAt: integer("loaded_at", { mode: "timestamp_ms" }).notNull(),
-});
+import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { PART_STATES } from "../schemas/emulator.ts";
 
 /**
  * Emulations: whose each is, how many access points it has, and how long these stay. A row outlives its job's, so that the owner can
@@ -53,4 +26,17 @@ export const emulations = sqliteTable(
     index("emulations_kept").on(table.endedAt).where(sql`removed_at is null`),
     index("emulations_removed").on(table.removedAt),
   ],
+);
+
+/** The parts of emulator jobs, each of which is one message to those who run emulated access points. */
+export const emulatorParts = sqliteTable(
+  "emulator_parts",
+  {
+    jobNumber: text("job_number").notNull(),
+    part: integer("part").notNull(),
+    state: text("state", { enum: PART_STATES }).notNull(),
+    /** Who runs it: the first one to say so. */
+    emulator: text("emulator"),
+  },
+  (table) => [primaryKey({ columns: [table.jobNumber, table.part] })],
 );

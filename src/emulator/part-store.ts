@@ -5,7 +5,7 @@ import type { ReportHandler } from "../jobs/callbacks.ts";
 import { Conflict } from "../lib/errors.ts";
 import { EmulatorReport, type PartState } from "../schemas/emulator.ts";
 import { type Database, reach } from "../storage/libsql.ts";
-import { emulatorParts } from "./part-table.ts";
+import { emulatorParts } from "./emulation-tables.ts";
 
 /** The parts of emulator jobs: who runs each, and how far it is. */
 export interface EmulatorParts {

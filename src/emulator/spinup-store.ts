@@ -6,8 +6,7 @@ import { outbox } from "../broker/outbox-table.ts";
 import { jobs } from "../jobs/job-table.ts";
 import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "../jobs/quotas.ts";
 import { type Database, reach } from "../storage/libsql.ts";
-import { emulations } from "./emulation-tables.ts";
-import { emulatorParts } from "./part-table.ts";
+import { emulations, emulatorParts } from "./emulation-tables.ts";
 
 /** Emulated agents, their job and the messages to those who run them, stored together or not at all. */
 export interface SpinupStore {

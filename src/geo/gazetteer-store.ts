@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import * as z from "zod";
-import { gazetteer, gazetteerEditions } from "../emulator/emulation-tables.ts";
 import { Unavailable } from "../lib/errors.ts";
 import { type Database, reach } from "../storage/libsql.ts";
+import { gazetteer, gazetteerEditions } from "./gazetteer-tables.ts";
 import type { Place, PlaceQuery } from "./geocode.ts";
 import type { PlaceNames } from "./suggest.ts";
 

@@ -1,8 +1,7 @@
 import { Invalid, Malformed } from "../lib/errors.ts";
+import { MAX_JSON_DEPTH } from "../schemas/primitives.ts";
 
 /** JSON from outside: decoded strictly, bounded in depth, and free of keys that could reach a prototype. */
-
-export const MAX_JSON_DEPTH = 32;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { datetimeError } from "../schemas/datetimes.ts";
+import { datetimeError } from "./datetimes.ts";
 import type { ValidationItem } from "./errors.ts";
 
 /** zod's issues in the words of pydantic v2, which clients of FastAPI services know. The input is never echoed. */

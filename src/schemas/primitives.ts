@@ -1,5 +1,8 @@
 import * as z from "zod";
 
+/** How deeply the JSON of a body may be nested. */
+export const MAX_JSON_DEPTH = 32;
+
 /** Small shapes that the wire's records are made of. */
 
 /** How a schema names a fault that zod has no word for; `faults.ts` passes type and text on as they are. */

@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { datetimeError, millisecondsOf } from "../lib/datetimes.ts";
 import { Configuration, Geolocation } from "./configuration.ts";
-import { datetimeError, millisecondsOf } from "./datetimes.ts";
 import { dictionary, fault, Identifier } from "./primitives.ts";
 
 /** A time: RFC 3339 (without an offset: UTC), or the epoch in seconds or, from 1e11 on, in milliseconds. As milliseconds. */

@@ -1,5 +1,4 @@
-import { MAX_JSON_DEPTH } from "../../http/json.ts";
-import { Identifier } from "../../schemas/primitives.ts";
+import { Identifier, MAX_JSON_DEPTH } from "../../schemas/primitives.ts";
 import { MAX_DELIVERY_ERROR } from "../../schemas/telemetry.ts";
 import type { Incoming } from "./subscriber.ts";
 

@@ -1,11 +1,16 @@
 import type { ClassicLevel } from "classic-level";
 import * as z from "zod";
-import type { BrokerStore } from "./persistence.ts";
 
 /**
  * The persistent sessions of the broker's clients (`clean: false`): when each was used last, on disk, so that those that are not used any
  * more go, with their subscriptions and with what is kept for them.
  */
+
+/** What is kept for the sessions. */
+export interface SessionStore {
+  clientIds(): Promise<Iterable<string>>;
+  removeSession(clientId: string): Promise<void>;
+}
 
 export interface BrokerSessionsOptions {
   /** Ends the connection of a client, if it has one. */
@@ -39,13 +44,13 @@ const ownerOf = (sessionId: string): string | undefined => AGENT_ID.exec(session
 
 export class BrokerSessions {
   readonly #level: ClassicLevel;
-  readonly #store: BrokerStore;
+  readonly #store: SessionStore;
   readonly #disconnect: (clientId: string) => void;
   readonly #now: () => number;
   readonly #sessions = new Map<string, Session>();
   readonly #byAgent = new Map<string, Set<string>>();
 
-  constructor(level: ClassicLevel, store: BrokerStore, { disconnect, now = Date.now }: BrokerSessionsOptions) {
+  constructor(level: ClassicLevel, store: SessionStore, { disconnect, now = Date.now }: BrokerSessionsOptions) {
     this.#level = level;
     this.#store = store;
     this.#disconnect = disconnect;
