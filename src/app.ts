@@ -6,10 +6,10 @@ import { buildOpenApi, type OpenApiDocument } from "./http/docs/openapi.ts";
 import { createNotFound } from "./http/not-found.ts";
 import { onError } from "./http/on-error.ts";
 import { createOperation } from "./http/operation.ts";
-import { requestRecord } from "./http/request-log.ts";
-import { answerHeaders } from "./http/response-headers.ts";
+import { requestLog } from "./http/request-log.ts";
+import { responseHeaders } from "./http/response-headers.ts";
 import { declaredRoutes } from "./http/route-registry.ts";
-import { RememberingRouter } from "./http/router.ts";
+import { CachingRouter } from "./http/router.ts";
 import { agentsRoutes } from "./routes/agents.ts";
 import { appsRoutes } from "./routes/apps.ts";
 import { auditRoutes } from "./routes/audit.ts";
@@ -30,11 +30,11 @@ import type { Services } from "./services.ts";
 export type App = ReturnType<typeof createApp>;
 
 export function createApp(services: Services) {
-  const app = new Hono<AppEnv>({ router: new RememberingRouter() });
+  const app = new Hono<AppEnv>({ router: new CachingRouter() });
   app.onError(onError);
 
-  app.use(answerHeaders(tilesOrigin(services.dashboard.map.tiles)));
-  app.use(requestRecord(services.loggedRequests, services.countRequest));
+  app.use(responseHeaders(tilesOrigin(services.dashboard.map.tiles)));
+  app.use(requestLog(services.loggedRequests, services.countRequest));
   if (services.corsOrigins.length > 0) {
     app.use(
       cors({

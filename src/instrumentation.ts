@@ -1,19 +1,19 @@
 import type { Login } from "./accounts/login/login.ts";
 import type { Outbox } from "./broker/outbox.ts";
 import type { CountRequest } from "./http/request-log.ts";
-import type { JobIndex } from "./jobs/job-store.ts";
+import type { JobStore } from "./jobs/job-store.ts";
 import { NotAuthenticated, TooMany } from "./lib/errors.ts";
-import { type FigureName, type Histogram, histogram, series } from "./monitoring/catalog.ts";
-import type { Tally } from "./monitoring/recorder.ts";
+import { type Histogram, histogram, type MetricName, series } from "./monitoring/catalog.ts";
+import type { MetricRecorder } from "./monitoring/recorder.ts";
 import type { Reading, ScrapeOptions } from "./monitoring/scrape.ts";
-import type { Reports } from "./telemetry/ingest.ts";
-import type { Shards } from "./telemetry/shard/shard-client.ts";
+import type { Ingest } from "./telemetry/ingest.ts";
+import type { ShardClient } from "./telemetry/shard/shard-client.ts";
 
 /** Wraps services so that what they do is counted; they know nothing about it. */
 
 const STATUS_CLASSES = ["", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
-export function createCountRequest(tally: Tally): CountRequest {
+export function createCountRequest(recorder: MetricRecorder): CountRequest {
   // Every request comes by here: its series are put into words once.
   const known = new Map<string, { byClass: string[]; duration: Histogram }>();
   const seriesOf = (operation: string) => {
@@ -28,16 +28,16 @@ export function createCountRequest(tally: Tally): CountRequest {
 
   return (operation = "none", status, startedMs, endedMs) => {
     const { byClass, duration } = known.get(operation) ?? seriesOf(operation);
-    tally.add(byClass[Math.trunc(status / 100)] ?? "");
-    tally.observe(duration, endedMs - startedMs);
-    if (status >= 500) tally.add((status === 503 ? unavailable : bug) ?? "");
-    tally.handOverIfDue(endedMs);
+    recorder.add(byClass[Math.trunc(status / 100)] ?? "");
+    recorder.observe(duration, endedMs - startedMs);
+    if (status >= 500) recorder.add((status === 503 ? unavailable : bug) ?? "");
+    recorder.flushIfDue(endedMs);
   };
 }
 
-export function countedLogin(login: Login, tally: Tally): Login {
+export function withLoginMetrics(login: Login, recorder: MetricRecorder): Login {
   const count = (loginType: string, outcome: "accepted" | "failed" | "limited") =>
-    tally.add(series("controller_logins_total", loginType, outcome));
+    recorder.add(series("controller_logins_total", loginType, outcome));
   return async (loginType, form, origin) => {
     try {
       const accepted = await login(loginType, form, origin);
@@ -51,7 +51,7 @@ export function countedLogin(login: Login, tally: Tally): Login {
   };
 }
 
-export function countedReports(reports: Reports, tally: Tally, now: () => number = Date.now): Reports {
+export function withIngestMetrics(reports: Ingest, recorder: MetricRecorder, now: () => number = Date.now): Ingest {
   const overHttp = histogram("controller_ingest_lag_seconds", "http");
   const overMqtt = histogram("controller_ingest_lag_seconds", "mqtt");
   const accepted = series("controller_bridge_messages_total", "accepted");
@@ -60,7 +60,7 @@ export function countedReports(reports: Reports, tally: Tally, now: () => number
     async report(actor, report) {
       const arrivedMs = now();
       const answer = await reports.report(actor, report);
-      tally.observe(overHttp, now() - arrivedMs);
+      recorder.observe(overHttp, now() - arrivedMs);
       return answer;
     },
 
@@ -70,8 +70,8 @@ export function countedReports(reports: Reports, tally: Tally, now: () => number
       for (const [i, { received_at, report }] of delivery.messages.entries()) {
         const result = answer.results[i];
         const isAccepted = result !== undefined && !("error" in result);
-        tally.add(isAccepted ? accepted : rejected);
-        if (isAccepted && report !== undefined) tally.observe(overMqtt, committedMs - received_at);
+        recorder.add(isAccepted ? accepted : rejected);
+        if (isAccepted && report !== undefined) recorder.observe(overMqtt, committedMs - received_at);
       }
       return answer;
     },
@@ -79,9 +79,9 @@ export function countedReports(reports: Reports, tally: Tally, now: () => number
 }
 
 export interface CollectorsOptions {
-  shards: Pick<Shards, "waiting">;
+  shards: Pick<ShardClient, "waiting">;
   outbox: Pick<Outbox, "state">;
-  index: Pick<JobIndex, "countByState">;
+  index: Pick<JobStore, "countByState">;
 }
 
 /** Readings that are taken from the stores and the shards when a scrape asks for them. */
@@ -90,7 +90,7 @@ export function createCollectors({
   outbox,
   index,
 }: CollectorsOptions): Pick<ScrapeOptions, "flushShards" | "collectors"> {
-  const reading = (figure: FigureName, value: number, ...words: string[]): Reading => ({ figure, words, value });
+  const reading = (figure: MetricName, value: number, ...words: string[]): Reading => ({ figure, words, value });
   return {
     flushShards: async () =>
       Array.from(await shards.waiting(), ([shard, samples]) =>

@@ -4,22 +4,22 @@ import { type Agents, createAgents } from "./accounts/agents.ts";
 import { createAppStore } from "./accounts/app-store.ts";
 import { type Apps, createApps } from "./accounts/apps.ts";
 import { type AuditTrail, createAuditTrail } from "./accounts/audit.ts";
-import { createAccountChanges } from "./accounts/audit-feed.ts";
-import { forgetOldEntries } from "./accounts/audit-retention.ts";
+import { createAuditFeed } from "./accounts/audit-feed.ts";
+import { pruneAuditTrail } from "./accounts/audit-retention.ts";
 import { createDatabaseProbe } from "./accounts/database-probe.ts";
 import { createEnrolment } from "./accounts/enrolment.ts";
 import { createAuthenticate } from "./accounts/login/authenticate.ts";
 import { UNKNOWN_ADDRESS } from "./accounts/login/client-network.ts";
 import { createLogin, type Login } from "./accounts/login/login.ts";
-import { createAttempts } from "./accounts/login/rate-limiter.ts";
+import { createRateLimiter } from "./accounts/login/rate-limiter.ts";
 import { createRecovery, type Recovery } from "./accounts/login/recovery.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
 import { edgePasswords } from "./auth/argon2-wasm.ts";
-import { createSealing } from "./auth/encryptor.ts";
+import { createEncryptor } from "./auth/encryptor.ts";
 import type { Authenticate } from "./auth/identity.ts";
 import { createRemotePasswords } from "./auth/remote-passwords.ts";
-import { createGeneratedSecrets } from "./auth/secrets.ts";
+import { createSecretHasher } from "./auth/secrets.ts";
 import { createTokens, type Tokens } from "./auth/tokens.ts";
 import { probeBroker } from "./broker/broker-probe.ts";
 import { createOutbox, type Outbox } from "./broker/outbox.ts";
@@ -29,32 +29,32 @@ import { createOwnedJobs } from "./delivery/owned-jobs.ts";
 import { type Publisher, publisherOf } from "./delivery/publisher.ts";
 import { createEmulationStore } from "./emulator/emulation-store.ts";
 import { createEmulators, type Emulators } from "./emulator/emulators.ts";
-import { createEmulatorParts, createEmulatorReports } from "./emulator/part-store.ts";
+import { createEmulatorReports, createPartStore } from "./emulator/part-store.ts";
 import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
 import { createOverview, type NetworkOverview } from "./fleet/overview.ts";
 import { createGazetteer } from "./geo/gazetteer-store.ts";
 import type { CountRequest } from "./http/request-log.ts";
-import { countedLogin, countedReports, createCollectors, createCountRequest } from "./instrumentation.ts";
+import { createCollectors, createCountRequest, withIngestMetrics, withLoginMetrics } from "./instrumentation.ts";
 import { type Callbacks, createCallbacks } from "./jobs/callbacks.ts";
-import { createKnownJobs } from "./jobs/job-cache.ts";
-import { createJobIndex } from "./jobs/job-store.ts";
+import { createJobCache } from "./jobs/job-cache.ts";
+import { createJobStore } from "./jobs/job-store.ts";
 import { createJobs, type Jobs } from "./jobs/jobs.ts";
 import { quotasOf } from "./jobs/quotas.ts";
 import type { JobStream } from "./jobs/stream/job-stream.ts";
-import { createStreams } from "./jobs/stream/stream-client.ts";
+import { createStreamClient } from "./jobs/stream/stream-client.ts";
 import { createMailer } from "./mail/mailer.ts";
 import { createHealth, type Health } from "./monitoring/health.ts";
 import { type Ledger, ledgerOf } from "./monitoring/ledger.ts";
-import { Tally } from "./monitoring/recorder.ts";
+import { MetricRecorder } from "./monitoring/recorder.ts";
 import { createScrape, type Scrape } from "./monitoring/scrape.ts";
 import type { DashboardSettings } from "./schemas/dashboard.ts";
 import { createClickHouse } from "./storage/clickhouse.ts";
 import { createDatabase } from "./storage/libsql.ts";
-import { createReports, type Reports } from "./telemetry/ingest.ts";
+import { createIngest, type Ingest } from "./telemetry/ingest.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import type { AgentShard } from "./telemetry/shard/agent-shard.ts";
-import { createShards } from "./telemetry/shard/shard-client.ts";
+import { createShardClient } from "./telemetry/shard/shard-client.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
 const DAY_MS = 86_400_000;
@@ -85,7 +85,7 @@ export interface Services {
   metrics: Metrics;
   overview: NetworkOverview;
   recovery: Recovery;
-  reports: Reports;
+  reports: Ingest;
   /** The service's own figures. */
   scrape: Scrape;
   tokens: Tokens;
@@ -107,7 +107,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const users = createUserStore(database);
   const agents = createAgentStore(database);
   const apps = createAppStore(database);
-  const attempts = createAttempts(database);
+  const attempts = createRateLimiter(database);
   const { PASSWORDS_URL, PASSWORDS_TOKEN } = config;
   const remotePasswords =
     PASSWORDS_URL !== undefined && PASSWORDS_TOKEN !== undefined
@@ -115,23 +115,23 @@ export function createServices(config: Config, bindings: Bindings): Services {
       : undefined;
   const passwords = remotePasswords ?? edgePasswords;
   const isSignupOpen = config.SIGNUP === "open";
-  const sealing = createSealing(config.ENCRYPTION_KEY);
-  const generatedSecrets = createGeneratedSecrets(config.CREDENTIAL_PEPPER);
+  const encryptor = createEncryptor(config.ENCRYPTION_KEY);
+  const secretHasher = createSecretHasher(config.CREDENTIAL_PEPPER);
   const tokens = createTokens({
     keys: config.JWT_KEYS,
     issuer: config.JWT_ISSUER,
     lifetimeSeconds: config.TOKEN_LIFETIME_SECONDS,
   });
-  const shards = createShards(bindings.AGENT_SHARD, config.AGENT_SHARDS);
+  const shards = createShardClient(bindings.AGENT_SHARD, config.AGENT_SHARDS);
   const clickhouse = createClickHouse(config);
   const telemetry = createTelemetryStore(clickhouse);
   const outbox = createOutbox(database);
   const quotas = quotasOf(config);
-  const index = createJobIndex(database, Date.now, quotas);
-  const streams = createStreams(bindings.JOB_STREAM);
+  const index = createJobStore(database, Date.now, quotas);
+  const streams = createStreamClient(bindings.JOB_STREAM);
   const publisher = publisherOf(bindings.PUBLISHER);
   const ledger = ledgerOf(bindings.LEDGER);
-  const tally = new Tally({ ledger, now: Date.now });
+  const recorder = new MetricRecorder({ ledger, now: Date.now });
   const health = createHealth({
     libsql: createDatabaseProbe(database),
     clickhouse: () => clickhouse.check(),
@@ -139,11 +139,11 @@ export function createServices(config: Config, bindings: Bindings): Services {
     objects: publisher.check,
     ...(remotePasswords && { passwords: remotePasswords.ping }),
   });
-  const known = createKnownJobs(index);
+  const known = createJobCache(index);
   const ownedJobs = createOwnedJobs(database, streams);
   const callbacks = createCallbacks({
     ...{ index, known, streams, outbox },
-    emulatorReports: createEmulatorReports(createEmulatorParts(database), outbox),
+    emulatorReports: createEmulatorReports(createPartStore(database), outbox),
   });
 
   return {
@@ -158,7 +158,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       }),
       ownedJobs,
     }),
-    apps: createApps(apps, sealing, ownedJobs),
+    apps: createApps(apps, encryptor, ownedJobs),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),
     callbacks,
@@ -167,33 +167,33 @@ export function createServices(config: Config, bindings: Bindings): Services {
       users,
       agents,
       apps,
-      changes: createAccountChanges(database, () => waitUntil(forgetOldEntries(database, config.AUDIT_DAYS * DAY_MS))),
-      doors: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
+      changes: createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS))),
+      serviceTokens: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
     }),
     clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),
     commands: createCommands({
       agents,
       store: createCommandStore(database, quotas),
       attempts,
-      sealing,
+      encryptor,
       nudge: publisher.nudge,
     }),
     corsOrigins: config.CORS_ORIGINS,
-    countRequest: createCountRequest(tally),
+    countRequest: createCountRequest(recorder),
     emulators: createEmulators({
-      ...{ index, streams, outbox, attempts, sealing },
+      ...{ index, streams, outbox, attempts, encryptor },
       nudge: publisher.nudge,
       store: createSpinupStore(database, quotas),
       emulations: createEmulationStore(database),
       gazetteer: createGazetteer(database),
-      secrets: generatedSecrets,
+      secrets: secretHasher,
     }),
     health,
     jobs: createJobs({ index, known, streams, agents, outbox }),
     loggedRequests: config.LOG_REQUESTS,
-    login: countedLogin(
-      createLogin({ users, agents, apps, attempts, passwords, generatedSecrets, apiKeys: sealing, tokens }),
-      tally,
+    login: withLoginMetrics(
+      createLogin({ users, agents, apps, attempts, passwords, secretHasher, apiKeys: encryptor, tokens }),
+      recorder,
     ),
     recovery: createRecovery({
       users,
@@ -208,8 +208,11 @@ export function createServices(config: Config, bindings: Bindings): Services {
     },
     metrics: createMetrics(agents, telemetry, shards, config.LIVE_WINDOW_MINUTES * 60_000),
     overview: createOverview(agents, telemetry, shards),
-    reports: countedReports(createReports(agents, shards, callbacks.takeResult, config.TELEMETRY_DAYS), tally),
-    scrape: createScrape({ tally, ledger, health, ...createCollectors({ shards, outbox, index }) }),
+    reports: withIngestMetrics(
+      createIngest(agents, shards, callbacks.acceptCommandResult, config.TELEMETRY_DAYS),
+      recorder,
+    ),
+    scrape: createScrape({ recorder, ledger, health, ...createCollectors({ shards, outbox, index }) }),
     outbox,
     tokens,
     users: createUsers({ store: users, passwords, isSignupOpen, ownedJobs }),

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { agents, users } from "../../src/accounts/account-tables.ts";
 import { type Role, SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/roles.ts";
-import { createGeneratedSecrets, randomSecret } from "../../src/auth/secrets.ts";
+import { createSecretHasher, randomSecret } from "../../src/auth/secrets.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import { settingsOfUrl } from "../../src/programs/stack/components/clickhouse-access.ts";
@@ -31,7 +31,7 @@ export async function makeAgents(
   configurationOf: (index: number) => Record<string, unknown> = () => ({}),
 ): Promise<TrialAgent[]> {
   const { config, database, tokens } = productIn(dataDir);
-  const credential = await createGeneratedSecrets(config.CREDENTIAL_PEPPER).hash(randomSecret());
+  const credential = await createSecretHasher(config.CREDENTIAL_PEPPER).hash(randomSecret());
   const createdAt = new Date();
   const rows = Array.from({ length: count }, (_, i) => ({
     id: crypto.randomUUID(),

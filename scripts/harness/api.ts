@@ -1,4 +1,4 @@
-import { Refused } from "../../src/programs/shared/cli.ts";
+import { UserError } from "../../src/programs/shared/cli.ts";
 
 /** The service as somebody uses it who means well: to make accounts, to look after them, and to ask for what they may have. */
 
@@ -61,9 +61,9 @@ export class Api {
 }
 
 /** With the number under which the service's log tells more. */
-export function unexpected(what: string, { status, headers, text }: Answer): Refused {
+export function unexpected(what: string, { status, headers, text }: Answer): UserError {
   const requestId = headers.get("X-Request-Id");
-  return new Refused(
+  return new UserError(
     `${what} was answered with ${status}: ${text.slice(0, MAX_SHOWN)}${requestId === null ? "" : ` (request ${requestId})`}`,
   );
 }

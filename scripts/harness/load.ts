@@ -121,11 +121,11 @@ class Connection {
     if (headEnd < 0) return;
     const head = this.#received.toString("latin1", 0, headEnd);
     const [, length] = /\r\ncontent-length: *(\d+)/i.exec(head) ?? [];
-    const isWhole =
+    const hasFullScope =
       length === undefined
         ? this.#received.subarray(-5).toString("latin1") === `0${HEAD_END}`
         : this.#received.length >= headEnd + HEAD_END.length + Number(length);
-    if (!isWhole) return;
+    if (!hasFullScope) return;
     this.#received = Buffer.alloc(0);
     this.#answered?.resolve(Number(head.slice(9, 12)));
   }

@@ -17,19 +17,19 @@ export interface Question {
   headers?: Record<string, string>;
 }
 
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 export class Target {
   readonly #place: Place;
-  readonly #patienceMs: number;
+  readonly #timeoutMs: number;
   /** What was waited for the longest since the last look, also where no answer came. */
   slowest = { ms: 0, path: "" };
   readonly statuses = new Map<number, number>();
   unanswered = 0;
 
-  constructor(place: Place, patienceMs = PATIENCE_MS) {
+  constructor(place: Place, timeoutMs = TIMEOUT_MS) {
     this.#place = place;
-    this.#patienceMs = patienceMs;
+    this.#timeoutMs = timeoutMs;
   }
 
   get url(): string {
@@ -64,7 +64,7 @@ export class Target {
           ...headers,
         },
         ...(body !== undefined && { body: isForm ? body : JSON.stringify(body) }),
-        signal: AbortSignal.timeout(this.#patienceMs),
+        signal: AbortSignal.timeout(this.#timeoutMs),
       });
       const answer = { status: response.status, body: await response.json() };
       this.statuses.set(answer.status, (this.statuses.get(answer.status) ?? 0) + 1);

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { parseStoresEnv } from "../../src/env.ts";
-import { runCommand, say } from "../../src/programs/shared/cli.ts";
+import { print, runCommand } from "../../src/programs/shared/cli.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "../../src/programs/shared/config-file.ts";
 import { refusalOf } from "../../src/programs/shared/refusal.ts";
 import { fillGazetteer, migrateAccounts, migrateTelemetry } from "../../src/programs/stack/migrations.ts";
@@ -27,18 +27,18 @@ async function migrate(withLater: boolean): Promise<void> {
   const config = parseStoresEnv(process.env);
   await migrateAccounts(config);
   await fillGazetteer(config);
-  say("The accounts database is up to date.");
+  print("The accounts database is up to date.");
   const pending = withLater ? [] : await pendingTelemetry(config);
   const later = pending.flatMap(({ name, takesAway }) => (takesAway ? [name] : []));
   await migrateTelemetry(config, ({ name }) => !later.includes(name));
-  if (later.length === 0) return say("ClickHouse is up to date.");
-  say("ClickHouse is ready for this version. When the one before is out of service,");
-  say(`npm run migrate -- --after-deploy applies ${later.join(", ")}.`);
+  if (later.length === 0) return print("ClickHouse is up to date.");
+  print("ClickHouse is ready for this version. When the one before is out of service,");
+  print(`npm run migrate -- --after-deploy applies ${later.join(", ")}.`);
 }
 
 await runCommand(async () => {
   const { values } = parseArgs({ options: OPTIONS });
-  if (values.help) return say(HELP);
+  if (values.help) return print(HELP);
   loadConfiguration(values.config);
   await migrate(values["after-deploy"]).catch((error: unknown) => {
     throw refusalOf(error);

@@ -1,14 +1,14 @@
 import { and, eq } from "drizzle-orm";
 import { apps } from "../../src/accounts/account-tables.ts";
-import { createSealing, type Sealing } from "../../src/auth/encryptor.ts";
+import { createEncryptor, type Encryptor } from "../../src/auth/encryptor.ts";
 import { outbox } from "../../src/broker/outbox-table.ts";
 import { createDatabase, type DatabaseOptions } from "../../src/storage/libsql.ts";
 
 /** Seals everything in the database that is sealed with a former key once more, with the present one. Answers how much that was. */
 export async function reseal(options: DatabaseOptions, keys: readonly string[]): Promise<number> {
   const database = createDatabase(options);
-  const all = createSealing(keys);
-  const present = createSealing(keys.slice(0, 1));
+  const all = createEncryptor(keys);
+  const present = createEncryptor(keys.slice(0, 1));
   let count = 0;
   for (const { id, sealedApiKey } of await database.select().from(apps)) {
     const sealed = await resealed(sealedApiKey, id, all, present);
@@ -33,8 +33,8 @@ export async function reseal(options: DatabaseOptions, keys: readonly string[]):
 async function resealed(
   sealed: string,
   belongsTo: string,
-  all: Sealing,
-  present: Sealing,
+  all: Encryptor,
+  present: Encryptor,
 ): Promise<string | undefined> {
   const isPresent = await present.open(sealed, belongsTo).then(
     () => true,

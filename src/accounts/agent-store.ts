@@ -1,9 +1,9 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import { Conflict, Duplicate, NotFound, TooLarge } from "../lib/errors.ts";
-import { type Database, isUniqueViolation, reach } from "../storage/libsql.ts";
+import { type Database, isUniqueViolation, query } from "../storage/libsql.ts";
 import { agents, enrolmentUses } from "./account-tables.ts";
-import { type Author, auditIfChanged } from "./audit.ts";
+import { type AuditActor, auditIfChanged } from "./audit.ts";
 import { type EnrolmentUse, usedUp } from "./enrolment.ts";
 import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
 
@@ -54,13 +54,13 @@ export interface Commandable extends Pick<AgentOutline, "apId" | "accessPointTyp
 
 export interface AgentStore {
   find(apId: string): Promise<AgentRow | undefined>;
-  insert(agent: NewAgent, by: Author): Promise<AgentRow>;
+  insert(agent: NewAgent, by: AuditActor): Promise<AgentRow>;
   /** As `insert`, and counts a use of the enrolment token; rejects if it is used up. */
-  enrol(agent: NewAgent, by: Author, use: EnrolmentUse): Promise<AgentRow>;
+  enrol(agent: NewAgent, by: AuditActor, use: EnrolmentUse): Promise<AgentRow>;
   /** A new password ends the agent's tokens; a new configuration does not. */
-  update(apId: string, changes: AgentChanges, by: Author): Promise<AgentRow>;
+  update(apId: string, changes: AgentChanges, by: AuditActor): Promise<AgentRow>;
   /** Puts keys into the agent's configuration, each replacing what it held; a configuration that stays the same is not written. */
-  mergeConfiguration(apId: string, patch: Record<string, unknown>, by: Author): Promise<void>;
+  mergeConfiguration(apId: string, patch: Record<string, unknown>, by: AuditActor): Promise<void>;
   /** The first of a slice, as many as fit in memory together with what else is there: configurations may be large. */
   page(slice: AgentSlice): Promise<AgentPage>;
   /** All of a slice, page by page. */
@@ -75,7 +75,7 @@ export interface AgentStore {
    */
   commandables(names: readonly string[], only?: readonly string[]): Promise<Commandable[]>;
   /** Returns the jobs that end with the account. */
-  delete(apId: string, by: Author, endJobs: OwnedJobs["end"]): Promise<OwnedJob[]>;
+  delete(apId: string, by: AuditActor, endJobs: OwnedJobs["end"]): Promise<OwnedJob[]>;
   markOnboard(apId: string): Promise<void>;
 }
 
@@ -144,14 +144,14 @@ const newRow = (agent: NewAgent) => {
 
 export function createAgentStore(database: Database): AgentStore {
   const find: AgentStore["find"] = async (apId) => {
-    const rows = await reach(database.select().from(agents).where(eq(agents.apId, apId)));
+    const rows = await query(database.select().from(agents).where(eq(agents.apId, apId)));
     return rows[0] === undefined ? undefined : AgentRow.parse(rows[0]);
   };
 
   const page: AgentStore["page"] = async ({ after, offset = 0, limit, only }) => {
     const maxRows = Math.min(limit ?? PAGE_ROWS, PAGE_ROWS);
     // How many rows fit is found out by their lengths, before a single configuration is on its way.
-    const rows = await reach(
+    const rows = await query(
       database.all(sql`
         with slice as materialized (
           select name, row_number() over (order by name) as place, sum(length) over (order by name rows unbounded preceding) as bytes
@@ -164,8 +164,8 @@ export function createAgentStore(database: Database): AgentStore {
         order by ap_id`),
     );
     const found = PageRows.parse(rows);
-    const isWhole = found.length === (found[0]?.found ?? 0);
-    const isLast = isWhole && (found.length < maxRows || found.length === limit);
+    const hasFullScope = found.length === (found[0]?.found ?? 0);
+    const isLast = hasFullScope && (found.length < maxRows || found.length === limit);
     return { rows: found.map(({ found: _, ...row }) => row), isLast };
   };
 
@@ -181,7 +181,7 @@ export function createAgentStore(database: Database): AgentStore {
   const outlinesAfter = async (after: string | undefined, names: readonly string[], only?: readonly string[]) => {
     // In one text: ten thousand rows of six columns each take the client several times as long to read. Texts stay as JSON in it:
     // unescaped, a half of a surrogate pair is no UTF-8, and one agent's would make all of it unreadable.
-    const rows = await reach(
+    const rows = await query(
       database.all(sql`
         select json_group_array(json_array(
           ap_id, onboard,
@@ -215,7 +215,7 @@ export function createAgentStore(database: Database): AgentStore {
     async insert(agent, by) {
       const row = newRow(agent);
       try {
-        const [rows] = await reach(
+        const [rows] = await query(
           database.batch([
             database.insert(agents).values(row).returning(),
             auditIfChanged(database, by, "create", objectOf(agent.apId)),
@@ -231,7 +231,7 @@ export function createAgentStore(database: Database): AgentStore {
       const { id, apId, credentialKind, credential, configuration, version, createdAt } = newRow(agent);
       try {
         // One transaction: a use that is not free inserts no agent, and a name that is taken takes back the use.
-        const [, rows] = await reach(
+        const [, rows] = await query(
           database.batch([
             database
               .insert(enrolmentUses)
@@ -262,7 +262,7 @@ export function createAgentStore(database: Database): AgentStore {
     async update(apId, { passwordHash, configuration }, by) {
       if (configuration !== undefined) refuseLarge(JSON.stringify(configuration));
       const changed = [passwordHash && "change password", configuration && "configure"].filter(Boolean);
-      const [rows] = await reach(
+      const [rows] = await query(
         database.batch([
           database
             .update(agents)
@@ -294,7 +294,7 @@ export function createAgentStore(database: Database): AgentStore {
         refuseLarge(text);
         // Only if it is still what was read: of two that merge at once, one sees the other's keys and tries again.
         const unchanged = sql`${agents.configuration} = ${before}`;
-        const [rows] = await reach(
+        const [rows] = await query(
           database.batch([
             database
               .update(agents)
@@ -311,7 +311,7 @@ export function createAgentStore(database: Database): AgentStore {
 
     async existing(apIds) {
       const names = database.select({ apId: agents.apId }).from(agents).where(isOneOf(apIds));
-      return (await reach(names)).map(({ apId }) => apId);
+      return (await query(names)).map(({ apId }) => apId);
     },
 
     async outlines() {
@@ -324,7 +324,7 @@ export function createAgentStore(database: Database): AgentStore {
 
     async delete(apId, by, endJobs) {
       const deleted = sql`(select id from agents where ap_id = ${apId})`;
-      const [, , ended, rows] = await reach(
+      const [, , ended, rows] = await query(
         database.batch([
           ...endJobs(deleted),
           database.delete(agents).where(eq(agents.apId, apId)).returning({ id: agents.id }),
@@ -336,7 +336,7 @@ export function createAgentStore(database: Database): AgentStore {
     },
 
     async markOnboard(apId) {
-      await reach(database.update(agents).set({ onboard: true }).where(eq(agents.apId, apId)));
+      await query(database.update(agents).set({ onboard: true }).where(eq(agents.apId, apId)));
     },
   };
 }

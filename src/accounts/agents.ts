@@ -1,6 +1,6 @@
 import type { Actor } from "../auth/identity.ts";
 import type { Passwords } from "../auth/passwords.ts";
-import { type Action, allow, allowOnAgent } from "../auth/permissions.ts";
+import { type Action, authorize, authorizeAgent } from "../auth/permissions.ts";
 import { NotFound } from "../lib/errors.ts";
 import type { Agent, AgentCreate, AgentUpdate } from "../schemas/agent.ts";
 import type { AgentRow, AgentStore } from "./agent-store.ts";
@@ -29,7 +29,7 @@ export function createAgents({ store, passwords, enrolment, ownedJobs }: AgentsO
     actor: Actor,
     { ap_id, password, configuration }: AgentCreate,
   ): Promise<Agent> => {
-    allow(actor, action);
+    authorize(actor, action);
     // An administrator who uses the same operation is not limited.
     const use = actor.kind === "enrolment" ? await enrolment.begin() : undefined;
     const credential = await passwords.hash(password);
@@ -47,20 +47,20 @@ export function createAgents({ store, passwords, enrolment, ownedJobs }: AgentsO
     enrol: (actor, agent) => register("agents.enrol", actor, agent),
 
     async read(actor, apId) {
-      allowOnAgent(actor, "agents.read", apId);
+      authorizeAgent(actor, "agents.read", apId);
       return await find(apId);
     },
 
     async update(actor, apId, { password, configuration }) {
-      allowOnAgent(actor, "agents.update", apId);
-      if (password) allowOnAgent(actor, "agents.change_password", apId);
+      authorizeAgent(actor, "agents.update", apId);
+      if (password) authorizeAgent(actor, "agents.change_password", apId);
       if (!password && !configuration) return await find(apId);
       const passwordHash = password ? await passwords.hash(password) : undefined;
       return toAgent(await store.update(apId, { passwordHash, configuration: configuration ?? undefined }, actor));
     },
 
     async delete(actor, apId) {
-      allowOnAgent(actor, "agents.delete", apId);
+      authorizeAgent(actor, "agents.delete", apId);
       ownedJobs.closeStreams(await store.delete(apId, actor, ownedJobs.end));
     },
   };

@@ -3,9 +3,9 @@ import * as z from "zod";
 import { Duplicate, NotFound } from "../lib/errors.ts";
 import { Permissions } from "../schemas/app.ts";
 import type { Page } from "../schemas/primitives.ts";
-import { ALL_ROWS, type Database, isUniqueViolation, reach } from "../storage/libsql.ts";
+import { ALL_ROWS, type Database, isUniqueViolation, query } from "../storage/libsql.ts";
 import { apps } from "./account-tables.ts";
-import { type Author, auditIfChanged } from "./audit.ts";
+import { type AuditActor, auditIfChanged } from "./audit.ts";
 import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
 
 const AppRow = z.object({
@@ -24,11 +24,11 @@ export interface AppStore {
   find(appName: string): Promise<AppRow | undefined>;
   /** In the order of their names. */
   list(page: Page): Promise<AppRow[]>;
-  insert(app: NewApp, by: Author): Promise<AppRow>;
+  insert(app: NewApp, by: AuditActor): Promise<AppRow>;
   /** Ends the app's tokens. */
-  update(app: AppRow, changes: AppChanges, by: Author): Promise<AppRow>;
+  update(app: AppRow, changes: AppChanges, by: AuditActor): Promise<AppRow>;
   /** Returns the jobs that end with the account. */
-  delete(appName: string, by: Author, endJobs: OwnedJobs["end"]): Promise<OwnedJob[]>;
+  delete(appName: string, by: AuditActor, endJobs: OwnedJobs["end"]): Promise<OwnedJob[]>;
 }
 
 const objectOf = (appName: string): string => `app:${appName}`;
@@ -36,12 +36,12 @@ const objectOf = (appName: string): string => `app:${appName}`;
 export function createAppStore(database: Database): AppStore {
   return {
     async find(appName) {
-      const rows = await reach(database.select().from(apps).where(eq(apps.appName, appName)));
+      const rows = await query(database.select().from(apps).where(eq(apps.appName, appName)));
       return rows[0] === undefined ? undefined : AppRow.parse(rows[0]);
     },
 
     async list({ limit, offset }) {
-      const rows = await reach(
+      const rows = await query(
         database
           .select()
           .from(apps)
@@ -54,7 +54,7 @@ export function createAppStore(database: Database): AppStore {
 
     async insert(app, by) {
       try {
-        const [rows] = await reach(
+        const [rows] = await query(
           database.batch([
             database
               .insert(apps)
@@ -71,7 +71,7 @@ export function createAppStore(database: Database): AppStore {
 
     async update(app, { sealedApiKey, permissions }, by) {
       const changed = [sealedApiKey && "change api key", permissions && "change permissions"].filter(Boolean);
-      const [rows] = await reach(
+      const [rows] = await query(
         database.batch([
           database
             .update(apps)
@@ -91,7 +91,7 @@ export function createAppStore(database: Database): AppStore {
 
     async delete(appName, by, endJobs) {
       const deleted = sql`(select id from apps where app_name = ${appName})`;
-      const [, , ended, rows] = await reach(
+      const [, , ended, rows] = await query(
         database.batch([
           ...endJobs(deleted),
           database.delete(apps).where(eq(apps.appName, appName)).returning({ id: apps.id }),

@@ -1,6 +1,6 @@
-import type { Sealing } from "../auth/encryptor.ts";
+import type { Encryptor } from "../auth/encryptor.ts";
 import type { Actor } from "../auth/identity.ts";
-import { allow, allowOn } from "../auth/permissions.ts";
+import { authorize, authorizeAccount } from "../auth/permissions.ts";
 import { NotFound } from "../lib/errors.ts";
 import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
 import type { Page } from "../schemas/primitives.ts";
@@ -15,7 +15,7 @@ export interface Apps {
   delete(actor: Actor, appName: string): Promise<void>;
 }
 
-export function createApps(store: AppStore, apiKeys: Sealing, ownedJobs: OwnedJobs): Apps {
+export function createApps(store: AppStore, apiKeys: Encryptor, ownedJobs: OwnedJobs): Apps {
   const toApp = async ({ id, appName, sealedApiKey, permissions }: AppRow): Promise<ThirdPartyApp> => ({
     id,
     app_name: appName,
@@ -30,24 +30,24 @@ export function createApps(store: AppStore, apiKeys: Sealing, ownedJobs: OwnedJo
 
   return {
     async list(actor, page) {
-      allow(actor, "apps.list");
+      authorize(actor, "apps.list");
       return await Promise.all((await store.list(page)).map(toApp));
     },
 
     async create(actor, { app_name, api_key, permissions }) {
-      allow(actor, "apps.create");
+      authorize(actor, "apps.create");
       const id = crypto.randomUUID();
       const sealedApiKey = await apiKeys.seal(api_key, id);
       return await toApp(await store.insert({ id, appName: app_name, sealedApiKey, permissions }, actor));
     },
 
     async read(actor, appName) {
-      allowOn(actor, "apps.read", appName);
+      authorizeAccount(actor, "apps.read", appName);
       return await toApp(await find(appName));
     },
 
     async update(actor, appName, { api_key, permissions }) {
-      allowOn(actor, "apps.update", appName);
+      authorizeAccount(actor, "apps.update", appName);
       // The key is sealed to the app's id, which only its row tells.
       const row = await find(appName);
       if (!api_key && !permissions) return await toApp(row);
@@ -56,7 +56,7 @@ export function createApps(store: AppStore, apiKeys: Sealing, ownedJobs: OwnedJo
     },
 
     async delete(actor, appName) {
-      allowOn(actor, "apps.delete", appName);
+      authorizeAccount(actor, "apps.delete", appName);
       ownedJobs.closeStreams(await store.delete(appName, actor, ownedJobs.end));
     },
   };

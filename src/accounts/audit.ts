@@ -1,25 +1,25 @@
 import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import type { Actor } from "../auth/identity.ts";
-import { allow } from "../auth/permissions.ts";
+import { authorize } from "../auth/permissions.ts";
 import { AuditEntry, type AuditQuery } from "../schemas/audit.ts";
-import { type Database, reach } from "../storage/libsql.ts";
+import { type Database, query } from "../storage/libsql.ts";
 import { audit } from "./account-tables.ts";
 
 /** The audit trail: who did what to which account or access point. */
 
 /** Who did it: a caller, a command at the console, an anonymous caller (sign-up, forgotten password), or the service itself. */
-export interface Author {
+export interface AuditActor {
   kind: Actor["kind"] | "console" | "anyone" | "service";
   name: string;
   requestId: string;
 }
 
-export const anyone = (requestId: string): Author => ({ kind: "anyone", name: "", requestId });
-export const SERVICE: Author = { kind: "service", name: "", requestId: "" };
+export const anonymous = (requestId: string): AuditActor => ({ kind: "anyone", name: "", requestId });
+export const SERVICE: AuditActor = { kind: "service", name: "", requestId: "" };
 
 /** Returns the author as the trail names it. */
-export const authorText = ({ kind, name }: Author): string => (name === "" ? kind : `${kind}:${name}`);
+export const actorText = ({ kind, name }: AuditActor): string => (name === "" ? kind : `${kind}:${name}`);
 
 export const SEND_COMMAND = "send command";
 
@@ -40,7 +40,7 @@ export const CHANGES_NO_ACCOUNT: string[] = [
  */
 export function auditIfChanged(
   database: Database,
-  by: Author,
+  by: AuditActor,
   action: string,
   object: string | SQL,
   /** JSON text. */
@@ -48,7 +48,7 @@ export function auditIfChanged(
 ) {
   return database.run(
     sql`insert into ${audit} (at, request_id, actor, action, object, detail)
-        select ${Date.now()}, ${by.requestId}, ${authorText(by)}, ${action}, ${object}, ${detail} where changes() > 0`,
+        select ${Date.now()}, ${by.requestId}, ${actorText(by)}, ${action}, ${object}, ${detail} where changes() > 0`,
   );
 }
 
@@ -59,8 +59,8 @@ export interface AuditTrail {
 export function createAuditTrail(database: Database): AuditTrail {
   return {
     async list(actor, { actor: author, object, before, limit }) {
-      allow(actor, "audit.list");
-      const rows = await reach(
+      authorize(actor, "audit.list");
+      const rows = await query(
         database
           .select()
           .from(audit)

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { type Database, reach } from "../storage/libsql.ts";
+import { type Database, query } from "../storage/libsql.ts";
 import { attempts } from "./account-tables.ts";
 
 const WRITE_EVERY_MS = 5_000;
@@ -12,12 +12,12 @@ export function createDatabaseProbe(database: Database, now: () => number = Date
   return async () => {
     const nowMs = now();
     if (nowMs - writtenMs < WRITE_EVERY_MS) {
-      await reach(database.run(sql`select 1`));
+      await query(database.run(sql`select 1`));
       return;
     }
     const expiresAt = new Date(nowMs + EXPIRES_AFTER_MS);
     const row = database.insert(attempts).values({ key: KEY, count: 0, expiresAt });
-    await reach(row.onConflictDoUpdate({ target: attempts.key, set: { expiresAt } }));
+    await query(row.onConflictDoUpdate({ target: attempts.key, set: { expiresAt } }));
     writtenMs = nowMs;
   };
 }

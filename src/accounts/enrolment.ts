@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import { NotAllowed } from "../lib/errors.ts";
-import { type Database, reach } from "../storage/libsql.ts";
+import { type Database, query } from "../storage/libsql.ts";
 import { enrolmentUses } from "./account-tables.ts";
 
 /** One use of the enrolment token, which the store counts together with the agent that it registers. */
@@ -31,7 +31,7 @@ export function createEnrolment(options: EnrolmentOptions): Enrolment {
       if (expiresAtMs !== undefined && now() >= expiresAtMs) throw new NotAllowed("The enrolment token has expired");
       const tokenHash = await sha256(token);
       // Saves the expensive hash of a password. Only the store's own check is exact if there are several requests at once.
-      const [row] = await reach(database.select().from(enrolmentUses).where(eq(enrolmentUses.tokenHash, tokenHash)));
+      const [row] = await query(database.select().from(enrolmentUses).where(eq(enrolmentUses.tokenHash, tokenHash)));
       if (row !== undefined && row.uses >= maxUses) throw usedUp(maxUses);
       return { tokenHash, maxUses };
     },

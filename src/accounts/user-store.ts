@@ -3,9 +3,9 @@ import * as z from "zod";
 import { ROLES, type Role } from "../auth/roles.ts";
 import { Conflict, Duplicate, NotFound } from "../lib/errors.ts";
 import type { Page } from "../schemas/primitives.ts";
-import { ALL_ROWS, type Database, isUniqueViolation, reach } from "../storage/libsql.ts";
+import { ALL_ROWS, type Database, isUniqueViolation, query } from "../storage/libsql.ts";
 import { resetTokens, users } from "./account-tables.ts";
-import { type Author, auditIfChanged } from "./audit.ts";
+import { type AuditActor, auditIfChanged } from "./audit.ts";
 import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
 
 const User = z.object({
@@ -24,18 +24,18 @@ export interface UserStore {
   find(username: string): Promise<User | undefined>;
   list(page: Page): Promise<User[]>;
   /** `Duplicate` where the name is taken; the unique index decides, so that of many at once exactly one gets it. */
-  insert(user: NewUser, by: Author): Promise<void>;
+  insert(user: NewUser, by: AuditActor): Promise<void>;
   /** As `insert`, if there is no user at all yet; says whether there was none. */
-  insertFirst(user: NewUser, by: Author): Promise<boolean>;
+  insertFirst(user: NewUser, by: AuditActor): Promise<boolean>;
   /** Ends the user's tokens. `Conflict` where it would leave no administrator. */
-  update(username: string, changes: UserChanges, by: Author): Promise<User>;
+  update(username: string, changes: UserChanges, by: AuditActor): Promise<User>;
   /** Returns the jobs that end with the account. */
-  delete(username: string, by: Author, endJobs: OwnedJobs["end"]): Promise<OwnedJob[]>;
+  delete(username: string, by: AuditActor, endJobs: OwnedJobs["end"]): Promise<OwnedJob[]>;
   administrators(): Promise<string[]>;
-  addResetToken(tokenHash: string, user: User, expiresAt: Date, by: Author): Promise<void>;
+  addResetToken(tokenHash: string, user: User, expiresAt: Date, by: AuditActor): Promise<void>;
   hasResetToken(tokenHash: string): Promise<boolean>;
   /** Trades a reset token for a new password, once; says whether it was any good. */
-  redeemResetToken(tokenHash: string, passwordHash: string, by: Author): Promise<boolean>;
+  redeemResetToken(tokenHash: string, passwordHash: string, by: AuditActor): Promise<boolean>;
 }
 
 const COLUMNS = {
@@ -50,7 +50,7 @@ const objectOf = (username: string): string => `user:${username}`;
 
 export function createUserStore(database: Database): UserStore {
   const find: UserStore["find"] = async (username) => {
-    const rows = await reach(database.select(COLUMNS).from(users).where(eq(users.username, username)));
+    const rows = await query(database.select(COLUMNS).from(users).where(eq(users.username, username)));
     return rows[0] === undefined ? undefined : User.parse(rows[0]);
   };
   /** True of a user whose going, or whose fall, leaves an administrator. */
@@ -66,7 +66,7 @@ export function createUserStore(database: Database): UserStore {
     find,
 
     async list({ limit, offset }) {
-      const rows = await reach(
+      const rows = await query(
         database
           .select(COLUMNS)
           .from(users)
@@ -79,7 +79,7 @@ export function createUserStore(database: Database): UserStore {
 
     async insert(user, by) {
       try {
-        await reach(
+        await query(
           database.batch([
             database.insert(users).values(row(user)),
             auditIfChanged(database, by, "create", objectOf(user.username)),
@@ -92,7 +92,7 @@ export function createUserStore(database: Database): UserStore {
 
     async insertFirst(user, by) {
       const { id, username, passwordHash, roles, version, createdAt } = row(user);
-      const [inserted] = await reach(
+      const [inserted] = await query(
         database.batch([
           database.run(
             sql`insert into users (id, username, password_hash, roles, version, created_at)
@@ -108,7 +108,7 @@ export function createUserStore(database: Database): UserStore {
     async update(username, { passwordHash, roles }, by) {
       const changed = [passwordHash && "change password", roles && "change roles"].filter(Boolean);
       const staysAdministrator = roles === undefined || roles.includes("admin");
-      const [rows] = await reach(
+      const [rows] = await query(
         database.batch([
           database
             .update(users)
@@ -136,7 +136,7 @@ export function createUserStore(database: Database): UserStore {
 
     async delete(username, by, endJobs) {
       const deleted = sql`(select id from users where username = ${username} and ${anotherAdministrator})`;
-      const [, , ended, rows] = await reach(
+      const [, , ended, rows] = await query(
         database.batch([
           ...endJobs(deleted),
           database
@@ -151,12 +151,12 @@ export function createUserStore(database: Database): UserStore {
     },
 
     async administrators() {
-      const rows = await reach(database.select({ username: users.username }).from(users).where(sql`is_admin`));
+      const rows = await query(database.select({ username: users.username }).from(users).where(sql`is_admin`));
       return rows.map(({ username }) => username);
     },
 
     async addResetToken(tokenHash, { id, username }, expiresAt, by) {
-      await reach(
+      await query(
         database.batch([
           database.delete(resetTokens).where(lt(resetTokens.expiresAt, new Date())),
           database.insert(resetTokens).values({ tokenHash, userId: id, expiresAt }),
@@ -166,7 +166,7 @@ export function createUserStore(database: Database): UserStore {
     },
 
     async hasResetToken(tokenHash) {
-      const rows = await reach(
+      const rows = await query(
         database
           .select({ userId: resetTokens.userId })
           .from(resetTokens)
@@ -179,7 +179,7 @@ export function createUserStore(database: Database): UserStore {
       // Found again by each statement, inside one transaction: of two that bring the same token, one finds it.
       const owner = sql`(select user_id from reset_tokens where token_hash = ${tokenHash} and expires_at > ${Date.now()})`;
       const name = sql`(select 'user:' || username from users where id = ${owner})`;
-      const [changed] = await reach(
+      const [changed] = await query(
         database.batch([
           database
             .update(users)

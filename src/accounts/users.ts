@@ -1,11 +1,11 @@
 import type { Actor } from "../auth/identity.ts";
 import type { Passwords } from "../auth/passwords.ts";
-import { allow, allowOn } from "../auth/permissions.ts";
+import { authorize, authorizeAccount } from "../auth/permissions.ts";
 import { type Role, scopesOfRoles } from "../auth/roles.ts";
 import { NotAllowed, NotFound } from "../lib/errors.ts";
 import type { Page } from "../schemas/primitives.ts";
 import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../schemas/user.ts";
-import { anyone } from "./audit.ts";
+import { anonymous } from "./audit.ts";
 import type { OwnedJobs } from "./owned-jobs.ts";
 import type { UserStore } from "./user-store.ts";
 
@@ -40,12 +40,12 @@ export function createUsers({ store, passwords, isSignupOpen, ownedJobs }: Users
     async signup(registration, requestId) {
       if (!isSignupOpen) throw new NotAllowed("Sign-up is closed. Ask an administrator for an account.");
       const user = await withHash({ ...registration, roles: ["user"] });
-      await store.insert(user, anyone(requestId));
+      await store.insert(user, anonymous(requestId));
       return toTokenData(user);
     },
 
     async setUp(actor, request) {
-      allow(actor, "users.set_up");
+      authorize(actor, "users.set_up");
       const user = await withHash(request);
       if (actor.kind === "admin") await store.insert(user, actor);
       else if (!(await store.insertFirst(user, actor))) throw new NotAllowed();
@@ -53,27 +53,27 @@ export function createUsers({ store, passwords, isSignupOpen, ownedJobs }: Users
     },
 
     async create(actor, request) {
-      allow(actor, "users.create");
+      authorize(actor, "users.create");
       const user = await withHash(request);
       await store.insert(user, actor);
       return toTokenData(user);
     },
 
     async list(actor, page) {
-      allow(actor, "users.list");
+      authorize(actor, "users.list");
       return (await store.list(page)).map(toTokenData);
     },
 
     me: ({ name, roles }) => toTokenData({ username: name, roles }),
 
     async read(actor, username) {
-      allowOn(actor, "users.read", username);
+      authorizeAccount(actor, "users.read", username);
       return toTokenData((await store.find(username)) ?? notFound());
     },
 
     async update(actor, username, { password, roles }) {
-      allowOn(actor, "users.update", username);
-      if (roles) allow(actor, "users.change_roles");
+      authorizeAccount(actor, "users.update", username);
+      if (roles) authorize(actor, "users.change_roles");
       if (!password && !roles) return toTokenData((await store.find(username)) ?? notFound());
       const passwordHash = password ? await passwords.hash(password) : undefined;
       const changes = { passwordHash, roles: roles ? [...new Set(roles)] : undefined };
@@ -81,7 +81,7 @@ export function createUsers({ store, passwords, isSignupOpen, ownedJobs }: Users
     },
 
     async delete(actor, username) {
-      allowOn(actor, "users.delete", username);
+      authorizeAccount(actor, "users.delete", username);
       ownedJobs.closeStreams(await store.delete(username, actor, ownedJobs.end));
     },
   };

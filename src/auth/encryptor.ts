@@ -6,7 +6,7 @@ import type { WebCryptoKey } from "../lib/crypto-key.ts";
  * not lie in the database in the clear: AES-256-GCM under a key from a secret. What a text belongs to is sealed with it, so that it
  * cannot be passed off as another's.
  */
-export interface Sealing {
+export interface Encryptor {
   seal(text: string, belongsTo: string): Promise<string>;
   open(sealed: string, belongsTo: string): Promise<string>;
 }
@@ -16,7 +16,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** With one or more keys, the first of which seals. The others open what was sealed before a change of keys. */
-export function createSealing(secretsBase64: readonly string[]): Sealing {
+export function createEncryptor(secretsBase64: readonly string[]): Encryptor {
   // Keys are kept, not promises of keys: a promise belongs to the request that made it and may never settle if that request ends.
   let imported: WebCryptoKey[] | undefined;
   const keys = async (): Promise<WebCryptoKey[]> => {

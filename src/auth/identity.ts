@@ -1,11 +1,11 @@
 import type { Role } from "./roles.ts";
 
 /** Tokens that are no accounts' but open one door each. */
-export const DOORS = ["setup", "enrolment", "scraper"] as const;
-export type Door = (typeof DOORS)[number];
+export const SERVICE_TOKENS = ["setup", "enrolment", "scraper"] as const;
+export type ServiceTokenKind = (typeof SERVICE_TOKENS)[number];
 
 /** Kinds of caller. */
-export type CallerKind = "admin" | "user" | "agent" | "app" | Door;
+export type CallerKind = "admin" | "user" | "agent" | "app" | ServiceTokenKind;
 
 /** Who calls. */
 export interface Identity {
@@ -22,7 +22,7 @@ export interface Identity {
   /** What the caller's token carries. */
   scopes: ReadonlySet<string>;
   /** Whether that is all that the account grants: the token was not narrowed. */
-  isWhole: boolean;
+  hasFullScope: boolean;
   /** The only agents that an app may touch; absent: all. */
   apIds?: readonly string[] | undefined;
 }

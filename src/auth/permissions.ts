@@ -5,28 +5,28 @@ import type { Scope } from "./roles.ts";
 /** Who may do what. All of it is data; what is not written here is denied. */
 
 /**
- * The scope that a caller's token must carry; `free` where none is needed; `whole` for what gives full power over an account, which
+ * The scope that a caller's token must carry; `none` where none is needed; `full_scope` for what gives full power over an account, which
  * a narrowed token must not regain.
  */
-type Needs = Scope | "free" | "whole";
+type Requirement = Scope | "none" | "full_scope";
 
 interface Row {
   /** Callers that may do it to any object. */
-  any?: Partial<Record<CallerKind, Needs>>;
+  any?: Partial<Record<CallerKind, Requirement>>;
   /** Callers that may do it to themselves only. */
-  own?: Partial<Record<CallerKind, Needs>>;
+  own?: Partial<Record<CallerKind, Requirement>>;
 }
 
 const PUBLIC = "public";
 
 const OF_JOBS = {
   any: { admin: "telemetry:read" },
-  own: { admin: "free", user: "free", agent: "free", app: "free" },
+  own: { admin: "none", user: "none", agent: "none", app: "none" },
 } as const satisfies Row;
 /** An agent's own are those that are about it. */
 const CALLBACK = {
   any: { admin: "callbacks:post", app: "callbacks:post" },
-  own: { admin: "free", user: "free", agent: "telemetry:write", app: "free" },
+  own: { admin: "none", user: "none", agent: "telemetry:write", app: "none" },
 } as const satisfies Row;
 
 /** The permission matrix: every operation of the interface, and who may call it. An operation cannot be declared without a row. */
@@ -38,30 +38,30 @@ const matrix = {
   "service.docs": PUBLIC,
   "service.keys": PUBLIC,
   "service.dashboard": PUBLIC,
-  "service.metrics": { any: { admin: "service:read", scraper: "free" } },
+  "service.metrics": { any: { admin: "service:read", scraper: "none" } },
 
   "token.create": PUBLIC,
 
   "users.signup": PUBLIC,
   "users.recover": PUBLIC,
   "users.reset": PUBLIC,
-  "users.set_up": { any: { admin: "users:manage", setup: "free" } },
+  "users.set_up": { any: { admin: "users:manage", setup: "none" } },
   "users.list": { any: { admin: "users:manage" } },
   "users.create": { any: { admin: "users:manage" } },
-  "users.me": { own: { admin: "free", user: "free" } },
-  "users.read": { any: { admin: "users:manage" }, own: { user: "free" } },
-  "users.update": { any: { admin: "users:manage" }, own: { user: "whole" } },
+  "users.me": { own: { admin: "none", user: "none" } },
+  "users.read": { any: { admin: "users:manage" }, own: { user: "none" } },
+  "users.update": { any: { admin: "users:manage" }, own: { user: "full_scope" } },
   "users.change_roles": { any: { admin: "users:manage" } },
-  "users.delete": { any: { admin: "users:manage" }, own: { user: "whole" } },
+  "users.delete": { any: { admin: "users:manage" }, own: { user: "full_scope" } },
 
-  "agents.enrol": { any: { admin: "agents:manage", enrolment: "free" } },
+  "agents.enrol": { any: { admin: "agents:manage", enrolment: "none" } },
   "agents.create": { any: { admin: "agents:manage" } },
   "agents.read": {
     any: { admin: "agents:read", user: "agents:read", app: "agents:read" },
     own: { agent: "agents:read" },
   },
   "agents.update": { any: { admin: "agents:manage" }, own: { agent: "telemetry:write" } },
-  "agents.change_password": { any: { admin: "agents:manage" }, own: { agent: "whole" } },
+  "agents.change_password": { any: { admin: "agents:manage" }, own: { agent: "full_scope" } },
   "agents.delete": { any: { admin: "agents:manage" } },
 
   "agents.list": { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } },
@@ -77,7 +77,7 @@ const matrix = {
 
   "apps.list": { any: { admin: "apps:manage" } },
   "apps.create": { any: { admin: "apps:manage" } },
-  "apps.read": { any: { admin: "apps:manage" }, own: { app: "whole" } },
+  "apps.read": { any: { admin: "apps:manage" }, own: { app: "full_scope" } },
   "apps.update": { any: { admin: "apps:manage" } },
   "apps.delete": { any: { admin: "apps:manage" } },
 
@@ -125,40 +125,40 @@ export function callersOf(action: Action): string[] {
   return [...Object.keys(any), ...Object.keys(own).map((kind) => `${kind} (itself)`)];
 }
 
-function reachOf(actor: Identity, action: Action): "any" | "own" | undefined {
+function grantFor(actor: Identity, action: Action): "any" | "own" | undefined {
   const { any = {}, own = {} } = rowOf(action);
-  const carries = (needs: Needs | undefined): boolean => {
-    if (needs === "whole") return actor.isWhole;
-    return needs === "free" || (needs !== undefined && actor.scopes.has(needs));
+  const carries = (needs: Requirement | undefined): boolean => {
+    if (needs === "full_scope") return actor.hasFullScope;
+    return needs === "none" || (needs !== undefined && actor.scopes.has(needs));
   };
   if (carries(any[actor.kind])) return "any";
   return carries(own[actor.kind]) ? "own" : undefined;
 }
 
 /** Whether the caller may do this at all, whatever to. */
-export function allow(actor: Identity, action: Action): void {
-  if (reachOf(actor, action) === undefined) throw new NotAllowed();
+export function authorize(actor: Identity, action: Action): void {
+  if (grantFor(actor, action) === undefined) throw new NotAllowed();
 }
 
 /** Whether the caller may do this to the account of that name. Asked before the account is looked up, so that a no tells nothing. */
-export function allowOn(actor: Identity, action: Action, name: string): void {
-  const reach = reachOf(actor, action);
+export function authorizeAccount(actor: Identity, action: Action, name: string): void {
+  const reach = grantFor(actor, action);
   const itself = actor.name === name;
   if (reach === undefined || (reach === "own" && !itself)) throw new NotAllowed();
 }
 
-/** As `allowOn`, for an agent: an app may be limited to some of them. */
-export function allowOnAgent(actor: Identity, action: Action, apId: string): void {
-  allowOn(actor, action, apId);
+/** As `authorizeAccount`, for an agent: an app may be limited to some of them. */
+export function authorizeAgent(actor: Identity, action: Action, apId: string): void {
+  authorizeAccount(actor, action, apId);
   if (actor.apIds !== undefined && !actor.apIds.includes(apId)) throw new NotAllowed();
 }
 
 /** Whether the caller may do this to anybody's job. */
-export const reachesAnyJob = (actor: Identity, action: Action): boolean => reachOf(actor, action) === "any";
+export const canAccessAnyJob = (actor: Identity, action: Action): boolean => grantFor(actor, action) === "any";
 
-/** As `allowOn`, for a job: its owner's, and for callbacks also those of the agent that it is about. */
-export function allowOnJob(actor: Identity, action: Action, job: { ownerId: string; target: string | null }): void {
-  const reach = reachOf(actor, action);
+/** As `authorizeAccount`, for a job: its owner's, and for callbacks also those of the agent that it is about. */
+export function authorizeJob(actor: Identity, action: Action, job: { ownerId: string; target: string | null }): void {
+  const reach = grantFor(actor, action);
   const isOwner = job.ownerId === actor.id;
   const isTarget = action.startsWith("callbacks.") && actor.kind === "agent" && job.target === actor.name;
   if (reach === undefined || (reach === "own" && !isOwner && !isTarget)) throw new NotAllowed();

@@ -15,7 +15,7 @@ export async function sha256(text: string): Promise<string> {
 }
 
 /** Whether two texts are the same, in a time that does not tell where they differ. */
-export async function isSame(a: string, b: string): Promise<boolean> {
+export async function timingSafeEqual(a: string, b: string): Promise<boolean> {
   // Digests have one length, whatever is compared: a difference in length shows as little as any other.
   const [left, right] = await Promise.all([sha256(a), sha256(b)]);
   let difference = 0;
@@ -24,13 +24,13 @@ export async function isSame(a: string, b: string): Promise<boolean> {
 }
 
 /** Hashes of generated secrets, peppered: the database alone is no use to whoever gets hold of it. */
-export interface GeneratedSecrets {
+export interface SecretHasher {
   hash(secret: string): Promise<string>;
   verify(hash: string, secret: string): Promise<boolean>;
 }
 
 /** With one or more peppers: the first is for new hashes, the others for those from before a change. */
-export function createGeneratedSecrets(peppersBase64: readonly string[]): GeneratedSecrets {
+export function createSecretHasher(peppersBase64: readonly string[]): SecretHasher {
   // Keys are kept, not promises of keys: a promise belongs to the request that made it and may never settle if that request ends.
   let imported: WebCryptoKey[] | undefined;
   const hashes = async (secret: string): Promise<string[]> => {
@@ -49,7 +49,7 @@ export function createGeneratedSecrets(peppersBase64: readonly string[]): Genera
       return hash;
     },
     async verify(expected, secret) {
-      const matches = (await hashes(secret)).map((hash) => isSame(expected, hash));
+      const matches = (await hashes(secret)).map((hash) => timingSafeEqual(expected, hash));
       return (await Promise.all(matches)).includes(true);
     },
   };

@@ -1,5 +1,5 @@
 import { connectPacket, KIND, PacketReader } from "./packets.ts";
-import { openWire } from "./transport.ts";
+import { openTransport } from "./transport.ts";
 
 /**
  * Asks whether an MQTT broker answers. It says CONNECT and takes any CONNACK for a yes, a refusal included: a broker that
@@ -20,7 +20,7 @@ export async function probeBroker(url: string, signal: AbortSignal): Promise<voi
     }
   };
   signal.addEventListener("abort", () => answered.reject(signal.reason), { once: true });
-  const wire = await openWire(url, { onBytes, onClose: answered.reject }, signal);
+  const wire = await openTransport(url, { onBytes, onClose: answered.reject }, signal);
   try {
     // Nobody in particular, who asks for nothing to be kept.
     wire.send(connectPacket({ clientId: "", keepAliveS: 0 }));

@@ -9,14 +9,14 @@ import {
   PING_PACKET,
   publishPacket,
 } from "./packets.ts";
-import { openWire, type Wire } from "./transport.ts";
+import { openTransport, type Transport } from "./transport.ts";
 
 /** A connection to the broker, for somebody who publishes and nothing else. */
 export class BrokerConnection {
   readonly #reader = new PacketReader();
   readonly #greeted = Promise.withResolvers<void>();
   readonly #waiting = new Map<number, PromiseWithResolvers<void>>();
-  #wire: Wire | undefined;
+  #wire: Transport | undefined;
   #lastId = 0;
   #ended: Error | undefined;
   #pinging: ReturnType<typeof setInterval> | undefined;
@@ -33,7 +33,7 @@ export class BrokerConnection {
       onBytes: (bytes: Uint8Array) => connection.#read(bytes),
       onClose: (error: Error) => connection.#end(error),
     };
-    connection.#wire = await openWire(url, events, signal);
+    connection.#wire = await openTransport(url, events, signal);
     try {
       connection.#send(connectPacket(options));
       await connection.#greeted.promise;

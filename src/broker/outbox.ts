@@ -1,6 +1,6 @@
 import { and, asc, count, eq, gt, inArray, lte, min, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
-import { type Database, reach } from "../storage/libsql.ts";
+import { type Database, query } from "../storage/libsql.ts";
 import { outbox } from "./outbox-table.ts";
 
 /** What is to be published, in libSQL. It is put there together with what it belongs to, by whoever stores that. */
@@ -61,7 +61,7 @@ export function createOutbox(database: Database, now: () => number = () => Date.
   const repeat = async (messages: readonly OutboxMessage[], times: number, pauseMs: SQL): Promise<void> => {
     if (messages.length === 0) return;
     const ids = messages.map(({ id }) => id);
-    await reach(
+    await query(
       database
         .update(outbox)
         .set({ published: sql`${outbox.published} + ${times}`, dueAt: sql`${now()} + ${pauseMs}` })
@@ -72,7 +72,7 @@ export function createOutbox(database: Database, now: () => number = () => Date.
   return {
     async due(limit) {
       const at = new Date(now());
-      const rows = await reach(
+      const rows = await query(
         database
           .select({
             id: outbox.id,
@@ -94,11 +94,11 @@ export function createOutbox(database: Database, now: () => number = () => Date.
 
     async withdraw(jobNumber, part) {
       const ofJob = eq(outbox.jobNumber, jobNumber);
-      await reach(database.delete(outbox).where(part === undefined ? ofJob : and(ofJob, eq(outbox.part, part))));
+      await query(database.delete(outbox).where(part === undefined ? ofJob : and(ofJob, eq(outbox.part, part))));
     },
 
     async expired(limit) {
-      const rows = await reach(
+      const rows = await query(
         database
           .select({ jobNumber: outbox.jobNumber })
           .from(outbox)
@@ -111,7 +111,7 @@ export function createOutbox(database: Database, now: () => number = () => Date.
     },
 
     async state() {
-      const [[all], [waiting]] = await reach(
+      const [[all], [waiting]] = await query(
         database.batch([
           database
             .select({ messages: count(), dueAt: min(outbox.dueAt), expiresAt: min(outbox.expiresAt) })

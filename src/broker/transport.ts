@@ -1,23 +1,27 @@
 import { connect } from "cloudflare:sockets";
 
 /** Bytes to and from a broker, over WebSocket or TCP as its address says. */
-export interface Wire {
+export interface Transport {
   send(bytes: Uint8Array): void;
   close(): void;
 }
 
-export interface WireEvents {
+export interface TransportEvents {
   onBytes(bytes: Uint8Array): void;
   /** Called once, whoever ended it. */
   onClose(error: Error): void;
 }
 
-export async function openWire(brokerUrl: string, events: WireEvents, signal: AbortSignal): Promise<Wire> {
+export async function openTransport(
+  brokerUrl: string,
+  events: TransportEvents,
+  signal: AbortSignal,
+): Promise<Transport> {
   const url = new URL(brokerUrl);
   return url.protocol.startsWith("ws") ? await overWebSocket(url, events, signal) : overTcp(url, events);
 }
 
-async function overWebSocket(url: URL, { onBytes, onClose }: WireEvents, signal: AbortSignal): Promise<Wire> {
+async function overWebSocket(url: URL, { onBytes, onClose }: TransportEvents, signal: AbortSignal): Promise<Transport> {
   const target = new URL(url);
   target.protocol = url.protocol === "wss:" ? "https:" : "http:";
   const headers = { Upgrade: "websocket", "Sec-WebSocket-Protocol": "mqtt" };
@@ -32,7 +36,7 @@ async function overWebSocket(url: URL, { onBytes, onClose }: WireEvents, signal:
   return { send: (bytes) => socket.send(bytes), close: () => socket.close() };
 }
 
-function overTcp(url: URL, { onBytes, onClose }: WireEvents): Wire {
+function overTcp(url: URL, { onBytes, onClose }: TransportEvents): Transport {
   const secure = url.protocol === "mqtts:";
   const port = url.port === "" ? (secure ? 8883 : 1883) : Number(url.port);
   const socket = connect(

@@ -1,10 +1,10 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import { audit } from "../accounts/account-tables.ts";
-import { type Author, authorText, SEND_COMMAND } from "../accounts/audit.ts";
+import { type AuditActor, actorText, SEND_COMMAND } from "../accounts/audit.ts";
 import { outbox } from "../broker/outbox-table.ts";
 import { jobs } from "../jobs/job-table.ts";
 import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "../jobs/quotas.ts";
-import { type Database, reach } from "../storage/libsql.ts";
+import { type Database, query } from "../storage/libsql.ts";
 
 /** Commands in libSQL: each is a job, and a message in the outbox. */
 export interface CommandStore {
@@ -13,11 +13,11 @@ export interface CommandStore {
    * another one within the pause is not; an administrator's yields to administrators' only. Throws
    * `QuotaExceeded` if there is no room for all of them.
    */
-  insert(commands: readonly NewCommand[], when: CommandTimes, by: Author): Promise<Set<string>>;
+  insert(commands: readonly NewCommand[], when: CommandTimes, by: AuditActor): Promise<Set<string>>;
   /** Returns the last command that an agent was sent and that another of this author yields to. */
-  last(apId: string, by: Author): Promise<{ jobNumber: string; createdMs: number } | undefined>;
+  last(apId: string, by: AuditActor): Promise<{ jobNumber: string; createdMs: number } | undefined>;
   /** Writes a refusal into the audit trail. */
-  noteRefusal(object: string, detail: Record<string, unknown>, by: Author): Promise<void>;
+  noteRefusal(object: string, detail: Record<string, unknown>, by: AuditActor): Promise<void>;
 }
 
 export interface NewCommand {
@@ -36,7 +36,7 @@ export interface CommandTimes {
   pauseMs: number;
 }
 
-const isAdmin = ({ kind }: Author): boolean => kind === "admin";
+const isAdmin = ({ kind }: AuditActor): boolean => kind === "admin";
 
 export function createCommandStore(database: Database, quotas: Quotas = NO_QUOTAS): CommandStore {
   return {
@@ -47,7 +47,7 @@ export function createCommandStore(database: Database, quotas: Quotas = NO_QUOTA
       const numbers = JSON.stringify(commands.map(({ jobNumber }) => jobNumber));
       const isNoted = sql`job_number in (select value from json_each(${numbers}))`;
       const demand = { ownerId: commands[0]?.ownerId ?? "", nowMs: createdMs, jobs: commands.length };
-      const [, , , rows, used] = await reach(
+      const [, , , rows, used] = await query(
         database.batch([
           database.run(
             sql`insert into ${jobs} (job_number, kind, state, owner_id, owner, by_admin, target, detail, messages, created_at, updated_at)
@@ -69,7 +69,7 @@ export function createCommandStore(database: Database, quotas: Quotas = NO_QUOTA
           ),
           database.run(
             sql`insert into ${audit} (at, request_id, actor, action, object, detail)
-                select ${createdMs}, ${by.requestId}, ${authorText(by)}, ${SEND_COMMAND}, 'agent:' || target,
+                select ${createdMs}, ${by.requestId}, ${actorText(by)}, ${SEND_COMMAND}, 'agent:' || target,
                   json_object('command', detail, 'job_number', job_number, 'outcome', 'queued')
                 from ${jobs} where ${isNoted}`,
           ),
@@ -83,7 +83,7 @@ export function createCommandStore(database: Database, quotas: Quotas = NO_QUOTA
     },
 
     async last(apId, by) {
-      const [row] = await reach(
+      const [row] = await query(
         database
           .select({ jobNumber: jobs.jobNumber, createdAt: jobs.createdAt })
           .from(jobs)
@@ -96,8 +96,8 @@ export function createCommandStore(database: Database, quotas: Quotas = NO_QUOTA
 
     async noteRefusal(object, detail, by) {
       const { requestId } = by;
-      const entry = { at: new Date(), requestId, actor: authorText(by), action: SEND_COMMAND, object, detail };
-      await reach(database.insert(audit).values(entry));
+      const entry = { at: new Date(), requestId, actor: actorText(by), action: SEND_COMMAND, object, detail };
+      await query(database.insert(audit).values(entry));
     },
   };
 }

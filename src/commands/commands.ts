@@ -1,8 +1,8 @@
 import type { AgentRow, AgentStore } from "../accounts/agent-store.ts";
-import type { Attempts } from "../accounts/login/rate-limiter.ts";
-import type { Sealing } from "../auth/encryptor.ts";
+import type { RateLimiter } from "../accounts/login/rate-limiter.ts";
+import type { Encryptor } from "../auth/encryptor.ts";
 import type { Actor } from "../auth/identity.ts";
-import { allow, allowOnAgent } from "../auth/permissions.ts";
+import { authorize, authorizeAgent } from "../auth/permissions.ts";
 import { commandTopic } from "../broker/topics.ts";
 import { isSelected } from "../fleet/selectors.ts";
 import { ownerOf } from "../jobs/job-store.ts";
@@ -22,8 +22,8 @@ export interface Commands {
 export interface CommandsOptions {
   agents: AgentStore;
   store: CommandStore;
-  attempts: Pick<Attempts, "take">;
-  sealing: Sealing;
+  attempts: Pick<RateLimiter, "take">;
+  encryptor: Encryptor;
   /** Tells whoever empties the outbox that there is something in it. Does not fail. */
   nudge(): Promise<void>;
   now?: () => number;
@@ -41,7 +41,7 @@ const MAX_REFUSALS_PER_MINUTE = 60;
 const MAX_REFUSED_NAMES = 20;
 
 export function createCommands(options: CommandsOptions): Commands {
-  const { agents, store, attempts, sealing, nudge, now = Date.now } = options;
+  const { agents, store, attempts, encryptor, nudge, now = Date.now } = options;
 
   const noteRefusal = async (actor: Actor, object: string, detail: Record<string, unknown>): Promise<void> => {
     try {
@@ -75,7 +75,7 @@ export function createCommands(options: CommandsOptions): Commands {
         jobNumber,
         apId,
         topic: commandTopic(apId),
-        payload: await sealing.seal(JSON.stringify(message), jobNumber),
+        payload: await encryptor.seal(JSON.stringify(message), jobNumber),
         detail: command,
       };
     };
@@ -89,7 +89,7 @@ export function createCommands(options: CommandsOptions): Commands {
 
   return {
     async send(actor, { agent_id: apId, command }) {
-      allowOnAgent(actor, "commands.send", apId);
+      authorizeAgent(actor, "commands.send", apId);
       const agent = await agents.find(apId);
       if (agent === undefined) throw new NotFound("Agent");
       if (!knows(agent, command)) {
@@ -106,7 +106,7 @@ export function createCommands(options: CommandsOptions): Commands {
     },
 
     async sendMany(actor, { command, agents: selection }) {
-      allow(actor, "commands.send_many");
+      authorize(actor, "commands.send_many");
       const candidates = await agents.commandables(namesOf(command), selection.ap_ids ?? actor.apIds);
       const allowed = candidates.filter(({ apId }) => actor.apIds?.includes(apId) ?? true);
       const selected = allowed.filter((agent) => isSelected(agent, selection));

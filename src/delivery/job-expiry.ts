@@ -1,6 +1,6 @@
 import { SERVICE } from "../accounts/audit.ts";
-import type { JobIndex } from "../jobs/job-store.ts";
-import type { Streams } from "../jobs/stream/stream-client.ts";
+import type { JobStore } from "../jobs/job-store.ts";
+import type { StreamClient } from "../jobs/stream/stream-client.ts";
 import type { Progress } from "../schemas/stream.ts";
 
 /** The end of a job that nobody has answered in time. */
@@ -10,7 +10,10 @@ export interface JobExpiry {
 
 const EXPIRY_KEY = "expiry";
 
-export function createJobExpiry(index: Pick<JobIndex, "note">, streams: Pick<Streams, "post" | "close">): JobExpiry {
+export function createJobExpiry(
+  index: Pick<JobStore, "note">,
+  streams: Pick<StreamClient, "post" | "close">,
+): JobExpiry {
   return {
     async expire(jobNumber) {
       // The index first: who answers at the same moment has either answered in time or is told that it was too late.

@@ -5,7 +5,7 @@ import { outbox } from "../broker/outbox-table.ts";
 import { emulations } from "../emulator/emulation-tables.ts";
 import { jobs } from "../jobs/job-table.ts";
 import { IS_OPEN } from "../jobs/quotas.ts";
-import type { Streams } from "../jobs/stream/stream-client.ts";
+import type { StreamClient } from "../jobs/stream/stream-client.ts";
 import { describeError, log } from "../lib/log.ts";
 import type { Database } from "../storage/libsql.ts";
 
@@ -13,7 +13,7 @@ import type { Database } from "../storage/libsql.ts";
 const MAX_CLOSED = 500;
 const CLOSED_AT_ONCE = 8;
 
-export function createOwnedJobs(database: Database, streams: Pick<Streams, "close">): OwnedJobs {
+export function createOwnedJobs(database: Database, streams: Pick<StreamClient, "close">): OwnedJobs {
   return {
     end(ownerId) {
       const at = new Date();
@@ -37,7 +37,7 @@ export function createOwnedJobs(database: Database, streams: Pick<Streams, "clos
 }
 
 /** Closes as many as it can; never fails. */
-async function closeAll(streams: Pick<Streams, "close">, ended: readonly OwnedJob[]): Promise<void> {
+async function closeAll(streams: Pick<StreamClient, "close">, ended: readonly OwnedJob[]): Promise<void> {
   const waiting = ended.slice(0, MAX_CLOSED);
   let failures = 0;
   const lane = async (): Promise<void> => {

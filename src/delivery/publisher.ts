@@ -1,13 +1,13 @@
 import { DurableObject } from "cloudflare:workers";
-import { createSealing, type Sealing } from "../auth/encryptor.ts";
+import { createEncryptor, type Encryptor } from "../auth/encryptor.ts";
 import { createTokens } from "../auth/tokens.ts";
 import { BrokerConnection } from "../broker/mqtt-connection.ts";
 import { createOutbox, type Outbox, type OutboxMessage } from "../broker/outbox.ts";
 import { createEmulationStore } from "../emulator/emulation-store.ts";
 import { createEmulationRetention, type EmulationRetention } from "../emulator/retention.ts";
 import { type Config, parseEnv } from "../env.ts";
-import { createJobIndex } from "../jobs/job-store.ts";
-import { createStreams } from "../jobs/stream/stream-client.ts";
+import { createJobStore } from "../jobs/job-store.ts";
+import { createStreamClient } from "../jobs/stream/stream-client.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import { DomainError } from "../lib/errors.ts";
 import { describeError, log } from "../lib/log.ts";
@@ -32,7 +32,7 @@ export class Publisher extends DurableObject<Env> {
   readonly #config: Config;
   readonly #outbox: Outbox;
   readonly #jobs: JobExpiry;
-  readonly #sealing: Sealing;
+  readonly #encryptor: Encryptor;
   readonly #emulations: EmulationRetention;
   #connection: BrokerConnection | undefined;
   #draining: Promise<void> | undefined;
@@ -47,10 +47,10 @@ export class Publisher extends DurableObject<Env> {
     this.#config = parseEnv(env);
     const database = createDatabase({ url: this.#config.LIBSQL_URL, authToken: this.#config.LIBSQL_AUTH_TOKEN });
     this.#outbox = createOutbox(database);
-    this.#sealing = createSealing(this.#config.ENCRYPTION_KEY);
+    this.#encryptor = createEncryptor(this.#config.ENCRYPTION_KEY);
     const retentionMs = this.#config.EMULATION_RETENTION_HOURS * 3_600_000;
     this.#emulations = createEmulationRetention(createEmulationStore(database), retentionMs);
-    this.#jobs = createJobExpiry(createJobIndex(database), createStreams(env.JOB_STREAM));
+    this.#jobs = createJobExpiry(createJobStore(database), createStreamClient(env.JOB_STREAM));
   }
 
   /** There is something in the outbox. Returns at once. */
@@ -107,7 +107,7 @@ export class Publisher extends DurableObject<Env> {
       for (let isMore = true; isMore; ) {
         this.#isWanted = false;
         // Neither waits for the other: what is over is over, also while the broker is away.
-        const outcomes = await allToTheirEnds([this.#endExpired(), this.#publishDue()]);
+        const outcomes = await settleAll([this.#endExpired(), this.#publishDue()]);
         isMore = outcomes.includes(true);
       }
       const state = await this.#outbox.state();
@@ -138,7 +138,7 @@ export class Publisher extends DurableObject<Env> {
       // Only then: a job must not wait for ever because this object ended in between.
       await this.#outbox.withdraw(jobNumber);
     };
-    await allToTheirEnds(jobNumbers.map(end));
+    await settleAll(jobNumbers.map(end));
     return jobNumbers.length === AT_ONCE;
   }
 
@@ -152,7 +152,7 @@ export class Publisher extends DurableObject<Env> {
     const publish = async (message: OutboxMessage): Promise<void> => {
       const { jobNumber, topic, payload } = message;
       try {
-        await connection.publish(topic, await this.#sealing.open(payload, jobNumber));
+        await connection.publish(topic, await this.#encryptor.open(payload, jobNumber));
         acknowledged.push(message);
       } catch (error) {
         // A connection ends for all of them; what goes wrong while it stands is the message's own fault.
@@ -209,7 +209,7 @@ export function publisherOf(namespace: DurableObjectNamespace<Publisher>): Pick<
 }
 
 /** What all of them come to; where one fails, it is said only when the others are done as well. */
-async function allToTheirEnds<T>(works: readonly Promise<T>[]): Promise<T[]> {
+async function settleAll<T>(works: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(works);
   return await Promise.all(works);
 }

@@ -2,11 +2,11 @@ import { and, eq, gte, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import { agents } from "../accounts/account-tables.ts";
 import { BEYOND_EMULATED, EMULATED_PREFIX } from "../accounts/agent-names.ts";
-import { type Author, auditIfChanged } from "../accounts/audit.ts";
+import { type AuditActor, auditIfChanged } from "../accounts/audit.ts";
 import { jobs } from "../jobs/job-table.ts";
 import { IS_OPEN } from "../jobs/quotas.ts";
 import { ACCESS_POINT_TYPES } from "../schemas/emulator.ts";
-import { type Database, reach } from "../storage/libsql.ts";
+import { type Database, query } from "../storage/libsql.ts";
 import { emulations } from "./emulation-tables.ts";
 
 /** Emulations in libSQL, also after their jobs are gone: whose they are, when they ended, and their agents. */
@@ -18,7 +18,7 @@ export interface EmulationStore {
   markRemoved(
     emulation: Pick<Emulation, "jobNumber" | "ownerId" | "owner">,
     removedAgents: number,
-    by: Author,
+    by: AuditActor,
   ): Promise<void>;
   /** Registers the emulations of agents from before there was a table of emulations. */
   adopt(): Promise<void>;
@@ -66,20 +66,20 @@ function isOfJob(jobNumber: string): SQL | undefined {
 export function createEmulationStore(database: Database, now: () => number = Date.now): EmulationStore {
   return {
     async find(jobNumber) {
-      const rows = await reach(database.select().from(emulations).where(eq(emulations.jobNumber, jobNumber)));
+      const rows = await query(database.select().from(emulations).where(eq(emulations.jobNumber, jobNumber)));
       return rows[0] === undefined ? undefined : Emulation.parse(rows[0]);
     },
 
     async removeSomeAgents(jobNumber) {
       const some = database.select({ id: agents.id }).from(agents).where(isOfJob(jobNumber)).limit(REMOVED_AT_ONCE);
-      const { rowsAffected } = await reach(database.delete(agents).where(sql`${agents.id} in ${some}`));
+      const { rowsAffected } = await query(database.delete(agents).where(sql`${agents.id} in ${some}`));
       return rowsAffected;
     },
 
     async markRemoved({ jobNumber, ownerId, owner }, removedAgents, by) {
       const at = new Date(now());
       const times = { createdAt: at, endsAt: at, endedAt: at, removedAt: at };
-      await reach(
+      await query(
         database.batch([
           database
             .insert(emulations)
@@ -103,7 +103,7 @@ export function createEmulationStore(database: Database, now: () => number = Dat
 
     async adopt() {
       const jobNumber = sql`json_extract(configuration, '$.job_number')`;
-      await reach(
+      await query(
         database.run(
           sql`insert into ${emulations} (job_number, owner_id, owner, access_points, created_at, ends_at)
               select found.job_number, ifnull(jobs.owner_id, ''), ifnull(jobs.owner, ''), found.access_points, found.created_at,
@@ -126,7 +126,7 @@ export function createEmulationStore(database: Database, now: () => number = Dat
     async recordEnded() {
       const nowMs = now();
       const running = sql`select job_number from emulations where ended_at is null`;
-      await reach(
+      await query(
         database.batch([
           // Its emulator is gone for good: the state must not say that it runs.
           database
@@ -148,7 +148,7 @@ export function createEmulationStore(database: Database, now: () => number = Dat
     },
 
     async endedFor(retentionMs, limit) {
-      const rows = await reach(
+      const rows = await query(
         database
           .select()
           .from(emulations)

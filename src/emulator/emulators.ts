@@ -1,19 +1,19 @@
-import type { Attempts } from "../accounts/login/rate-limiter.ts";
-import type { Sealing } from "../auth/encryptor.ts";
+import type { RateLimiter } from "../accounts/login/rate-limiter.ts";
+import type { Encryptor } from "../auth/encryptor.ts";
 import type { Actor } from "../auth/identity.ts";
-import { allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
-import { type GeneratedSecrets, randomSecret } from "../auth/secrets.ts";
+import { authorize, authorizeJob, canAccessAnyJob } from "../auth/permissions.ts";
+import { randomSecret, type SecretHasher } from "../auth/secrets.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { SPINUP_TOPIC } from "../broker/topics.ts";
-import { type Location, resolveLocations } from "../geo/geocode.ts";
+import { geocode, type Location } from "../geo/geocode.ts";
 import { type PlaceNames, suggestPlaces } from "../geo/suggest.ts";
-import { type JobIndex, ownerOf } from "../jobs/job-store.ts";
+import { type JobStore, ownerOf } from "../jobs/job-store.ts";
 import { toRecord } from "../jobs/jobs.ts";
-import type { Streams } from "../jobs/stream/stream-client.ts";
+import type { StreamClient } from "../jobs/stream/stream-client.ts";
 import { Invalid, NotAllowed, NotFound, type ValidationItem } from "../lib/errors.ts";
 import type { EmulatorSpinupRequest, PlaceSuggestion, PlacesQuery, SpinupQueued } from "../schemas/emulator.ts";
 import { type JobRecord, queued } from "../schemas/job.ts";
-import { type Done, done } from "../schemas/primitives.ts";
+import { type Ack, ack } from "../schemas/primitives.ts";
 import { type EmulationStore, latestEndMs, TAKEN_WITHIN_MS } from "./emulation-store.ts";
 import { planSpinup } from "./plan.ts";
 import { removeAllAgents } from "./retention.ts";
@@ -27,19 +27,19 @@ export interface Emulators {
   /** The jobs whose access points are running or about to. */
   list(actor: Actor): Promise<JobRecord[]>;
   /** Stops a job and removes its agents. */
-  remove(actor: Actor, jobNumber: string): Promise<Done>;
+  remove(actor: Actor, jobNumber: string): Promise<Ack>;
 }
 
 export interface EmulatorsOptions {
   store: SpinupStore;
   emulations: EmulationStore;
-  index: JobIndex;
-  streams: Streams;
+  index: JobStore;
+  streams: StreamClient;
   outbox: Pick<Outbox, "withdraw">;
-  attempts: Attempts;
+  attempts: RateLimiter;
   gazetteer: PlaceNames;
-  secrets: GeneratedSecrets;
-  sealing: Sealing;
+  secrets: SecretHasher;
+  encryptor: Encryptor;
   /** Tells whoever empties the outbox that there is something in it. Does not fail. */
   nudge(): Promise<void>;
   now?: () => number;
@@ -58,7 +58,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
     attempts,
     gazetteer,
     secrets,
-    sealing,
+    encryptor,
     nudge,
     now = Date.now,
   } = options;
@@ -66,7 +66,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
   /** Where each location is; a fault for every one that is nowhere. */
   const locate = async ({ emulators }: EmulatorSpinupRequest): Promise<Map<string, Location>> => {
     const texts = [...new Set(emulators.flatMap((spec) => spec.locations))];
-    const resolutions = await resolveLocations(texts, gazetteer);
+    const resolutions = await geocode(texts, gazetteer);
     const outcomes = new Map(texts.map((text, i) => [text, resolutions[i]]));
     const located = new Map<string, Location>();
     const faults: ValidationItem[] = [];
@@ -86,7 +86,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
 
   return {
     async spinUp(actor, request) {
-      allow(actor, "emulator.spin_up");
+      authorize(actor, "emulator.spin_up");
       // Whoever may touch some agents only may not make others.
       if (actor.apIds !== undefined) throw new NotAllowed();
       const located = await locate(request);
@@ -108,7 +108,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
             part: message.part,
             topic: SPINUP_TOPIC,
             // Credentials are in no table in the clear.
-            payload: await sealing.seal(JSON.stringify(message), jobNumber),
+            payload: await encryptor.seal(JSON.stringify(message), jobNumber),
           })),
       );
       const createdMs = now();
@@ -135,13 +135,13 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
     },
 
     async places(actor, { text, limit }) {
-      allow(actor, "emulator.places");
+      authorize(actor, "emulator.places");
       return await suggestPlaces(text, limit, gazetteer);
     },
 
     async list(actor) {
-      allow(actor, "emulator.list");
-      const ownerId = reachesAnyJob(actor, "emulator.list") ? undefined : actor.id;
+      authorize(actor, "emulator.list");
+      const ownerId = canAccessAnyJob(actor, "emulator.list") ? undefined : actor.id;
       const page = { ownerId, kind: "emulator", limit: MAX_LISTED, offset: 0 } as const;
       const rows = await Promise.all([
         index.list({ ...page, state: "running" }),
@@ -151,17 +151,17 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
     },
 
     async remove(actor, jobNumber) {
-      allow(actor, "emulator.remove");
+      authorize(actor, "emulator.remove");
       const [emulation, job] = await Promise.all([emulations.find(jobNumber), index.find(jobNumber)]);
       const owned = emulation ?? (job?.kind === "emulator" ? job : undefined);
       if (owned === undefined) throw new NotFound("Job");
-      allowOnJob(actor, "emulator.remove", { ownerId: owned.ownerId, target: null });
+      authorizeJob(actor, "emulator.remove", { ownerId: owned.ownerId, target: null });
       // The stream first, so that the emulator stops. The stream of a job that is gone must not start again.
       if (job !== undefined) await streams.close(jobNumber, "cancelled");
       await outbox.withdraw(jobNumber);
       const removed = await removeAllAgents(emulations, owned, actor);
       await index.note(jobNumber, { state: "cancelled", detail: "Removed" }, actor);
-      return done(`${removed} agents removed`);
+      return ack(`${removed} agents removed`);
     },
   };
 }

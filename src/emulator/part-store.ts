@@ -4,27 +4,27 @@ import type { Outbox } from "../broker/outbox.ts";
 import type { ReportHandler } from "../jobs/callbacks.ts";
 import { Conflict } from "../lib/errors.ts";
 import { EmulatorReport, type PartState } from "../schemas/emulator.ts";
-import { type Database, reach } from "../storage/libsql.ts";
+import { type Database, query } from "../storage/libsql.ts";
 import { emulatorParts } from "./emulation-tables.ts";
 
 /** The parts of emulator jobs: who runs each, and how far it is. */
-export interface EmulatorParts {
+export interface PartStore {
   /**
    * Notes what an emulator says of a part; or not, where the part is another's, or over while the emulator says that it runs, which was
    * late on its way.
    */
-  note(jobNumber: string, report: EmulatorReport): Promise<{ isNoted: boolean; end: PartsEnd | undefined }>;
+  note(jobNumber: string, report: EmulatorReport): Promise<{ isNoted: boolean; end: JobOutcome | undefined }>;
 }
 
 /** How a job ended all of whose parts have: where one has failed, so has the job. */
-export type PartsEnd = "done" | "failed";
+export type JobOutcome = "done" | "failed";
 
 const OVER: EmulatorReport["state"][] = ["done", "failed"];
 
-export function createEmulatorParts(database: Database): EmulatorParts {
+export function createPartStore(database: Database): PartStore {
   return {
     async note(jobNumber, { part, state, emulator }) {
-      const [changed, states] = await reach(
+      const [changed, states] = await query(
         database.batch([
           database
             .update(emulatorParts)
@@ -49,7 +49,7 @@ export function createEmulatorParts(database: Database): EmulatorParts {
   };
 }
 
-function endOf(states: readonly PartState[]): PartsEnd | undefined {
+function endOf(states: readonly PartState[]): JobOutcome | undefined {
   if (states.includes("queued") || states.includes("running")) return undefined;
   return states.includes("failed") ? "failed" : "done";
 }
@@ -60,9 +60,9 @@ const EmulatorReports = z
   .transform((items) => items.flatMap((item) => EmulatorReport.safeParse(item).data ?? []));
 
 /** Records what an emulator reports about its parts of a job. The first emulator that reports a part owns it. */
-export function createEmulatorReports(parts: EmulatorParts, outbox: Pick<Outbox, "withdraw">): ReportHandler {
+export function createEmulatorReports(parts: PartStore, outbox: Pick<Outbox, "withdraw">): ReportHandler {
   return async (jobNumber, data) => {
-    let state: "running" | PartsEnd | undefined;
+    let state: "running" | JobOutcome | undefined;
     for (const report of EmulatorReports.parse(JSON.parse(data))) {
       const noted = await parts.note(jobNumber, report);
       if (!noted.isNoted) throw new Conflict("This part of the job is another emulator's, or over");

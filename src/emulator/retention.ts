@@ -1,11 +1,11 @@
-import type { Author } from "../accounts/audit.ts";
+import type { AuditActor } from "../accounts/audit.ts";
 import { type Emulation, type EmulationStore, REMOVED_AT_ONCE } from "./emulation-store.ts";
 
 /** Removes an emulation's agents, some at a time; returns how many there were. */
 export async function removeAllAgents(
   store: EmulationStore,
   emulation: Pick<Emulation, "jobNumber" | "ownerId" | "owner">,
-  by: Author,
+  by: AuditActor,
 ): Promise<number> {
   let removed = 0;
   for (let some = REMOVED_AT_ONCE; some === REMOVED_AT_ONCE; removed += some) {
@@ -24,7 +24,7 @@ export interface EmulationRetention {
 
 /** Of at most 10,000 agents each. */
 const REMOVED_PER_SWEEP = 5;
-const RETENTION: Author = { kind: "service", name: "retention", requestId: "" };
+const RETENTION: AuditActor = { kind: "service", name: "retention", requestId: "" };
 
 export function createEmulationRetention(store: EmulationStore, retentionMs: number): EmulationRetention {
   let hasAdopted = false;

@@ -1,17 +1,17 @@
 import { notInArray, sql } from "drizzle-orm";
 import { agents } from "../accounts/account-tables.ts";
-import { type Author, auditIfChanged } from "../accounts/audit.ts";
+import { type AuditActor, auditIfChanged } from "../accounts/audit.ts";
 import type { NewOutboxMessage } from "../broker/outbox.ts";
 import { outbox } from "../broker/outbox-table.ts";
 import { jobs } from "../jobs/job-table.ts";
 import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "../jobs/quotas.ts";
-import { type Database, reach } from "../storage/libsql.ts";
+import { type Database, query } from "../storage/libsql.ts";
 import { emulations, emulatorParts } from "./emulation-tables.ts";
 
 /** Emulated agents, their job and the messages to those who run them, stored together or not at all. */
 export interface SpinupStore {
   /** Throws `QuotaExceeded` if there is no room for it. */
-  insert(spinup: NewSpinup, by: Author): Promise<void>;
+  insert(spinup: NewSpinup, by: AuditActor): Promise<void>;
 }
 
 export interface NewSpinup {
@@ -46,7 +46,7 @@ export function createSpinupStore(database: Database, quotas: Quotas = NO_QUOTAS
       const demand = { ownerId, nowMs: createdMs, jobs: 1, emulated: its.length };
       // The first statement decides, and all others follow it.
       const isAccepted = sql`exists (select 1 from ${emulations} where job_number = ${jobNumber})`;
-      const results = await reach(
+      const results = await query(
         database.batch([
           database.run(
             sql`insert into ${emulations} (job_number, owner_id, owner, access_points, created_at, ends_at)

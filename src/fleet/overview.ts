@@ -1,10 +1,10 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
 import type { Actor } from "../auth/identity.ts";
-import { allow } from "../auth/permissions.ts";
+import { authorize } from "../auth/permissions.ts";
 import type { AccessPointState, Overview } from "../schemas/overview.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { presenceOf } from "../telemetry/presence.ts";
-import type { Shards } from "../telemetry/shard/shard-client.ts";
+import type { ShardClient } from "../telemetry/shard/shard-client.ts";
 import type { TelemetryStore } from "../telemetry/store/telemetry-store.ts";
 
 /** The whole network at a glance. */
@@ -29,7 +29,7 @@ interface Made {
 export function createOverview(
   agents: Pick<AgentStore, "outlines">,
   store: Pick<TelemetryStore, "lastSeen">,
-  shards: Pick<Shards, "latest">,
+  shards: Pick<ShardClient, "latest">,
   now: () => number = Date.now,
 ): NetworkOverview {
   let last: Made | undefined;
@@ -69,8 +69,8 @@ export function createOverview(
 
   return {
     async json(actor, { limit, offset } = { offset: 0 }) {
-      allow(actor, "agents.overview");
-      allow(actor, "agents.list");
+      authorize(actor, "agents.overview");
+      authorize(actor, "agents.list");
       const { overview, json } = await current();
       if (actor.apIds === undefined && limit === undefined && offset === 0) return json;
       const own = actor.apIds && new Set(actor.apIds);

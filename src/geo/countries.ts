@@ -1,4 +1,4 @@
-import { placeKey } from "./normalize-name.ts";
+import { normalizePlaceName } from "./normalize-name.ts";
 
 /**
  * Countries by ISO 3166-1 alpha-2 code, alpha-3 code, English name, and what else they are commonly called. A list of our own,
@@ -253,7 +253,7 @@ ZW,ZWE,Zimbabwe
 `;
 
 const countryKey = (name: string): string =>
-  placeKey(name.replaceAll("&", " and "))
+  normalizePlaceName(name.replaceAll("&", " and "))
     .replace(/^the /, "")
     .replace(/\bst\b/g, "saint");
 

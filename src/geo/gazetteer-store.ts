@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import * as z from "zod";
 import { Unavailable } from "../lib/errors.ts";
-import { type Database, reach } from "../storage/libsql.ts";
+import { type Database, query } from "../storage/libsql.ts";
 import { gazetteer, gazetteerEditions } from "./gazetteer-tables.ts";
 import type { Place, PlaceQuery } from "./geocode.ts";
 import type { PlaceNames } from "./suggest.ts";
@@ -36,7 +36,7 @@ export function createGazetteer(database: Database): PlaceNames {
   }
 
   async function findSome(queries: readonly PlaceQuery[]): Promise<(Place | undefined)[]> {
-    const rows = await reach(
+    const rows = await query(
       database.all(sql`
         select asked.key as position, (
           select json_object('name', name, 'country', country, 'latitude', latitude, 'longitude', longitude)
@@ -55,12 +55,12 @@ export function createGazetteer(database: Database): PlaceNames {
   }
 
   const isLoaded = async (): Promise<boolean> =>
-    (await reach(database.select().from(gazetteerEditions).limit(1))).length > 0;
+    (await query(database.select().from(gazetteerEditions).limit(1))).length > 0;
 
   return {
     findAll,
     async beginning({ key, country }, limit) {
-      const rows = await reach(
+      const rows = await query(
         database.all(sql`
           select name, country, latitude, longitude, max(weight) as weight
           from (

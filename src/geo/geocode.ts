@@ -1,7 +1,7 @@
 import type { Geolocation } from "../schemas/configuration.ts";
 import { readCoordinates } from "./coordinates.ts";
 import { countryCode } from "./countries.ts";
-import { placeKey } from "./normalize-name.ts";
+import { normalizePlaceName } from "./normalize-name.ts";
 
 /** Where access points are to stand: coordinates in any common form, or the name of a place. */
 
@@ -12,7 +12,7 @@ export interface Place extends Geolocation {
 }
 
 export interface PlaceQuery {
-  /** As `placeKey` makes it. */
+  /** As `normalizePlaceName` makes it. */
   key: string;
   country?: string | undefined;
 }
@@ -56,12 +56,12 @@ function placeQuery(text: string): PlaceQuery | undefined {
         parts
       : // "Bristol, England, UK": England says nothing that UK does not.
         parts.slice(0, -1).filter((part, index) => index === 0 || countryCode(part) !== country);
-  const key = placeKey(names.join(" "));
+  const key = normalizePlaceName(names.join(" "));
   return /\p{L}/u.test(key) ? { key, country } : undefined;
 }
 
 /** All at once, each name being looked up once. In the order of the texts. */
-export async function resolveLocations(texts: readonly string[], gazetteer: Gazetteer): Promise<Resolution[]> {
+export async function geocode(texts: readonly string[], gazetteer: Gazetteer): Promise<Resolution[]> {
   const readings = new Map<string, ReturnType<typeof readLocation>>();
   const wanted = new Map<string, PlaceQuery>();
   for (const text of texts) {

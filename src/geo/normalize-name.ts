@@ -18,7 +18,7 @@ const PLAIN = /^[ -~]*$/;
  * What a place is looked up by: a name in lower case, without marks, apostrophes and full stops, with single blanks between
  * its words. "Zürich" is "zurich", "St. John’s" is "st johns", "Saint-Denis" is "saint denis".
  */
-export const placeKey = (name: string): string =>
+export const normalizePlaceName = (name: string): string =>
   // Most names have nothing to take apart.
   (PLAIN.test(name) ? name : name.normalize("NFKD"))
     .toLowerCase()

@@ -1,6 +1,6 @@
 import { countryCode } from "./countries.ts";
-import { type Gazetteer, type Place, type PlaceQuery, resolveLocations } from "./geocode.ts";
-import { placeKey } from "./normalize-name.ts";
+import { type Gazetteer, geocode, type Place, type PlaceQuery } from "./geocode.ts";
+import { normalizePlaceName } from "./normalize-name.ts";
 
 export interface PlaceNames extends Gazetteer {
   /** Places of which some name begins with the key, each once, the one that is most likely meant first. */
@@ -15,11 +15,11 @@ export interface Suggestion extends Place {
 /** Completes the name of a place. A country after a comma narrows it, once there is enough of it to be known. */
 export async function suggestPlaces(text: string, limit: number, places: PlaceNames): Promise<Suggestion[]> {
   const [name = "", ...rest] = text.split(",");
-  const key = placeKey(name);
+  const key = normalizePlaceName(name);
   if (key === "") return [];
   const found = await places.beginning({ key, country: countryCode(rest.at(-1) ?? "") }, limit);
   const names = found.map((place) => `${place.name}, ${place.country}`);
-  const meant = await resolveLocations(names, places);
+  const meant = await geocode(names, places);
   return found.map((place, i) => {
     const { latitude, longitude } = place;
     const taken = meant[i];

@@ -1,11 +1,11 @@
 import type { MiddlewareHandler } from "hono";
 import type { Authenticate } from "../auth/identity.ts";
-import { allow, isPublic } from "../auth/permissions.ts";
+import { authorize, isPublic } from "../auth/permissions.ts";
 import { NotAuthenticated } from "../lib/errors.ts";
 import type { AppEnv } from "./context.ts";
-import { describeOperation, type OperationDescription } from "./route-registry.ts";
+import { type OperationSpec, registerOperation } from "./route-registry.ts";
 
-export type Operation = (description: OperationDescription) => MiddlewareHandler<AppEnv>;
+export type Operation = (description: OperationSpec) => MiddlewareHandler<AppEnv>;
 
 /**
  * Declares an operation of the interface. It must be the first handler of its route: who calls is settled before anything of
@@ -13,13 +13,13 @@ export type Operation = (description: OperationDescription) => MiddlewareHandler
  */
 export function createOperation(authenticate: Authenticate): Operation {
   return (description) =>
-    describeOperation(description, async function operation(c, next) {
+    registerOperation(description, async function operation(c, next) {
       c.set("operation", description.action);
       if (!isPublic(description.action)) {
         const header = c.req.header("Authorization") ?? (description.webSocket && offeredToken(c.req.raw.headers));
         const identity = await authenticate(bearerToken(header || undefined));
         c.set("actor", { ...identity, requestId: c.get("requestId") });
-        allow(identity, description.action);
+        authorize(identity, description.action);
       }
       await next();
     } satisfies MiddlewareHandler<AppEnv>);

@@ -6,8 +6,8 @@ import type { AppEnv } from "./context.ts";
 export type CountRequest = (operation: string | undefined, status: number, startedMs: number, endedMs: number) => void;
 
 /** What is kept of each request: it is counted, and has a line in the log. Neither query nor headers nor bodies: each may carry a secret. */
-export function requestRecord(logged: "all" | "failures", count: CountRequest): MiddlewareHandler<AppEnv> {
-  return async function requestRecord(c, next) {
+export function requestLog(logged: "all" | "failures", count: CountRequest): MiddlewareHandler<AppEnv> {
+  return async function requestLog(c, next) {
     const startedMs = Date.now();
     await next();
     const { status } = c.res;

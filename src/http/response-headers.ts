@@ -6,7 +6,7 @@ import type { AppEnv } from "./context.ts";
  * set in one go when the answer is there: each header is a call into the platform, and together they cost as much as the rest of a
  * small request.
  */
-export function answerHeaders(imageOrigins: readonly string[]): MiddlewareHandler<AppEnv> {
+export function responseHeaders(imageOrigins: readonly string[]): MiddlewareHandler<AppEnv> {
   const constant = Object.entries({
     "Content-Security-Policy": [
       "default-src 'none'",
@@ -24,7 +24,7 @@ export function answerHeaders(imageOrigins: readonly string[]): MiddlewareHandle
     "Strict-Transport-Security": "max-age=31536000; includeSubDomains",
     "X-Content-Type-Options": "nosniff",
   });
-  return async function answerHeaders(c, next) {
+  return async function responseHeaders(c, next) {
     const requestId = asRequestId(c.req.header("X-Request-Id")) ?? crypto.randomUUID();
     c.set("requestId", requestId);
     await next();

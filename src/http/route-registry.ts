@@ -1,44 +1,44 @@
 import type { MiddlewareHandler } from "hono";
 import type * as z from "zod";
 import type { Action } from "../auth/permissions.ts";
-import type { Form } from "../schemas/stream-protocol.ts";
+import type { StreamFormat } from "../schemas/stream-protocol.ts";
 
 /**
  * What a route's middleware says about the route. A route is declared once, where it is registered; the guard, the
  * validation, the OpenAPI document and the tests all read that one declaration off the registered handlers.
  */
 
-export interface OperationDescription {
+export interface OperationSpec {
   action: Action;
   summary: string;
   description?: string;
   tag: string;
   answer: z.ZodType;
   /** Answers with a WebSocket. A browser cannot set headers there, and names its token among the protocols that it offers. */
-  webSocket?: Form;
+  webSocket?: StreamFormat;
   /** The answer's content type where it is not JSON. */
   produces?: string;
   /** Left out of the document: part of a page, not of the interface. */
   hidden?: true;
   /** Statuses that the declaration alone does not imply, and what each means. */
-  otherAnswers?: Record<number, string>;
+  errorResponses?: Record<number, string>;
 }
 
 export type InputPlace = "json" | "form" | "query" | "param";
 
 export interface Description {
-  operation?: OperationDescription;
+  operation?: OperationSpec;
   input?: { place: InputPlace; schema: z.ZodType };
 }
 
 const descriptions = new WeakMap<object, Description>();
 
-export function describeOperation<H extends object>(operation: OperationDescription, handler: H): H {
+export function registerOperation<H extends object>(operation: OperationSpec, handler: H): H {
   descriptions.set(handler, { operation });
   return handler;
 }
 
-export function describeInput<H extends object>(place: InputPlace, schema: z.ZodType, handler: H): H {
+export function registerInput<H extends object>(place: InputPlace, schema: z.ZodType, handler: H): H {
   descriptions.set(handler, { input: { place, schema } });
   return handler;
 }
@@ -47,7 +47,7 @@ export function describeInput<H extends object>(place: InputPlace, schema: z.Zod
 export interface DeclaredRoute {
   method: string;
   path: string;
-  operation: OperationDescription;
+  operation: OperationSpec;
   inputs: Partial<Record<InputPlace, z.ZodType>>;
 }
 

@@ -5,8 +5,8 @@ import { TrieRouter } from "hono/router/trie-router";
  * Remembers what matches where a path has no parameters, as those have that are asked most. Hono's own fast router takes no
  * `/users/me` beside a `/users/:username`, and the one it falls back to walks its tree for every request.
  */
-export class RememberingRouter<T> implements Router<T> {
-  readonly name = "RememberingRouter";
+export class CachingRouter<T> implements Router<T> {
+  readonly name = "CachingRouter";
   readonly #router = new TrieRouter<T>();
   /** By method, then path. */
   readonly #remembered = new Map<string, Map<string, Result<T> | undefined>>();

@@ -6,7 +6,7 @@ import { Invalid, TooLarge } from "../lib/errors.ts";
 import { MISSING, parse, toValidationItems } from "../lib/field-errors.ts";
 import type { AppContext, AppEnv } from "./context.ts";
 import { parseJson } from "./json.ts";
-import { describeInput } from "./route-registry.ts";
+import { registerInput } from "./route-registry.ts";
 
 /** Input against its schema. Each of these is a middleware that also carries its schema to the OpenAPI document. */
 
@@ -38,7 +38,7 @@ const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 
 /** A JSON body. Not zod-validator's own, which would parse twice and knows none of FastAPI's answers to odd bodies. */
 export function body<S extends z.ZodType>(schema: S): Validates<"json", S> {
-  return describeInput("json", schema, async function jsonBody(c, next) {
+  return registerInput("json", schema, async function jsonBody(c, next) {
     await limitBody(c);
     const bytes = await c.req.arrayBuffer();
     if (bytes.byteLength === 0) throw new Invalid([{ loc: ["body"], ...MISSING }]);
@@ -59,7 +59,7 @@ export function form<S extends z.ZodObject>(schema: S): Validates<"form", S> {
   const fields = validated("form", "body", schema, (fields) =>
     Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== "")),
   );
-  return describeInput("form", schema, async function formBody(c, next) {
+  return registerInput("form", schema, async function formBody(c, next) {
     await limitBody(c);
     return await fields(c, next);
   });
@@ -80,5 +80,5 @@ function validated<Target extends "form" | "query" | "param", S extends z.ZodObj
   const validator = zValidator(target, schema, refuse, {
     validationFunction: (_, fields) => parse<z.ZodType>(schema, prepare(fields)) as never,
   });
-  return describeInput(target, schema, validator as unknown as Validates<Target, S>);
+  return registerInput(target, schema, validator as unknown as Validates<Target, S>);
 }

@@ -1,22 +1,22 @@
-import type { Author } from "../accounts/audit.ts";
+import type { AuditActor } from "../accounts/audit.ts";
 import type { Actor } from "../auth/identity.ts";
-import { allow, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
+import { authorize, authorizeJob, canAccessAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { Conflict, Invalid, NotFound, TooLarge, TooMany } from "../lib/errors.ts";
 import { type CallbackAnswer, type CommandResult, type JobKind, type JobState, ObjectItems } from "../schemas/job.ts";
-import type { KnownJobs } from "./job-cache.ts";
-import type { JobIndex } from "./job-store.ts";
+import type { JobCache } from "./job-cache.ts";
+import type { JobStore } from "./job-store.ts";
 import { MAX_KEY_LENGTH } from "./stream/idempotency.ts";
 import type { Posted } from "./stream/job-stream.ts";
 import type { NewMessage } from "./stream/message-buffer.ts";
 import type { ClosedState } from "./stream/message-store.ts";
-import type { Streams } from "./stream/stream-client.ts";
+import type { StreamClient } from "./stream/stream-client.ts";
 
 /** What others have to say to whoever reads a job, and what that says of the job itself. */
 export interface Callbacks {
   take(actor: Actor, kind: CallbackKind, callback: Callback): Promise<CallbackAnswer>;
   /** An agent's answer to a command, which came by way of the broker. */
-  takeResult(apId: string, result: CommandResult, requestId: string): Promise<void>;
+  acceptCommandResult(apId: string, result: CommandResult, requestId: string): Promise<void>;
 }
 
 export type CallbackKind = Exclude<JobKind, "stream">;
@@ -38,9 +38,9 @@ type ProgressState = Exclude<JobState, "queued" | "cancelled" | "expired">;
 export type ReportHandler = (jobNumber: string, data: string) => Promise<ProgressState | undefined>;
 
 export interface CallbacksOptions {
-  index: JobIndex;
-  known: KnownJobs;
-  streams: Pick<Streams, "post">;
+  index: JobStore;
+  known: JobCache;
+  streams: Pick<StreamClient, "post">;
   outbox: Pick<Outbox, "withdraw">;
   /** Handles callbacks about emulator jobs. */
   emulatorReports: ReportHandler;
@@ -62,7 +62,7 @@ export function createCallbacks({ index, known, streams, outbox, emulatorReports
   };
 
   /** Notes how far a job has come, before anybody reads of it; refuses to where it was cancelled or has expired. */
-  const advance = async (jobNumber: string, state: ProgressState, by: Author): Promise<void> => {
+  const advance = async (jobNumber: string, state: ProgressState, by: AuditActor): Promise<void> => {
     const standing = await index.note(jobNumber, { state }, by);
     if (standing === "cancelled" || standing === "expired") throw closed(standing);
   };
@@ -70,12 +70,12 @@ export function createCallbacks({ index, known, streams, outbox, emulatorReports
   return {
     async take(actor, kind, { jobNumber, data, key }) {
       const action = `callbacks.${kind}` as const;
-      allow(actor, action);
+      authorize(actor, action);
       refuseLongKey(key);
       const job = await known.find(jobNumber);
-      if (job !== undefined) allowOnJob(actor, action, job);
+      if (job !== undefined) authorizeJob(actor, action, job);
       // A subscriber does not take a number from its reader.
-      else if (!reachesAnyJob(actor, action)) allowOnJob(actor, action, await known.claim(actor, jobNumber));
+      else if (!canAccessAnyJob(actor, action)) authorizeJob(actor, action, await known.claim(actor, jobNumber));
       const isResult = kind === "command" && job?.kind === "command";
       if (isResult) await advance(jobNumber, statusIn(data), actor);
       const isReport = kind === "emulator" && job?.kind === "emulator";
@@ -89,7 +89,7 @@ export function createCallbacks({ index, known, streams, outbox, emulatorReports
       return { status: "success", job_number: jobNumber, seq, delivered, queued, detail };
     },
 
-    async takeResult(apId, { job_number, status, data }, requestId) {
+    async acceptCommandResult(apId, { job_number, status, data }, requestId) {
       const job = await known.find(job_number);
       if (job?.target !== apId) throw new NotFound("Job");
       const isResult = job.kind === "command";

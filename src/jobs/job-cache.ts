@@ -1,10 +1,10 @@
 import type { Actor } from "../auth/identity.ts";
 import { NotAllowed } from "../lib/errors.ts";
 import { TtlCache } from "../lib/ttl-cache.ts";
-import { type JobIndex, type JobRow, ownerOf } from "./job-store.ts";
+import { type JobRow, type JobStore, ownerOf } from "./job-store.ts";
 
 /** Jobs as callbacks and sockets name them: by a number that the service gave out, or one of the caller's own. */
-export interface KnownJobs {
+export interface JobCache {
   /** The state that it tells may be an earlier one. */
   find(jobNumber: string): Promise<JobRow | undefined>;
   /** A number that nobody has used: whoever names it first owns it. An agent cannot. */
@@ -15,7 +15,7 @@ export interface KnownJobs {
 const KNOWN_MS = 60_000;
 const MAX_KNOWN = 10_000;
 
-export function createKnownJobs(index: JobIndex, now: () => number = Date.now): KnownJobs {
+export function createJobCache(index: JobStore, now: () => number = Date.now): JobCache {
   const known = new TtlCache<JobRow>({ maxEntries: MAX_KNOWN, now });
   return {
     async find(jobNumber) {

@@ -1,10 +1,10 @@
 import { and, count, desc, eq, inArray, lt, notInArray, sql } from "drizzle-orm";
 import * as z from "zod";
 import { audit } from "../accounts/account-tables.ts";
-import { type Author, authorText, type End, endAction } from "../accounts/audit.ts";
+import { type AuditActor, actorText, type End, endAction } from "../accounts/audit.ts";
 import type { Actor } from "../auth/identity.ts";
 import { JOB_KINDS, JOB_STATES, type JobKind, type JobState } from "../schemas/job.ts";
-import { type Database, reach } from "../storage/libsql.ts";
+import { type Database, query } from "../storage/libsql.ts";
 import { jobs } from "./job-table.ts";
 import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "./quotas.ts";
 
@@ -37,7 +37,7 @@ export const ownerOf = ({ id, kind, name }: Actor) => ({
   owner: `${kind === "admin" ? "user" : kind}:${name}`,
 });
 
-export interface JobIndex {
+export interface JobStore {
   /** Makes a job, unless there is one of that number; returns the one that is there. Throws `QuotaExceeded` if there is no room for it. */
   insert(job: NewJob): Promise<JobRow>;
   find(jobNumber: string): Promise<JobRow | undefined>;
@@ -49,7 +49,7 @@ export interface JobIndex {
   note(
     jobNumber: string,
     change: { state?: JobState; detail?: string; messages?: number },
-    by?: Author,
+    by?: AuditActor,
   ): Promise<JobState | undefined>;
   remove(jobNumber: string): Promise<void>;
   countByState(): Promise<Map<JobState, number>>;
@@ -66,13 +66,13 @@ export interface JobFilter {
 /** A job's object notes something every hour at the least; a row that is older than this belongs to none. */
 const ORPHANED_MS = 48 * 3_600_000;
 
-export function createJobIndex(
+export function createJobStore(
   database: Database,
   now: () => number = () => Date.now(),
   quotas: Quotas = NO_QUOTAS,
-): JobIndex {
+): JobStore {
   const find = async (jobNumber: string): Promise<JobRow | undefined> => {
-    const [row] = await reach(database.select().from(jobs).where(eq(jobs.jobNumber, jobNumber)));
+    const [row] = await query(database.select().from(jobs).where(eq(jobs.jobNumber, jobNumber)));
     return row === undefined ? undefined : JobRow.parse(row);
   };
 
@@ -83,7 +83,7 @@ export function createJobIndex(
       const nowMs = now();
       const demand = { ownerId, nowMs, jobs: 1, endsMs };
       const isThere = sql`exists (select 1 from ${jobs} where job_number = ${jobNumber})`;
-      const [, , found, used] = await reach(
+      const [, , found, used] = await query(
         database.batch([
           database.delete(jobs).where(lt(jobs.updatedAt, new Date(nowMs - ORPHANED_MS))),
           database.run(
@@ -101,7 +101,7 @@ export function createJobIndex(
     },
 
     async list({ ownerId, kind, state, limit, offset }) {
-      const rows = await reach(
+      const rows = await query(
         database
           .select()
           .from(jobs)
@@ -135,17 +135,17 @@ export function createJobIndex(
       // The entry comes first: it is written if the job is still open, with the detail that the update may replace.
       const [row] =
         by !== undefined && isEnd
-          ? (await reach(database.batch([auditEnd(database, jobNumber, state, by, now()), update, standing])))[2]
-          : (await reach(database.batch([update, standing])))[1];
+          ? (await query(database.batch([auditEnd(database, jobNumber, state, by, now()), update, standing])))[2]
+          : (await query(database.batch([update, standing])))[1];
       return row && JobRow.shape.state.parse(row.state);
     },
 
     async remove(jobNumber) {
-      await reach(database.delete(jobs).where(eq(jobs.jobNumber, jobNumber)));
+      await query(database.delete(jobs).where(eq(jobs.jobNumber, jobNumber)));
     },
 
     async countByState() {
-      const found = await reach(database.select({ state: jobs.state, jobs: count() }).from(jobs).groupBy(jobs.state));
+      const found = await query(database.select({ state: jobs.state, jobs: count() }).from(jobs).groupBy(jobs.state));
       const byState = new Map(
         CountedState.array()
           .parse(found)
@@ -157,10 +157,10 @@ export function createJobIndex(
 }
 
 /** Returns the statement that writes the end of a command or an emulation into the audit trail, unless it has ended before. */
-function auditEnd(database: Database, jobNumber: string, end: End, by: Author, atMs: number) {
+function auditEnd(database: Database, jobNumber: string, end: End, by: AuditActor, atMs: number) {
   return database.run(
     sql`insert into ${audit} (at, request_id, actor, action, object, detail)
-        select ${atMs}, ${by.requestId}, ${authorText(by)},
+        select ${atMs}, ${by.requestId}, ${actorText(by)},
           case kind when 'command' then ${endAction("command", end)} else ${endAction("emulation", end)} end,
           case kind when 'command' then 'agent:' || coalesce(target, '') else 'job:' || job_number end,
           json_object(case kind when 'command' then 'command' else 'access_points' end, detail, 'job_number', job_number, 'outcome', ${end})

@@ -1,6 +1,6 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
 import type { Actor } from "../auth/identity.ts";
-import { allow, allowOnAgent, allowOnJob, reachesAnyJob } from "../auth/permissions.ts";
+import { authorize, authorizeAgent, authorizeJob, canAccessAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { Conflict, NotAllowed, NotFound } from "../lib/errors.ts";
 import {
@@ -12,12 +12,12 @@ import {
   type Queued,
   queued,
 } from "../schemas/job.ts";
-import { type Done, done } from "../schemas/primitives.ts";
-import type { Form } from "../schemas/stream-protocol.ts";
-import type { KnownJobs } from "./job-cache.ts";
-import { type JobIndex, type JobRow, ownerOf } from "./job-store.ts";
-import type { Work } from "./producers/producer.ts";
-import type { Streams } from "./stream/stream-client.ts";
+import { type Ack, ack } from "../schemas/primitives.ts";
+import type { StreamFormat } from "../schemas/stream-protocol.ts";
+import type { JobCache } from "./job-cache.ts";
+import { type JobRow, type JobStore, ownerOf } from "./job-store.ts";
+import type { ProducerInput } from "./producers/producer.ts";
+import type { StreamClient } from "./stream/stream-client.ts";
 
 /** Jobs: asked for, read, looked up and cancelled. */
 export interface Jobs {
@@ -27,33 +27,33 @@ export interface Jobs {
   open(actor: Actor, opening: SocketRequest): Promise<Response>;
   get(actor: Actor, jobNumber: string): Promise<JobStatus>;
   list(actor: Actor, query: JobsQuery): Promise<JobRecord[]>;
-  cancel(actor: Actor, jobNumber: string): Promise<Done>;
+  cancel(actor: Actor, jobNumber: string): Promise<Ack>;
 }
 
 export interface SocketRequest {
   jobNumber: string;
-  form: Form;
+  form: StreamFormat;
   after?: number | undefined;
   offeredProtocols: string | null;
 }
 
 export interface JobsOptions {
-  index: JobIndex;
-  streams: Streams;
+  index: JobStore;
+  streams: StreamClient;
   agents: AgentStore;
-  known: KnownJobs;
+  known: JobCache;
   outbox: Pick<Outbox, "withdraw">;
 }
 
 export function createJobs({ index, streams, agents, known, outbox }: JobsOptions): Jobs {
   const findNow = async (actor: Actor, action: "jobs.read" | "jobs.cancel", jobNumber: string): Promise<JobRow> => {
-    allow(actor, action);
+    authorize(actor, action);
     const job = await index.find(jobNumber);
     if (job === undefined) throw new NotFound("Job");
-    allowOnJob(actor, action, job);
+    authorizeJob(actor, action, job);
     return job;
   };
-  const begin = async (actor: Actor, kind: JobKind, target: string | null, work: Work): Promise<Queued> => {
+  const begin = async (actor: Actor, kind: JobKind, target: string | null, work: ProducerInput): Promise<Queued> => {
     const jobNumber = crypto.randomUUID();
     const endsMs = work.kind === "agent_data" && work.toMs > Date.now() ? work.toMs : undefined;
     await index.insert({ jobNumber, kind, state: "queued", target, endsMs, ...ownerOf(actor) });
@@ -69,20 +69,20 @@ export function createJobs({ index, streams, agents, known, outbox }: JobsOption
 
   return {
     async requestAgentDetails(actor) {
-      allow(actor, "jobs.request_details");
+      authorize(actor, "jobs.request_details");
       return await begin(actor, "agent_details", null, { kind: "agent_details", apIds: actor.apIds });
     },
 
     async requestAgentData(actor, { agent_id: apId, start_time: fromMs, end_time: toMs }) {
-      allowOnAgent(actor, "jobs.request_data", apId);
+      authorizeAgent(actor, "jobs.request_data", apId);
       if ((await agents.find(apId)) === undefined) throw new NotFound("Agent");
       return await begin(actor, "agent_data", apId, { kind: "agent_data", apId, fromMs, toMs });
     },
 
     async open(actor, { jobNumber, form, after, offeredProtocols }) {
-      allow(actor, "jobs.stream");
+      authorize(actor, "jobs.stream");
       const job = (await known.find(jobNumber)) ?? (await known.claim(actor, jobNumber));
-      allowOnJob(actor, "jobs.stream", job);
+      authorizeJob(actor, "jobs.stream", job);
       allowToRead(actor, job);
       const { kind, name, version, expiresAtMs } = actor;
       if (kind === "setup" || kind === "enrolment" || kind === "scraper") throw new NotAllowed();
@@ -108,8 +108,8 @@ export function createJobs({ index, streams, agents, known, outbox }: JobsOption
     },
 
     async list(actor, query) {
-      allow(actor, "jobs.list");
-      const ownerId = reachesAnyJob(actor, "jobs.list") ? undefined : actor.id;
+      authorize(actor, "jobs.list");
+      const ownerId = canAccessAnyJob(actor, "jobs.list") ? undefined : actor.id;
       return (await index.list({ ...query, ownerId })).map(toRecord);
     },
 
@@ -123,15 +123,15 @@ export function createJobs({ index, streams, agents, known, outbox }: JobsOption
       // Nobody is to hear of it from now on. Not before: what is in the outbox ends by itself, should this get no further.
       await outbox.withdraw(jobNumber);
       await index.note(jobNumber, { state: "cancelled", detail: "Cancelled" }, actor);
-      return done("Job cancelled");
+      return ack("Job cancelled");
     },
   };
 }
 
 /** Whoever may not ask any more may not read the answer either. */
 function allowToRead(actor: Actor, { kind, target }: JobRow): void {
-  if (kind === "agent_details") allow(actor, "jobs.request_details");
-  if (kind === "agent_data") allowOnAgent(actor, "jobs.request_data", target ?? "");
+  if (kind === "agent_details") authorize(actor, "jobs.request_details");
+  if (kind === "agent_data") authorizeAgent(actor, "jobs.request_data", target ?? "");
 }
 
 export const toRecord = ({

@@ -1,6 +1,6 @@
 /** What the service counts and measures of itself. All of it is data; what is not written here is not shown. */
 
-export interface Figure {
+export interface MetricDefinition {
   type: "counter" | "gauge" | "histogram";
   help: string;
   /** Names of the labels, in the order of a series' words. Their values are words of the code, never of a request. */
@@ -9,7 +9,7 @@ export interface Figure {
   always?: readonly string[];
 }
 
-export const FIGURES = {
+export const METRICS = {
   controller_build_info: { type: "gauge", help: "The version that answers; always 1.", labels: ["version"] },
   controller_up: { type: "gauge", help: "Whether a part answers that the service needs.", labels: ["part"] },
   controller_requests_total: {
@@ -76,9 +76,9 @@ export const FIGURES = {
   },
   controller_jobs: { type: "gauge", help: "Jobs that are kept, by state.", labels: ["state"] },
   controller_job_sockets: { type: "gauge", help: "Open sockets of jobs.", labels: [] },
-} as const satisfies Record<string, Figure>;
+} as const satisfies Record<string, MetricDefinition>;
 
-export type FigureName = keyof typeof FIGURES;
+export type MetricName = keyof typeof METRICS;
 
 /** Upper bounds of the histograms' buckets: few, and the same for all. */
 export const BUCKETS_MS = [5, 25, 100, 500, 2_500, 10_000] as const;
@@ -87,11 +87,11 @@ export const BEYOND = "+Inf";
 export const SUM = "sum";
 
 /** A figure and its labels' values, as one text of words; of a histogram, its bucket or the sum besides. */
-export const series = (figure: FigureName, ...words: string[]): string => [figure, ...words].join(" ").trimEnd();
+export const series = (figure: MetricName, ...words: string[]): string => [figure, ...words].join(" ").trimEnd();
 
 /** Those that are shown at zero before anything is counted. */
-export const ALWAYS: readonly string[] = Object.entries<Figure>(FIGURES).flatMap(([figure, { always = [] }]) =>
-  always.map((words) => series(figure as FigureName, words)),
+export const ALWAYS: readonly string[] = Object.entries<MetricDefinition>(METRICS).flatMap(
+  ([figure, { always = [] }]) => always.map((words) => series(figure as MetricName, words)),
 );
 
 /** The series of a histogram, made once for the many times that something is measured. */
@@ -101,7 +101,7 @@ export interface Histogram {
   sum: string;
 }
 
-export const histogram = (figure: FigureName, ...words: string[]): Histogram => ({
+export const histogram = (figure: MetricName, ...words: string[]): Histogram => ({
   buckets: [...BUCKETS_MS.map(String), BEYOND].map((bound) => series(figure, ...words, bound)),
   sum: series(figure, ...words, SUM),
 });

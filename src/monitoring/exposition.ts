@@ -1,4 +1,4 @@
-import { BEYOND, BUCKETS_MS, FIGURES, type Figure, SUM } from "./catalog.ts";
+import { BEYOND, BUCKETS_MS, METRICS, type MetricDefinition, SUM } from "./catalog.ts";
 
 /** Prometheus' text format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/ */
 
@@ -7,7 +7,7 @@ export const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 /** The values, by series. Those of a figure that this version does not know, which an earlier one left behind, are passed over. */
 export function toText(values: ReadonlyMap<string, number>): string {
   const byFigure = Map.groupBy(values, ([series]) => series.split(" ", 1)[0] ?? "");
-  const lines = Object.entries<Figure>(FIGURES).flatMap(([name, figure]) => {
+  const lines = Object.entries<MetricDefinition>(METRICS).flatMap(([name, figure]) => {
     const own = new Map(byFigure.get(name)?.map(([series, value]) => [series.slice(name.length + 1), value]));
     if (own.size === 0) return [];
     const linesOf = figure.type === "histogram" ? histogramLines : plainLines;
@@ -16,10 +16,10 @@ export function toText(values: ReadonlyMap<string, number>): string {
   return `${lines.join("\n")}\n`;
 }
 
-const plainLines = (name: string, { labels }: Figure, own: ReadonlyMap<string, number>): string[] =>
+const plainLines = (name: string, { labels }: MetricDefinition, own: ReadonlyMap<string, number>): string[] =>
   [...own].toSorted(byWords).map(([words, value]) => `${name}${inBraces(pairs(labels, words))} ${value}`);
 
-function histogramLines(name: string, { labels }: Figure, own: ReadonlyMap<string, number>): string[] {
+function histogramLines(name: string, { labels }: MetricDefinition, own: ReadonlyMap<string, number>): string[] {
   const all = new Set([...own.keys()].map((words) => words.slice(0, words.lastIndexOf(" "))));
   return [...all].toSorted().flatMap((words) => {
     const of = (word: string): number => own.get(`${words} ${word}`) ?? 0;

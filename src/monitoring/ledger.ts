@@ -3,7 +3,7 @@ import * as z from "zod";
 import { describeError, log } from "../lib/log.ts";
 
 /** Figures of the whole service. */
-export interface Ledgered {
+export interface MetricTotals {
   /** By series. */
   sums: Map<string, number>;
   /** Open sockets of all jobs. */
@@ -70,7 +70,7 @@ export class Ledger extends DurableObject<Env> {
     this.#told.clear();
   }
 
-  async read(): Promise<Ledgered> {
+  async read(): Promise<MetricTotals> {
     this.#write();
     const { sql } = this.ctx.storage;
     sql.exec("DELETE FROM job WHERE told_ms < ?", Date.now() - MAX_SOCKET_MS);

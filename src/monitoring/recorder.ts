@@ -8,7 +8,7 @@ import type { Ledger } from "./ledger.ts";
  * others: each hands its increments to the one ledger, with the first event after half a minute and behind the back of whoever
  * caused it; a scrape asks for what there is. So an isolate loses at most the half minute before its end.
  */
-export interface TallyOptions {
+export interface MetricRecorderOptions {
   ledger: Pick<Ledger, "add">;
   now: () => number;
 }
@@ -16,12 +16,12 @@ export interface TallyOptions {
 /** Each time is a write to a disk, for which everybody waits on a machine with one thread. */
 const HAND_OVER_EVERY_MS = 30_000;
 
-export class Tally {
-  readonly #options: TallyOptions;
+export class MetricRecorder {
+  readonly #options: MetricRecorderOptions;
   #increments = new Map<string, number>();
   #handedOverMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: TallyOptions) {
+  constructor(options: MetricRecorderOptions) {
     this.#options = options;
   }
 
@@ -37,12 +37,12 @@ export class Tally {
     this.add(sum, Math.max(0, ms));
   }
 
-  handOverIfDue(nowMs = this.#options.now()): void {
-    if (nowMs - this.#handedOverMs >= HAND_OVER_EVERY_MS) waitUntil(this.handOver());
+  flushIfDue(nowMs = this.#options.now()): void {
+    if (nowMs - this.#handedOverMs >= HAND_OVER_EVERY_MS) waitUntil(this.flush());
   }
 
   /** Never fails: what could not be handed over is kept for the next time. */
-  async handOver(): Promise<void> {
+  async flush(): Promise<void> {
     this.#handedOverMs = this.#options.now();
     const increments = this.#increments;
     if (increments.size === 0) return;

@@ -1,18 +1,18 @@
 import { version } from "../../package.json";
 import { withDeadline } from "../lib/deadline.ts";
 import { describeError, log } from "../lib/log.ts";
-import { ALWAYS, type FigureName, series } from "./catalog.ts";
+import { ALWAYS, type MetricName, series } from "./catalog.ts";
 import { toText } from "./exposition.ts";
 import type { Health } from "./health.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Tally } from "./recorder.ts";
+import type { MetricRecorder } from "./recorder.ts";
 
 /** All figures at this moment, as text. What cannot be had within two seconds is left out. */
 export type Scrape = () => Promise<string>;
 
 /** One value of a figure: of the series that the words name. */
 export interface Reading {
-  figure: FigureName;
+  figure: MetricName;
   words?: readonly string[];
   value: number;
 }
@@ -24,7 +24,7 @@ export interface Collector {
 }
 
 export interface ScrapeOptions {
-  tally: Tally;
+  recorder: MetricRecorder;
   ledger: Pick<Ledger, "read">;
   health: Health;
   /** Flushes the counts of the shards to the ledger, and reads what waits in them. */
@@ -34,14 +34,14 @@ export interface ScrapeOptions {
 
 const ANSWER_MS = 1_000;
 
-export function createScrape({ tally, ledger, health, flushShards, collectors }: ScrapeOptions): Scrape {
+export function createScrape({ recorder, ledger, health, flushShards, collectors }: ScrapeOptions): Scrape {
   return async () => {
     const values = new Map<string, number>();
     const set = ({ figure, words = [], value }: Reading) => values.set(series(figure, ...words), value);
 
     const counted = async (): Promise<void> => {
       // First what is still on the way, here and in the shards: on one machine that is all there is.
-      const [waiting] = await Promise.all([flushShards(), inTime("tally", () => tally.handOver())]);
+      const [waiting] = await Promise.all([flushShards(), inTime("recorder", () => recorder.flush())]);
       waiting.forEach(set);
       const read = await inTime("ledger", () => ledger.read());
       set({ figure: "controller_up", words: ["ledger"], value: read === undefined ? 0 : 1 });

@@ -6,7 +6,7 @@ import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
 import { Agent, AgentCreate, AgentPath, AgentUpdate } from "../schemas/agent.ts";
 import { AgentState } from "../schemas/metrics.ts";
-import { Done, done, Page } from "../schemas/primitives.ts";
+import { Ack, ack, Page } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
 
 const BASE = "/api/v1/agents";
@@ -37,7 +37,7 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
           "With the enrolment token as bearer: an access point registers itself. Also for administrators. A token that has expired, or " +
           "was used as often as `ENROLMENT_MAX_USES` says, is 403.",
         answer: Agent,
-        otherAnswers: TAKEN,
+        errorResponses: TAKEN,
       }),
       body(AgentCreate),
       async (c) => c.json(await agents.enrol(c.get("actor"), c.req.valid("json"))),
@@ -49,14 +49,14 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
         tag: TAG,
         summary: "Register an agent",
         answer: Agent,
-        otherAnswers: TAKEN,
+        errorResponses: TAKEN,
       }),
       body(AgentCreate),
       async (c) => c.json(await agents.create(c.get("actor"), c.req.valid("json"))),
     )
     .get(
       `${BASE}/:ap_id`,
-      operation({ action: "agents.read", tag: TAG, summary: "One agent", answer: Agent, otherAnswers: UNKNOWN }),
+      operation({ action: "agents.read", tag: TAG, summary: "One agent", answer: Agent, errorResponses: UNKNOWN }),
       path(AgentPath),
       async (c) => c.json(await agents.read(c.get("actor"), c.req.valid("param").ap_id)),
     )
@@ -68,7 +68,7 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
         summary: "Change an agent's password or configuration",
         description: "What is absent or null stays; a given configuration replaces the old one whole.",
         answer: Agent,
-        otherAnswers: UNKNOWN,
+        errorResponses: UNKNOWN,
       }),
       path(AgentPath),
       body(AgentUpdate),
@@ -76,11 +76,17 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
     )
     .delete(
       `${BASE}/:ap_id`,
-      operation({ action: "agents.delete", tag: TAG, summary: "Delete an agent", answer: Done, otherAnswers: UNKNOWN }),
+      operation({
+        action: "agents.delete",
+        tag: TAG,
+        summary: "Delete an agent",
+        answer: Ack,
+        errorResponses: UNKNOWN,
+      }),
       path(AgentPath),
       async (c) => {
         await agents.delete(c.get("actor"), c.req.valid("param").ap_id);
-        return c.json(done("Agent deleted"));
+        return c.json(ack("Agent deleted"));
       },
     );
 }

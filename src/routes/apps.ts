@@ -4,7 +4,7 @@ import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
 import { AppPath, ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
-import { Done, done, Page } from "../schemas/primitives.ts";
+import { Ack, ack, Page } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
 
 const BASE = "/api/v1/third_party_apps";
@@ -32,7 +32,7 @@ export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps"
         tag: TAG,
         summary: "Register a third-party app",
         answer: ThirdPartyApp,
-        otherAnswers: { 409: "The app_name is taken" },
+        errorResponses: { 409: "The app_name is taken" },
       }),
       body(ThirdPartyAppCreate),
       async (c) => c.json(await apps.create(c.get("actor"), c.req.valid("json"))),
@@ -44,7 +44,7 @@ export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps"
         tag: TAG,
         summary: "One third-party app",
         answer: ThirdPartyApp,
-        otherAnswers: UNKNOWN,
+        errorResponses: UNKNOWN,
       }),
       path(AppPath),
       async (c) => c.json(await apps.read(c.get("actor"), c.req.valid("param").app_name)),
@@ -58,7 +58,7 @@ export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps"
         description:
           "What is absent or null stays; given permissions replace the old ones whole. All earlier tokens of the app end.",
         answer: ThirdPartyApp,
-        otherAnswers: UNKNOWN,
+        errorResponses: UNKNOWN,
       }),
       path(AppPath),
       body(ThirdPartyAppUpdate),
@@ -66,11 +66,11 @@ export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps"
     )
     .delete(
       `${BASE}/:app_name`,
-      operation({ action: "apps.delete", tag: TAG, summary: "Delete an app", answer: Done, otherAnswers: UNKNOWN }),
+      operation({ action: "apps.delete", tag: TAG, summary: "Delete an app", answer: Ack, errorResponses: UNKNOWN }),
       path(AppPath),
       async (c) => {
         await apps.delete(c.get("actor"), c.req.valid("param").app_name);
-        return c.json(done("Third-party app deleted"));
+        return c.json(ack("Third-party app deleted"));
       },
     );
 }

@@ -24,7 +24,7 @@ export function callbacksRoutes(operation: Operation, { callbacks }: Pick<Servic
         tag: "Callbacks",
         summary,
         answer: CallbackAnswer,
-        otherAnswers: {
+        errorResponses: {
           409: "The job was cancelled or has expired",
           429: "The job holds all that it can of what nobody has read yet; Retry-After says when to try again",
         },

@@ -20,7 +20,7 @@ export function commandsRoutes(operation: Operation, { commands }: Pick<Services
           "The agent hears it over MQTT; its answer comes over the job's WebSocket, as the last message. A job that nobody answers within a " +
           "minute expires.",
         answer: Queued,
-        otherAnswers: {
+        errorResponses: {
           400: "The agent does not know this command",
           404: "There is no such agent",
           409: "The agent was sent another command within 10 seconds (an administrator's yields to administrators' only); Retry-After says when to try again",
@@ -38,7 +38,7 @@ export function commandsRoutes(operation: Operation, { commands }: Pick<Services
         summary: "Send a command to many agents",
         description: "To those that are named, or to all of a kind or in an area. Each has a job of its own.",
         answer: ManyQueued,
-        otherAnswers: QUOTA,
+        errorResponses: QUOTA,
       }),
       body(CommandMany),
       async (c) => c.json(await commands.sendMany(c.get("actor"), c.req.valid("json"))),

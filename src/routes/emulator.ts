@@ -5,7 +5,7 @@ import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
 import { EmulatorSpinupRequest, PlaceSuggestion, PlacesQuery, SpinupQueued } from "../schemas/emulator.ts";
 import { JobPath, JobRecord } from "../schemas/job.ts";
-import { Done } from "../schemas/primitives.ts";
+import { Ack } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
 
 const BASE = "/api/v1/emulator";
@@ -23,7 +23,7 @@ export function emulatorRoutes(operation: Operation, { emulators }: Pick<Service
           "Makes an agent for each and has them run for `duration` seconds. How far that has come is told over the job's WebSocket. All or " +
           "nothing: where one location is not understood, nothing is made.",
         answer: SpinupQueued,
-        otherAnswers: {
+        errorResponses: {
           429: "More than 30 within a minute; or a quota is exceeded, which the detail names. Retry-After says when to try again",
         },
       }),
@@ -63,8 +63,8 @@ export function emulatorRoutes(operation: Operation, { emulators }: Pick<Service
         summary: "Stop an emulator job and remove its agents",
         description:
           "Its owner and administrators can do this at any time, also when the emulation has ended or its agents are removed already.",
-        answer: Done,
-        otherAnswers: { 404: "There is no such job, or it was removed more than 30 days ago" },
+        answer: Ack,
+        errorResponses: { 404: "There is no such job, or it was removed more than 30 days ago" },
       }),
       path(JobPath),
       async (c) => c.json(await emulators.remove(c.get("actor"), c.req.valid("param").job_number)),

@@ -4,7 +4,7 @@ import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { path, query } from "../http/validation.ts";
 import { DataRequest, JobPath, JobRecord, JobStatus, JobsQuery, Queued } from "../schemas/job.ts";
-import { Done } from "../schemas/primitives.ts";
+import { Ack } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
 
 const TAG = "Jobs";
@@ -21,7 +21,7 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
         summary: "Request the details of all agents",
         description: "They come over the job's WebSocket, in pages.",
         answer: Queued,
-        otherAnswers: QUOTA,
+        errorResponses: QUOTA,
       }),
       async (c) => c.json(await jobs.requestAgentDetails(c.get("actor"))),
     )
@@ -35,7 +35,7 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
           "It comes over the job's WebSocket: rows `{time, field, value}`, metric by metric, ascending in time within each. A period that " +
           "ends in the future goes on with what comes until then; without a reader for five minutes it is suspended until one connects.",
         answer: Queued,
-        otherAnswers: { ...QUOTA, 404: "There is no such agent" },
+        errorResponses: { ...QUOTA, 404: "There is no such agent" },
       }),
       query(DataRequest),
       async (c) => c.json(await jobs.requestAgentData(c.get("actor"), c.req.valid("query"))),
@@ -59,7 +59,7 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
         tag: TAG,
         summary: "How far a job has come",
         answer: JobStatus,
-        otherAnswers: UNKNOWN,
+        errorResponses: UNKNOWN,
       }),
       path(JobPath),
       async (c) => c.json(await jobs.get(c.get("actor"), c.req.valid("param").job_number)),
@@ -71,8 +71,8 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
         tag: TAG,
         summary: "Cancel a job",
         description: "Its sockets are closed, and nothing more is taken.",
-        answer: Done,
-        otherAnswers: { ...UNKNOWN, 409: "The job has come to its end already" },
+        answer: Ack,
+        errorResponses: { ...UNKNOWN, 409: "The job has come to its end already" },
       }),
       path(JobPath),
       async (c) => c.json(await jobs.cancel(c.get("actor"), c.req.valid("param").job_number)),

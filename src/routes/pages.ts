@@ -4,14 +4,14 @@ import type { AppEnv } from "../http/context.ts";
 import type { OpenApiDocument } from "../http/docs/openapi.ts";
 import { docsPage, docsStyle } from "../http/docs/reference-page.ts";
 import type { Operation } from "../http/operation.ts";
-import type { OperationDescription } from "../http/route-registry.ts";
+import type { OperationSpec } from "../http/route-registry.ts";
 
 const HTML = "text/html";
 const CSS = "text/css";
 
 /** Pages for people, and what belongs to them. */
 export function pagesRoutes(operation: Operation, openApi: () => OpenApiDocument) {
-  const file = (action: OperationDescription["action"], summary: string, produces: string) =>
+  const file = (action: OperationSpec["action"], summary: string, produces: string) =>
     operation({
       action,
       tag: "Pages",

@@ -52,7 +52,7 @@ export function serviceRoutes(
           parts: z.record(z.string(), PartState),
           outbox: OutboxSize.optional(),
         }),
-        otherAnswers: { 503: "A part is down" },
+        errorResponses: { 503: "A part is down" },
       }),
       async (c) => {
         const [parts, size] = await Promise.all([health.check(), sizeOf(outbox)]);
@@ -72,7 +72,7 @@ export function serviceRoutes(
           "In Prometheus' text format, for administrators or with METRICS_TOKEN as bearer. What cannot be had within two seconds is left out.",
         answer: z.string(),
         produces: "text/plain",
-        otherAnswers: { 503: "The accounts database is away, and with it who is an administrator" },
+        errorResponses: { 503: "The accounts database is away, and with it who is an administrator" },
       }),
       async (c) => c.body(await scrape(), 200, { "Content-Type": CONTENT_TYPE }),
     )

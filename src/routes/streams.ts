@@ -5,13 +5,13 @@ import type { Operation } from "../http/operation.ts";
 import { path, query } from "../http/validation.ts";
 import { UpgradeRequired } from "../lib/errors.ts";
 import { JobPath, StreamQuery } from "../schemas/job.ts";
-import type { Form } from "../schemas/stream-protocol.ts";
+import type { StreamFormat } from "../schemas/stream-protocol.ts";
 import type { Services } from "../services.ts";
 
 const STREAM = {
   tag: "Jobs",
   answer: z.unknown(),
-  otherAnswers: { 429: "The job has 16 sockets already, or a quota of open jobs is exceeded" },
+  errorResponses: { 429: "The job has 16 sockets already, or a quota of open jobs is exceeded" },
 } as const;
 
 /** Of another version of the protocol the platform would say no itself, in words of its own; to a HEAD nothing can be upgraded. */
@@ -22,7 +22,7 @@ const isHandshake = ({ req }: Context<AppEnv>): boolean =>
 
 /** The sockets of jobs. */
 export function streamsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs">) {
-  const open = async (c: Context<AppEnv>, form: Form, jobNumber: string, after?: number): Promise<Response> => {
+  const open = async (c: Context<AppEnv>, form: StreamFormat, jobNumber: string, after?: number): Promise<Response> => {
     if (!isHandshake(c)) throw new UpgradeRequired();
     const offeredProtocols = c.req.header("Sec-WebSocket-Protocol") ?? null;
     return await jobs.open(c.get("actor"), { jobNumber, form, after, offeredProtocols });

@@ -1,5 +1,5 @@
 import { Hono } from "hono";
-import { inBackground } from "../http/after-response.ts";
+import { runAfterResponse } from "../http/after-response.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { form, query } from "../http/validation.ts";
@@ -15,7 +15,7 @@ export function tokenRoutes(operation: Operation, { login, clientAddress }: Pick
       summary: "Log in",
       description: "Trades the credentials of a user, an agent or a third-party app for a bearer token.",
       answer: Token,
-      otherAnswers: {
+      errorResponses: {
         401: "Incorrect username or password",
         429: "Too many failed logins under this name, from this address or both; Retry-After says when to try again",
       },
@@ -30,7 +30,7 @@ export function tokenRoutes(operation: Operation, { login, clientAddress }: Pick
         address: clientAddress(c.req.raw),
       });
       c.set("loggedIn", `${loginType === "third_party_app" ? "app" : loginType}:${credentials.username.trim()}`);
-      inBackground(c, afterwards);
+      runAfterResponse(c, afterwards);
       return c.json(token);
     },
   );

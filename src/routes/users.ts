@@ -1,10 +1,10 @@
 import { Hono } from "hono";
 import * as z from "zod";
-import { inBackground } from "../http/after-response.ts";
+import { runAfterResponse } from "../http/after-response.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
-import { Done, done, Page } from "../schemas/primitives.ts";
+import { Ack, ack, Page } from "../schemas/primitives.ts";
 import {
   PasswordRecoveryRequest,
   PasswordReset,
@@ -35,7 +35,7 @@ export function usersRoutes(
         summary: "Make the first user",
         description: "With the setup token as bearer, while there is no user at all; later for administrators.",
         answer: TokenData,
-        otherAnswers: TAKEN,
+        errorResponses: TAKEN,
       }),
       body(UserCreate),
       async (c) => c.json(await users.setUp(c.get("actor"), c.req.valid("json"))),
@@ -48,7 +48,7 @@ export function usersRoutes(
         summary: "Sign up",
         description: "Public self-registration. The new user gets the standard role `user`.",
         answer: TokenData,
-        otherAnswers: { ...TAKEN, 403: "Sign-up is closed; administrators create the accounts" },
+        errorResponses: { ...TAKEN, 403: "Sign-up is closed; administrators create the accounts" },
       }),
       body(UserRegister),
       async (c) => c.json(await users.signup(c.req.valid("json"), c.get("requestId"))),
@@ -61,13 +61,13 @@ export function usersRoutes(
         summary: "Ask for a link to set a new password",
         description:
           "The link goes to the account's e-mail address. The answer is the same whether there is such an account or not.",
-        answer: Done,
-        otherAnswers: LIMITED,
+        answer: Ack,
+        errorResponses: LIMITED,
       }),
       body(PasswordRecoveryRequest),
       async (c) => {
-        inBackground(c, await recovery.request(c.req.valid("json").username, c.get("requestId")));
-        return c.json(done("If there is such an account, a message with a link is on its way to it."));
+        runAfterResponse(c, await recovery.request(c.req.valid("json").username, c.get("requestId")));
+        return c.json(ack("If there is such an account, a message with a link is on its way to it."));
       },
     )
     .post(
@@ -77,13 +77,13 @@ export function usersRoutes(
         tag: TAG,
         summary: "Set a new password with a reset token",
         description: "The token works once and for 15 minutes. All earlier tokens of the account end.",
-        answer: Done,
-        otherAnswers: LIMITED,
+        answer: Ack,
+        errorResponses: LIMITED,
       }),
       body(PasswordReset),
       async (c) => {
         await recovery.reset(c.req.valid("json"), clientAddress(c.req.raw), c.get("requestId"));
-        return c.json(done("The new password is set."));
+        return c.json(ack("The new password is set."));
       },
     )
     .get(
@@ -94,7 +94,13 @@ export function usersRoutes(
     )
     .post(
       `${BASE}/`,
-      operation({ action: "users.create", tag: TAG, summary: "Create a user", answer: TokenData, otherAnswers: TAKEN }),
+      operation({
+        action: "users.create",
+        tag: TAG,
+        summary: "Create a user",
+        answer: TokenData,
+        errorResponses: TAKEN,
+      }),
       body(UserCreate),
       async (c) => c.json(await users.create(c.get("actor"), c.req.valid("json"))),
     )
@@ -105,7 +111,7 @@ export function usersRoutes(
     )
     .get(
       `${BASE}/:username`,
-      operation({ action: "users.read", tag: TAG, summary: "One user", answer: TokenData, otherAnswers: UNKNOWN }),
+      operation({ action: "users.read", tag: TAG, summary: "One user", answer: TokenData, errorResponses: UNKNOWN }),
       path(UserPath),
       async (c) => c.json(await users.read(c.get("actor"), c.req.valid("param").username)),
     )
@@ -118,7 +124,7 @@ export function usersRoutes(
         description:
           "What is absent or null stays. Only administrators change roles. All earlier tokens of the user end.",
         answer: TokenData,
-        otherAnswers: { ...UNKNOWN, 409: "It would leave no administrator" },
+        errorResponses: { ...UNKNOWN, 409: "It would leave no administrator" },
       }),
       path(UserPath),
       body(UserUpdate),
@@ -130,13 +136,13 @@ export function usersRoutes(
         action: "users.delete",
         tag: TAG,
         summary: "Delete a user",
-        answer: Done,
-        otherAnswers: { ...UNKNOWN, 409: "It would leave no administrator" },
+        answer: Ack,
+        errorResponses: { ...UNKNOWN, 409: "It would leave no administrator" },
       }),
       path(UserPath),
       async (c) => {
         await users.delete(c.get("actor"), c.req.valid("param").username);
-        return c.json(done("User deleted"));
+        return c.json(ack("User deleted"));
       },
     );
 }

@@ -6,4 +6,4 @@ export const HTTPValidationError = z
   })
   .meta({ id: "HTTPValidationError" });
 
-export const Problem = z.object({ detail: z.string() }).meta({ id: "Problem" });
+export const ErrorResponse = z.object({ detail: z.string() }).meta({ id: "Problem" });

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { fault, integer } from "./primitives.ts";
+import { customIssue, integer } from "./primitives.ts";
 import { Timestamp } from "./telemetry.ts";
 
 /** Jobs: what is asked for now and answered over a WebSocket. */
@@ -39,7 +39,7 @@ export const DataRequest = z
     end_time: Timestamp.describe("Where it lies in the future, the stream goes on until then with what comes."),
   })
   .superRefine(({ start_time, end_time }, context) => {
-    const refuse = (msg: string) => context.addIssue({ ...fault("value_error", msg), path: ["end_time"] });
+    const refuse = (msg: string) => context.addIssue({ ...customIssue("value_error", msg), path: ["end_time"] });
     if (end_time <= start_time) refuse("Value error, end_time must be after start_time");
     else if (end_time - start_time > MAX_RANGE_MS) refuse("Value error, the range must not exceed 366 days");
   });

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { fault, Page } from "./primitives.ts";
+import { customIssue, Page } from "./primitives.ts";
 import { Timestamp } from "./telemetry.ts";
 
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
@@ -14,7 +14,10 @@ const Window = z
     const ms = Number(number) * UNIT_MS[unit as keyof typeof UNIT_MS];
     if (number !== "" && ms >= UNIT_MS.s && ms <= MAX_WINDOW_MS) return ms;
     context.addIssue(
-      fault("value_error", "Value error, window must be minutes, or a number with s, m, h, d or w, from 1s to 31d"),
+      customIssue(
+        "value_error",
+        "Value error, window must be minutes, or a number with s, m, h, d or w, from 1s to 31d",
+      ),
     );
     return z.NEVER;
   })

@@ -5,16 +5,16 @@ export const MAX_JSON_DEPTH = 32;
 
 /** Small shapes that the wire's records are made of. */
 
-/** How a schema names a fault that zod has no word for; `faults.ts` passes type and text on as they are. */
-export function fault(type: string, msg: string) {
+/** How a schema names a customIssue that zod has no word for; `faults.ts` passes type and text on as they are. */
+export function customIssue(type: string, msg: string) {
   return { code: "custom" as const, message: msg, params: { type } };
 }
 
-/** A value of a schema for objects. Anything else is reported as in pydantic for a `dict`; zod's own fault is that of a model. */
+/** A value of a schema for objects. Anything else is reported as in pydantic for a `dict`; zod's own customIssue is that of a model. */
 export function dictionary<S extends z.ZodType>(schema: S) {
   return z.preprocess((value, context) => {
     if (value === undefined || (typeof value === "object" && value !== null && !Array.isArray(value))) return value;
-    context.addIssue(fault("dict_type", "Input should be a valid dictionary"));
+    context.addIssue(customIssue("dict_type", "Input should be a valid dictionary"));
     return z.NEVER;
   }, schema);
 }
@@ -25,16 +25,16 @@ export function integer(schema: z.ZodInt | z.ZodNumber = z.int()) {
     if (typeof value === "string" && /^\s*[+-]?\d+\s*$/.test(value)) return Number(value);
     if (typeof value === "string") {
       const msg = "Input should be a valid integer, unable to parse string as an integer";
-      context.addIssue(fault("int_parsing", msg));
+      context.addIssue(customIssue("int_parsing", msg));
       return z.NEVER;
     }
     if (value !== undefined && typeof value !== "number") {
-      context.addIssue(fault("int_type", "Input should be a valid integer"));
+      context.addIssue(customIssue("int_type", "Input should be a valid integer"));
       return z.NEVER;
     }
     if (typeof value === "number" && !Number.isInteger(value)) {
       const msg = "Input should be a valid integer, got a number with a fractional part";
-      context.addIssue(fault("int_from_float", msg));
+      context.addIssue(customIssue("int_from_float", msg));
       return z.NEVER;
     }
     return value;
@@ -63,6 +63,6 @@ export const Page = z.object({
 export type Page = z.output<typeof Page>;
 
 /** The answer of an operation that has nothing to return. */
-export const Done = z.object({ status: z.literal("success"), detail: z.string() }).meta({ id: "Done" });
-export type Done = z.output<typeof Done>;
-export const done = (detail: string): Done => ({ status: "success", detail });
+export const Ack = z.object({ status: z.literal("success"), detail: z.string() }).meta({ id: "Done" });
+export type Ack = z.output<typeof Ack>;
+export const ack = (detail: string): Ack => ({ status: "success", detail });

@@ -1,6 +1,6 @@
 /** What the Worker, the job's object and a client agree on about a job's WebSocket. */
 
-export const PROTOCOL = "job-stream.v1";
+export const STREAM_PROTOCOL = "job-stream.v1";
 
 /** What subscribers post and the service reads out of its stores; the rest is about the stream itself. */
 export const DATA_KINDS = ["agent_data", "agent_details", "emulator", "command"] as const;
@@ -10,7 +10,7 @@ export type MessageKind = (typeof MESSAGE_KINDS)[number];
 export type StoredKind = Exclude<MessageKind, "gap">;
 
 /** How a socket wants its messages: whole, or just the data, as clients of the reference expect. */
-export type Form = "envelope" | "bare";
+export type StreamFormat = "envelope" | "bare";
 
 export const BUFFER_LIMITS = {
   messages: 1_000,
@@ -49,4 +49,4 @@ const NEVER_SENT: ReadonlySet<number> = new Set([1004, 1005, 1006, 1015]);
 const mayBeSent = (code: number): boolean => code >= 1000 && code <= 4999 && !NEVER_SENT.has(code);
 
 /** What a client's Close is answered with: its own code, where it has one that may be sent. */
-export const answerTo = (code: number): number => (mayBeSent(code) ? code : 1000);
+export const echoedCloseCode = (code: number): number => (mayBeSent(code) ? code : 1000);

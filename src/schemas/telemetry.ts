@@ -1,14 +1,14 @@
 import * as z from "zod";
 import { datetimeError, millisecondsOf } from "../lib/datetimes.ts";
 import { Configuration, Geolocation } from "./configuration.ts";
-import { dictionary, fault, Identifier } from "./primitives.ts";
+import { customIssue, dictionary, Identifier } from "./primitives.ts";
 
 /** A time: RFC 3339 (without an offset: UTC), or the epoch in seconds or, from 1e11 on, in milliseconds. As milliseconds. */
 export const Timestamp = z
   .preprocess(
     (value, context) => {
       if (value === undefined || typeof value === "string" || typeof value === "number") return value;
-      context.addIssue(fault("datetime_type", "Input should be a valid datetime"));
+      context.addIssue(customIssue("datetime_type", "Input should be a valid datetime"));
       return z.NEVER;
     },
     z.union([z.string(), z.number()]).transform((value, context): number => {
@@ -17,8 +17,8 @@ export const Timestamp = z
       const error = typeof value === "string" && tsMs === undefined ? datetimeError(value) : OUT_OF_RANGE;
       context.addIssue(
         typeof value === "string"
-          ? fault("datetime_from_date_parsing", `Input should be a valid datetime or date, ${error}`)
-          : fault("datetime_parsing", `Input should be a valid datetime, ${error}`),
+          ? customIssue("datetime_from_date_parsing", `Input should be a valid datetime or date, ${error}`)
+          : customIssue("datetime_parsing", `Input should be a valid datetime, ${error}`),
       );
       return z.NEVER;
     }),

@@ -7,7 +7,7 @@ import { Unavailable } from "../lib/errors.ts";
 /** After so long without an answer the server is asked whether it is there at all; one that is may take its time. */
 const DOUBT_MS = 1_400;
 const PING_MS = 400;
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 export interface ClickHouse {
   /** Runs work against the server; `Unavailable` where that is away or refuses to take more on. */
@@ -26,7 +26,7 @@ export function createClickHouse(config: StoresConfig, minFreeBytes = MIN_FREE_B
     username: config.CLICKHOUSE_USER,
     password: config.CLICKHOUSE_PASSWORD,
     database: config.CLICKHOUSE_DATABASE,
-    request_timeout: PATIENCE_MS,
+    request_timeout: TIMEOUT_MS,
     // Lists of names go in the body: an address has its limits, also those of a proxy.
     use_multipart_params_auto: true,
   });

@@ -7,7 +7,7 @@ const ITS_OWN_FAULT = /SQLITE_(FULL|IOERR)|^internal error; reference = /;
  * Calls a Durable Object. The platform marks what may pass: an object that has too much to do, or that is on its way to another
  * place. What is its own fault may pass, too, and whoever comes again with the same finds out what became of it.
  */
-export async function reachObject<T>(part: string, call: Promise<T>): Promise<T> {
+export async function callObject<T>(part: string, call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {

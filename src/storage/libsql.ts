@@ -37,7 +37,7 @@ export function createDatabase({ url, authToken }: DatabaseOptions) {
 const PASSING_CODES = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|NOMEM)/;
 
 /** Awaits a query and tells a database that is away (`Unavailable`) from one that said no. */
-export async function reach<T>(query: PromiseLike<T>): Promise<T> {
+export async function query<T>(query: PromiseLike<T>): Promise<T> {
   try {
     return await query;
   } catch (error) {

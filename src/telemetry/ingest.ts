@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import type { AgentStore } from "../accounts/agent-store.ts";
 import type { Actor } from "../auth/identity.ts";
-import { allow, allowOnAgent } from "../auth/permissions.ts";
+import { authorize, authorizeAgent } from "../auth/permissions.ts";
 import { DomainError, Invalid, NotAllowed, NotFound, Unavailable } from "../lib/errors.ts";
 import { parse, toValidationItems } from "../lib/field-errors.ts";
 import { describeError, log } from "../lib/log.ts";
@@ -9,11 +9,11 @@ import { TtlCache } from "../lib/ttl-cache.ts";
 import { CommandResult } from "../schemas/job.ts";
 import { AgentReport, type Delivered, type Delivery, type ReportAnswer } from "../schemas/telemetry.ts";
 import { countValues, type Payload, type Rejection, toSample } from "./samples.ts";
-import type { Shards } from "./shard/shard-client.ts";
+import type { ShardClient } from "./shard/shard-client.ts";
 import type { AgentSample } from "./store/telemetry-store.ts";
 
 /** What agents report: their configuration, their place, and their telemetry. */
-export interface Reports {
+export interface Ingest {
   /** By the agent itself. */
   report(actor: Actor, report: AgentReport): Promise<ReportAnswer>;
   /** By a service that brings what agents said to the broker. One bad message does not hold up the others. */
@@ -26,13 +26,13 @@ const DAY_MS = 86_400_000;
 const KNOWN_MS = 5_000;
 const MAX_KNOWN = 10_000;
 
-export function createReports(
+export function createIngest(
   agents: AgentStore,
-  shards: Pick<Shards, "append">,
-  takeResult: (apId: string, result: CommandResult, requestId: string) => Promise<void>,
+  shards: Pick<ShardClient, "append">,
+  acceptCommandResult: (apId: string, result: CommandResult, requestId: string) => Promise<void>,
   telemetryDays: number,
   now: () => number = Date.now,
-): Reports {
+): Ingest {
   const known = new TtlCache<true>({ maxEntries: MAX_KNOWN, now });
   /** Which of the agents exist, in one look-up at the most. */
   const existing = async (apIds: readonly string[]): Promise<Set<string>> => {
@@ -88,7 +88,7 @@ export function createReports(
 
   return {
     async report(actor, report) {
-      allowOnAgent(actor, "telemetry.report", actor.name);
+      authorizeAgent(actor, "telemetry.report", actor.name);
       const taken = await take(actor.name, report, now(), actor);
       const wrong = await store([taken]);
       if (wrong.size > 0) throw new Error("The telemetry store rejects a sample");
@@ -97,7 +97,7 @@ export function createReports(
     },
 
     async deliver(actor, { messages }) {
-      allow(actor, "telemetry.deliver");
+      authorize(actor, "telemetry.deliver");
       const agentsThere = await existing(messages.map(({ ap_id }) => ap_id));
       const outcomes = await Promise.all(
         messages.map(async ({ ap_id, received_at, report, result, error }): Promise<Taken | { error: string }> => {
@@ -107,7 +107,7 @@ export function createReports(
             // A bridge whose clock is ahead must not keep its agents online.
             const receivedMs = Math.min(received_at, now());
             if (result === undefined) return await take(ap_id, valid(AgentReport, report), receivedMs, actor);
-            await takeResult(ap_id, valid(CommandResult, result), actor.requestId);
+            await acceptCommandResult(ap_id, valid(CommandResult, result), actor.requestId);
             return { samples: [], rejected: [], accepted: 0, isTelemetry: false };
           } catch (error) {
             // Where a store is away, whoever brings it can try again. Otherwise it would fail for ever, and the others with it.

@@ -1,6 +1,6 @@
 import type { AgentListed, AgentStore } from "../accounts/agent-store.ts";
 import type { Actor } from "../auth/identity.ts";
-import { allow, allowOnAgent } from "../auth/permissions.ts";
+import { authorize, authorizeAgent } from "../auth/permissions.ts";
 import { NotFound } from "../lib/errors.ts";
 import { toIsoTime } from "../lib/iso-time.ts";
 import { TtlCache } from "../lib/ttl-cache.ts";
@@ -8,7 +8,7 @@ import type { AgentData, AgentDetails, AgentMetrics, AgentState } from "../schem
 import type { Page } from "../schemas/primitives.ts";
 import { labelOf } from "./metric-names.ts";
 import { presenceOf } from "./presence.ts";
-import type { Shards } from "./shard/shard-client.ts";
+import type { ShardClient } from "./shard/shard-client.ts";
 import type { Series, SeriesQuery } from "./store/series-queries.ts";
 import type { TelemetryStore } from "./store/telemetry-store.ts";
 
@@ -41,7 +41,7 @@ const AHEAD_MS = 5 * 60_000;
 export function createMetrics(
   agents: AgentStore,
   store: TelemetryStore,
-  shards: Pick<Shards, "read">,
+  shards: Pick<ShardClient, "read">,
   liveWindowMs: number,
   now: () => number = Date.now,
 ): Metrics {
@@ -59,7 +59,7 @@ export function createMetrics(
   };
   const known = new TtlCache<true>({ maxEntries: MAX_KNOWN, now });
   const expectAgent = async (actor: Actor, apId: string): Promise<void> => {
-    allowOnAgent(actor, "telemetry.read", apId);
+    authorizeAgent(actor, "telemetry.read", apId);
     if (known.get(apId)) return;
     if ((await agents.find(apId)) === undefined) throw new NotFound("Agent");
     known.set(apId, true, now() + KNOWN_MS);
@@ -72,12 +72,12 @@ export function createMetrics(
 
   return {
     async *agentDetails(actor, { limit, offset }) {
-      allow(actor, "agents.list");
+      authorize(actor, "agents.list");
       for await (const { rows } of agents.pages({ limit, offset, only: actor.apIds })) yield rows.map(toDetails);
     },
 
     async *agentStates(actor, { limit, offset }) {
-      allow(actor, "agents.list");
+      authorize(actor, "agents.list");
       // A query for all is cheaper than one for each page, if all are wanted.
       const all = limit === undefined && actor.apIds === undefined ? await store.lastSeen() : undefined;
       for await (const { rows } of agents.pages({ limit, offset, only: actor.apIds })) {

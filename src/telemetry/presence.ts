@@ -23,6 +23,6 @@ export function presenceOf(receivedMs: number | undefined, interval: unknown, no
   if (receivedMs === undefined) return { online: false, last_seen: null };
   const claimedS = typeof interval === "number" && interval > 0 ? interval : DEFAULT_INTERVAL_S;
   const intervalS = Math.min(Math.max(claimedS, MIN_INTERVAL_S), MAX_INTERVAL_S);
-  const patienceMs = Math.max(MISSED_REPORTS * intervalS * 1000, MIN_PATIENCE_MS);
-  return { online: nowMs - receivedMs < patienceMs, last_seen: toIsoTime(receivedMs) };
+  const timeoutMs = Math.max(MISSED_REPORTS * intervalS * 1000, MIN_PATIENCE_MS);
+  return { online: nowMs - receivedMs < timeoutMs, last_seen: toIsoTime(receivedMs) };
 }

@@ -22,10 +22,10 @@ import { restore } from "../../scripts/ops/backup/restore.ts";
 import { createAgentStore } from "../../src/accounts/agent-store.ts";
 import { createAppStore } from "../../src/accounts/app-store.ts";
 import { createLogin } from "../../src/accounts/login/login.ts";
-import { createAttempts } from "../../src/accounts/login/rate-limiter.ts";
+import { createRateLimiter } from "../../src/accounts/login/rate-limiter.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
-import { createSealing } from "../../src/auth/encryptor.ts";
-import { createGeneratedSecrets } from "../../src/auth/secrets.ts";
+import { createEncryptor } from "../../src/auth/encryptor.ts";
+import { createSecretHasher } from "../../src/auth/secrets.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv, parseStoresEnv, type StoresConfig } from "../../src/env.ts";
 import { nativePasswords } from "../../src/programs/password-hasher/native-passwords.ts";
@@ -80,7 +80,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const sealing = () => createSealing([secrets.ENCRYPTION_KEY]);
+const encryptor = () => createEncryptor([secrets.ENCRYPTION_KEY]);
 
 async function fillAccounts(): Promise<void> {
   const database = createDatabase({ url: source.LIBSQL_URL });
@@ -91,9 +91,9 @@ async function fillAccounts(): Promise<void> {
   const agents = createAgentStore(database);
   const configuration = { note: "tab\t, line\n, quote ' and \" and ünïcödé 🔑", nested: { n: 1.5, none: null } };
   await agents.insert({ apId: "chosen", credentialKind: "argon2id", credential: passwordHash, configuration }, BY);
-  const credential = await createGeneratedSecrets([secrets.CREDENTIAL_PEPPER]).hash(GENERATED);
+  const credential = await createSecretHasher([secrets.CREDENTIAL_PEPPER]).hash(GENERATED);
   const id = crypto.randomUUID();
-  const sealedApiKey = await sealing().seal(API_KEY, id);
+  const sealedApiKey = await encryptor().seal(API_KEY, id);
   const permissions = { agents: true, data: false, commands: false, emulator: false };
   await createAppStore(database).insert({ id, appName: "an app", sealedApiKey, permissions }, BY);
   const client = createClient({ url: source.LIBSQL_URL });
@@ -246,10 +246,10 @@ describe("a backup", () => {
       users: createUserStore(database),
       agents: createAgentStore(database),
       apps,
-      attempts: createAttempts(database),
+      attempts: createRateLimiter(database),
       passwords: nativePasswords,
-      generatedSecrets: createGeneratedSecrets(config.CREDENTIAL_PEPPER),
-      apiKeys: createSealing(config.ENCRYPTION_KEY),
+      secretHasher: createSecretHasher(config.CREDENTIAL_PEPPER),
+      apiKeys: createEncryptor(config.ENCRYPTION_KEY),
       tokens: createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 60 }),
     });
     const origin = { requestId: "request", address: "192.0.2.1" };
@@ -262,7 +262,7 @@ describe("a backup", () => {
     ] as const)
       expect((await login(type, { username, password, scope: "" }, origin)).token.token_type).toBe("bearer");
     const app = await apps.find("an app");
-    expect(await sealing().open(app?.sealedApiKey ?? "", app?.id ?? "")).toBe(API_KEY);
+    expect(await encryptor().open(app?.sealedApiKey ?? "", app?.id ?? "")).toBe(API_KEY);
   });
 
   it("is refused where it is damaged, before anything is touched", async () => {

@@ -3,7 +3,7 @@ import { Validator } from "@cfworker/json-schema";
 import * as fc from "fast-check";
 import { expect } from "vitest";
 import { createAgentStore } from "../../src/accounts/agent-store.ts";
-import { anyone } from "../../src/accounts/audit.ts";
+import { anonymous } from "../../src/accounts/audit.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
 import { createApp } from "../../src/app.ts";
 import { SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/roles.ts";
@@ -146,7 +146,7 @@ const BY = { kind: "console", name: "test", requestId: "" } as const;
 export async function signedUp(): Promise<{ username: string; token: string }> {
   const users = createUserStore(database);
   const username = uniqueEmail();
-  await users.insert({ username, passwordHash: settings.PASSWORD_HASH ?? "", roles: ["user"] }, anyone(""));
+  await users.insert({ username, passwordHash: settings.PASSWORD_HASH ?? "", roles: ["user"] }, anonymous(""));
   const ver = (await users.find(username))?.version ?? 0;
   const scope = scopesOfRoles(["user"]).join(" ");
   return { username, token: await tokens.issue({ sub: username, login_type: "user", roles: ["user"], scope, ver }) };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WebSocket } from "ws";
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
 import { callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../job-socket.ts";
 import { inLanes } from "../lanes.ts";
@@ -25,7 +25,7 @@ export async function benchCrowd(context: BenchContext): Promise<void> {
   const names = Array.from({ length: jobs }, () => crypto.randomUUID());
   const before = residentMib(product.pidOf("worker"));
 
-  say(`Opening ${total} sockets.`);
+  print(`Opening ${total} sockets.`);
   const tookMs = new Quantiles();
   let faults = 0;
   let closed = 0;

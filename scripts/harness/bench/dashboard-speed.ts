@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Browser, Page } from "playwright-core";
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { makeAgents, makeUser, type TrialAgent } from "../accounts.ts";
 import { launchBrowser, visit } from "../browser.ts";
 import type { BenchContext } from "./context.ts";
@@ -18,7 +18,9 @@ const REDRAW_MS = 10;
 
 export async function benchDashboard({ product, report, isQuick, seconds, folder }: BenchContext): Promise<void> {
   const count = isQuick ? 1_000 : 10_000;
-  say(`Making ${count} access points all over the world, and one with ${METRICS.length} metrics of ${POINTS} points.`);
+  print(
+    `Making ${count} access points all over the world, and one with ${METRICS.length} metrics of ${POINTS} points.`,
+  );
   const { username, token } = await makeUser(product.dataDir, "bench-dashboard@example.com");
   await makeAgents(product.dataDir, "bench-map", count, configurationOf);
   const [charted] = await makeAgents(product.dataDir, "bench-chart", 1);

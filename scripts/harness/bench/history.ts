@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { makeAgents, makeUser } from "../accounts.ts";
 import { clickhouseOf } from "../clickhouse.ts";
 import { acknowledge, closeSockets, openSocket, requestHistory, seqOf, streamPath } from "../job-socket.ts";
@@ -34,7 +34,7 @@ export async function benchHistory(context: BenchContext): Promise<void> {
   const rows = context.rows ?? (context.isQuick ? 50_000 : 1_000_000);
   const { token } = await makeUser(product.dataDir, "bench-history@example.com");
   const [agent] = await makeAgents(product.dataDir, "bench-history", 1);
-  say(`Filling the store with ${rows} points.`);
+  print(`Filling the store with ${rows} points.`);
   const range = await seedHistory(product, agent?.apId ?? "", rows);
 
   const direct = await rowsPerSecondOfStore(product, range);

@@ -1,4 +1,4 @@
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { makeAgents } from "../accounts.ts";
 import { clickhouseOf } from "../clickhouse.ts";
 import type { BenchContext } from "./context.ts";
@@ -17,7 +17,7 @@ export async function benchTelemetry(context: BenchContext): Promise<void> {
   const sizes = isQuick ? [10, 100] : [10, 100, 1_000, 10_000];
   const most = sizes.at(-1) ?? 0;
   const clickhouse = clickhouseOf(product);
-  say(`Making ${most} agents.`);
+  print(`Making ${most} agents.`);
   const agents = await makeAgents(product.dataDir, "bench", most);
   await ingestOverHttp(context, agents.slice(0, REPORTING));
   await ingestOverMqtt(context, agents.slice(0, PUBLISHING), clickhouse);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WebSocket } from "ws";
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
 import { BARE } from "../bare.ts";
 import { acknowledge, callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../job-socket.ts";
@@ -56,7 +56,7 @@ export async function benchJobs(context: BenchContext): Promise<void> {
 
   // First of all, while both are as they were started: later there is memory to spare from before.
   const sockets = context.jobs ?? (isQuick ? 100 : 5_000);
-  say(
+  print(
     `Opening ${sockets} sockets at ${OPENED_PER_SECOND}/s on either, and leaving them alone for ${IDLE_MS / 1000} s.`,
   );
   const bareIdle = await memoryOfIdle(bare, sockets);

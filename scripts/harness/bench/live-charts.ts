@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import type { TrialAgent } from "../accounts.ts";
 import type { ClickHouse } from "../clickhouse.ts";
 import { inLanes } from "../lanes.ts";
@@ -27,7 +27,7 @@ export async function benchCharts(
   clickhouse: ClickHouse,
 ): Promise<void> {
   const days = context.isQuick ? 2 : 30;
-  say("Filling the store.");
+  print("Filling the store.");
   await seed(clickhouse, { fromAgent: 0, agents: agents.length, spanS: LIVE_S });
   // Two of them have a past besides: the last one a long one, the one before it an hour's.
   const young = agents.at(-2) as TrialAgent;

@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { DUMMY_HASH } from "../../../src/auth/passwords.ts";
 import { nativePasswords } from "../../../src/programs/password-hasher/native-passwords.ts";
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
 import { type LoadOptions, type LoadResult, load } from "../load.ts";
 import { middle } from "../middle.ts";
@@ -36,7 +36,7 @@ export async function benchToken({ product, seconds, report }: BenchContext): Pr
   };
 
   // Each in turns with what it is compared with, so that whatever else the machine does meets both.
-  say(`Hashing and logging in on ${CORES} cores.`);
+  print(`Hashing and logging in on ${CORES} cores.`);
   const hashed: number[] = [];
   const loggedIn: LoadResult[] = [];
   const cpu = cpuOf(product, ["worker", "passwords", "sqld"]);
@@ -57,7 +57,7 @@ export async function benchToken({ product, seconds, report }: BenchContext): Pr
     details: { "p50 ms": p50Ms, "p99 ms": p99Ms, ...cpu.per(count) },
   });
 
-  say(`Others, with and without ${LOGINS_PER_SECOND} logins a second.`);
+  print(`Others, with and without ${LOGINS_PER_SECOND} logins a second.`);
   const others = () =>
     load({
       url,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { bold, Refused, runCommand, say } from "../../../src/programs/shared/cli.ts";
+import { bold, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEARING_AWAY, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { runBareWorker } from "../bare.ts";
@@ -78,15 +78,16 @@ async function main(): Promise<void> {
       json: { type: "string" },
     },
   });
-  if (values.help) return say(HELP);
+  if (values.help) return print(HELP);
   const [name] = positionals;
   const seconds = Number(values.seconds);
-  if (name !== undefined && !Object.hasOwn(SUITES, name)) throw new Refused(`There is no suite "${name}". Try --help.`);
-  if (!(seconds >= 0.2 && seconds <= 600)) throw new Refused("--seconds must be a number from 0.2 to 600.");
+  if (name !== undefined && !Object.hasOwn(SUITES, name))
+    throw new UserError(`There is no suite "${name}". Try --help.`);
+  if (!(seconds >= 0.2 && seconds <= 600)) throw new UserError("--seconds must be a number from 0.2 to 600.");
   const count = (option: string, value: string, max: number): number => {
     const parsed = Number(value);
     if (Number.isInteger(parsed) && parsed > 0 && parsed <= max) return parsed;
-    throw new Refused(`--${option} must be a whole number from 1 to ${max}.`);
+    throw new UserError(`--${option} must be a whole number from 1 to ${max}.`);
   };
   const options = {
     seconds,
@@ -98,14 +99,14 @@ async function main(): Promise<void> {
   };
   const signal = interruption(CLEARING_AWAY);
   for (const suite of name === undefined ? TABLE : [name]) {
-    if (name === undefined) say(bold(`\n${suite}`));
+    if (name === undefined) print(bold(`\n${suite}`));
     await runSuite(SUITES[suite] as Suite, options, signal);
   }
   const { report } = options;
   report.print();
   const file = values.json ?? (name === undefined ? "bench.json" : `bench-${name}.json`);
   writeFileSync(file, report.toJson());
-  say(`\nWritten to ${file}.`);
+  print(`\nWritten to ${file}.`);
   if (!report.areAllKept) process.exitCode = 1;
 }
 
@@ -119,7 +120,7 @@ async function runSuite(
   const supervisor = new Supervisor();
   let product: Product | undefined;
   try {
-    say("Starting the product and, beside it, the bare Worker.");
+    print("Starting the product and, beside it, the bare Worker.");
     // The bare Worker writes no log either.
     // One account opens all jobs of the benchmark, more than an account may have otherwise.
     const env = { LOG_REQUESTS: "failures", OPEN_JOBS_PER_ACCOUNT: "50000" };

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { WebSocket } from "ws";
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { buildWorker } from "../../../src/programs/stack/components/worker-production.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { makeAgents, makeUser, type TrialAgent } from "../accounts.ts";
@@ -22,7 +22,7 @@ const SHOWN = 12;
 
 export async function benchProfile(context: BenchContext): Promise<void> {
   const { product, folder, seconds, report, signal } = context;
-  say("Building the Worker once more, with the names of its functions.");
+  print("Building the Worker once more, with the names of its functions.");
   const buildDir = join(folder, "profiled");
   const options = ["--assets", join(product.dataDir, "dashboard")];
   await buildWorker({ outdir: buildDir, minify: false, options, signal });
@@ -37,7 +37,7 @@ export async function benchProfile(context: BenchContext): Promise<void> {
       const { count } = await load({ url: twin.url, seconds, ...path });
       const profile = await profiler.stop();
       writeFileSync(`bench-${name}.cpuprofile`, JSON.stringify(profile));
-      say(`\n${name}: ${count} requests (bench-${name}.cpuprofile)`);
+      print(`\n${name}: ${count} requests (bench-${name}.cpuprofile)`);
       for (const { where, us } of selfTimes(profile).slice(0, SHOWN))
         report.add({ what: `${name}: ${where}`, value: us / count, unit: "µs each" });
     }

@@ -1,5 +1,5 @@
 import { cpus } from "node:os";
-import { red, say } from "../../../src/programs/shared/cli.ts";
+import { print, red } from "../../../src/programs/shared/cli.ts";
 
 /** Figures that the model of the service's capacity is made of (`scripts/capacity.ts`). */
 export type FigureId =
@@ -60,7 +60,7 @@ export class Report {
   add(figure: Figure): Figure {
     this.#figures.push(figure);
     const { ratio } = figure;
-    say(
+    print(
       `  ${figure.what}: ${number(figure.value)} ${figure.unit}${ratio ? `, ${number(ratio.value)} × ${ratio.of}` : ""}`,
     );
     return figure;
@@ -69,7 +69,7 @@ export class Report {
   /** Notes whether a promise was kept. One that was not makes the run fail. */
   require(promised: Promised): void {
     this.#promises.push(promised);
-    say(`  ${promised.isKept ? "kept" : red("BROKEN")}: ${promised.what} (${inWords(promised.details ?? {})})`);
+    print(`  ${promised.isKept ? "kept" : red("BROKEN")}: ${promised.what} (${inWords(promised.details ?? {})})`);
   }
 
   get areAllKept(): boolean {
@@ -85,10 +85,10 @@ export class Report {
     ]);
     const table = [["what", "figure", "ratio", "besides"], ["---", "---", "---", "---"], ...rows];
     const widths = [0, 1, 2, 3].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
-    say("");
+    print("");
     for (const row of table) {
       const isRule = row[0] === "---";
-      say(`| ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0, isRule ? "-" : " ")).join(" | ")} |`);
+      print(`| ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0, isRule ? "-" : " ")).join(" | ")} |`);
     }
   }
 

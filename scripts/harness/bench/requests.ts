@@ -1,4 +1,4 @@
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
 import { bareBuildDir } from "../bare.ts";
 import { bundleBytes } from "../bundle-size.ts";
@@ -116,7 +116,7 @@ async function inTurns<Name extends string, T>(
 
 /** From nothing to the first answer: what Cloudflare does where no Worker runs yet, and a restart here. */
 async function coldStarts({ product, folder, report }: BenchContext): Promise<void> {
-  say("Starting workerd anew, again and again.");
+  print("Starting workerd anew, again and again.");
   const tookMs = { bare: [] as number[], ours: [] as number[] };
   for (let i = 0; i < STARTS; i++) {
     for (const [name, buildDir] of [

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
 import { Api } from "../api.ts";
 import { clickhouseOf } from "../clickhouse.ts";
@@ -66,7 +66,7 @@ export async function benchEmulator({ product, isQuick, report }: BenchContext):
     unit: "s",
     details: { online: most },
   });
-  say(`Running for ${duration} s.`);
+  print(`Running for ${duration} s.`);
   await until(() => messages.some(({ final }) => final), duration * 1000 + ENDED_WITHIN_MS);
   socket.close();
   const sent = messages.at(-1)?.data.reduce((sum, { samples = 0 }) => sum + samples, 0) ?? 0;

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
 import { acknowledge, callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../job-socket.ts";
 import { until } from "../product.ts";
@@ -21,7 +21,7 @@ export async function benchStalled({ product, report }: BenchContext): Promise<v
   const { token } = await makeUser(product.dataDir, "bench-stalled@example.com");
   const withoutIt = await postTo(OTHERS);
   const before = residentMib(product.pidOf("worker"));
-  say("The same with one more socket, which never reads.");
+  print("The same with one more socket, which never reads.");
   const withIt = await postTo(OTHERS, true);
   const after = residentMib(product.pidOf("worker"));
 

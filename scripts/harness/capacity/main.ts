@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { Refused, runCommand, say } from "../../../src/programs/shared/cli.ts";
+import { print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { DEFAULT_DEMAND, type Demand, type Figures, loadOn, MEASURED, type PartLoad, type Place } from "./model.ts";
 
 const DEFAULT_FILE = "docs/figures.json";
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
       json: { type: "boolean", default: false },
     },
   });
-  if (values.help) return say(HELP);
+  if (values.help) return print(HELP);
   const figures = readFigures(values.figures);
   const demand: Omit<Demand, "accessPoints"> = {
     reportEveryS: positive("every", values.every, DEFAULT_DEMAND.reportEveryS),
@@ -42,18 +42,18 @@ async function main(): Promise<void> {
     streamsPerThousand: positive("streams", values.streams, DEFAULT_DEMAND.streamsPerThousand),
     keptDays: positive("days", values.days, DEFAULT_DEMAND.keptDays),
   };
-  if (demand.mqttShare > 1) throw new Refused("--mqtt must be a share from 0 to 1.");
-  if (demand.reportEveryS === 0) throw new Refused("--every must be more than 0.");
+  if (demand.mqttShare > 1) throw new UserError("--mqtt must be a share from 0 to 1.");
+  if (demand.reportEveryS === 0) throw new UserError("--every must be more than 0.");
   const sizes = values["access-points"].split(",").map((size) => positive("access-points", size, 0));
   const loads = sizes.map((accessPoints) => loadOn({ ...demand, accessPoints }, figures));
-  if (values.json) return say(JSON.stringify(loads, null, 2));
-  print(sizes, loads);
+  if (values.json) return print(JSON.stringify(loads, null, 2));
+  printTable(sizes, loads);
 }
 
 function positive(option: string, value: string | undefined, preset: number): number {
   const parsed = value === undefined || value === "" ? preset : Number(value);
   if (Number.isFinite(parsed) && parsed >= 0) return parsed;
-  throw new Refused(`--${option} must be a number, 0 or more.`);
+  throw new UserError(`--${option} must be a number, 0 or more.`);
 }
 
 function readFigures(file: string): Figures {
@@ -61,20 +61,20 @@ function readFigures(file: string): Figures {
   try {
     measured = JSON.parse(readFileSync(file, "utf8"));
   } catch (error) {
-    throw new Refused(`${file} cannot be read: ${(error as Error).message}`);
+    throw new UserError(`${file} cannot be read: ${(error as Error).message}`);
   }
   const byId = new Map(measured.figures.flatMap((figure) => (figure.id === undefined ? [] : [[figure.id, figure]])));
   return Object.fromEntries(
     Object.entries<Place>(MEASURED).map(([name, { id, detail }]) => {
       const figure = byId.get(id);
       const value = detail === undefined ? figure?.value : figure?.details?.[detail];
-      if (typeof value !== "number") throw new Refused(`${file} does not tell ${detail ?? "the figure"} of ${id}.`);
+      if (typeof value !== "number") throw new UserError(`${file} does not tell ${detail ?? "the figure"} of ${id}.`);
       return [name, value];
     }),
   ) as Figures;
 }
 
-function print(sizes: readonly number[], loads: readonly PartLoad[][]): void {
+function printTable(sizes: readonly number[], loads: readonly PartLoad[][]): void {
   const rows = (loads[0] ?? []).map(({ part, what, unit }, i) => [
     part,
     `${what}, ${unit}`,
@@ -83,8 +83,8 @@ function print(sizes: readonly number[], loads: readonly PartLoad[][]): void {
   const table = [["part", "access points", ...sizes.map((size) => size.toLocaleString("en"))], ...rows];
   const widths = (table[0] ?? []).map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
   for (const [i, row] of table.entries()) {
-    say(`| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`);
-    if (i === 0) say(`| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`);
+    print(`| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`);
+    if (i === 0) print(`| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`);
   }
 }
 

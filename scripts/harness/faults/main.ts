@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Refused, runCommand, say } from "../../../src/programs/shared/cli.ts";
+import { print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEARING_AWAY, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { Product } from "../product.ts";
 import { killUnderCommands } from "./command-kills.ts";
@@ -55,11 +55,11 @@ Kills parts of the product again and again, under one load:
 async function telemetry(product: Product, { kills, parts }: FaultsOptions): Promise<boolean> {
   let isExact = true;
   for (const part of parts) {
-    say(`\nKilling the ${part} ${kills} times under load.`);
+    print(`\nKilling the ${part} ${kills} times under load.`);
     const outcome = await killUnderTelemetry(product, part, kills);
     const { acknowledgedHttp, acknowledgedMqtt, lost, doubled, accountFailures, recoveredMs, settledMs } = outcome;
     isExact &&= lost === 0 && doubled === 0;
-    say(
+    print(
       `  acknowledged: ${acknowledgedHttp} samples over HTTP, ${acknowledgedMqtt} over MQTT\n` +
         `  lost ${lost}, doubled ${doubled}; back after ${longestS(recoveredMs)} s at the longest, ` +
         `all there ${longestS([settledMs])} s after the end; accounts refused ${accountFailures} times`,
@@ -69,10 +69,10 @@ async function telemetry(product: Product, { kills, parts }: FaultsOptions): Pro
 }
 
 async function jobs(product: Product, { kills }: FaultsOptions): Promise<boolean> {
-  say(`\nKilling workerd ${kills} times under callbacks and sockets.`);
+  print(`\nKilling workerd ${kills} times under callbacks and sockets.`);
   const outcome = await killUnderJobs(product, kills);
   const { acknowledged, lost, doubled, inversions, holes, incomplete, connections, recoveredMs } = outcome;
-  say(
+  print(
     `  acknowledged: ${acknowledged} callbacks; read over ${connections} connections\n` +
       `  lost ${lost}, doubled ${doubled}, out of order ${inversions}, holes ${holes}, incomplete readers ${incomplete}; ` +
       `back after ${longestS(recoveredMs)} s at the longest`,
@@ -81,9 +81,9 @@ async function jobs(product: Product, { kills }: FaultsOptions): Promise<boolean
 }
 
 async function commands(product: Product, { kills }: FaultsOptions): Promise<boolean> {
-  say(`\nKilling the broker ${kills} times under spin-ups and commands.`);
+  print(`\nKilling the broker ${kills} times under spin-ups and commands.`);
   const outcome = await killUnderCommands(product, kills);
-  say(
+  print(
     `  accepted: ${outcome.commands} commands, ${outcome.spinups} spin-ups\n` +
       `  not carried out ${outcome.undone.length} ${outcome.undone.join("; ")}; ` +
       `back after ${longestS(outcome.recoveredMs)} s at the longest`,
@@ -106,7 +106,7 @@ async function main(): Promise<void> {
       parts: { type: "string", default: PARTS.join() },
     },
   });
-  if (values.help) return say(HELP);
+  if (values.help) return print(HELP);
   const [name] = positionals;
   if (name === undefined) {
     const wanted = {
@@ -114,17 +114,17 @@ async function main(): Promise<void> {
       sockets: wholeNumber("--sockets", values.sockets, 100_000),
       jsonFile: values.json,
     };
-    if (values.list) return say(namesOfRows(wanted).join("\n"));
+    if (values.list) return print(namesOfRows(wanted).join("\n"));
     if (!(await runMatrix({ ...wanted, signal: interruption(CLEARING_AWAY) }))) process.exitCode = 1;
     // After a part that did not recover, its load is still trying.
     process.exit();
   }
   const suite = Object.hasOwn(SUITES, name) ? SUITES[name] : undefined;
-  if (suite === undefined) throw new Refused(`There is no suite "${name}". Try --help.`);
+  if (suite === undefined) throw new UserError(`There is no suite "${name}". Try --help.`);
   const kills = values.kills === undefined ? suite.kills : wholeNumber("--kills", values.kills, 1_000);
   const parts = values.parts.split(",");
   const isPart = (name: string): name is Part => (PARTS as readonly string[]).includes(name);
-  if (!parts.every(isPart)) throw new Refused(`--parts must be of ${PARTS.join(", ")}.`);
+  if (!parts.every(isPart)) throw new UserError(`--parts must be of ${PARTS.join(", ")}.`);
   await runSuite(suite, { kills, parts });
 }
 
@@ -133,7 +133,7 @@ async function runSuite(suite: Suite, options: FaultsOptions): Promise<void> {
   const signal = interruption(CLEARING_AWAY);
   let product: Product | undefined;
   try {
-    say("Starting the product.");
+    print("Starting the product.");
     product = await Product.run("start", join(folder, "data"), {}, { signal });
     if (!(await unlessAborted(suite.run(product, options), signal))) process.exitCode = 1;
   } finally {
@@ -145,7 +145,7 @@ async function runSuite(suite: Suite, options: FaultsOptions): Promise<void> {
 function wholeNumber(option: string, text: string, max: number): number {
   const number = Number(text);
   if (!(Number.isInteger(number) && number > 0 && number <= max))
-    throw new Refused(`${option} must be a number from 1 to ${max}.`);
+    throw new UserError(`${option} must be a number from 1 to ${max}.`);
   return number;
 }
 
@@ -153,7 +153,7 @@ function patternOf(text: string): RegExp {
   try {
     return new RegExp(text, "i");
   } catch {
-    throw new Refused("--only must be a regular expression.");
+    throw new UserError("--only must be a regular expression.");
   }
 }
 

@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import type { Damage } from "./bad-line.ts";
 import { shuffledCallbacks } from "./callback-faults.ts";
@@ -69,7 +69,7 @@ export async function runMatrix(options: MatrixOptions): Promise<boolean> {
   const { only, jsonFile, signal } = options;
   const rows = rowsOf(options).filter(({ name }) => only.test(name));
   const results: Result[] = [];
-  say(`${rows.length} rows. Starting the product, with its stores beside it.`);
+  print(`${rows.length} rows. Starting the product, with its stores beside it.`);
   const hasSmallDisks = rows.some(({ name, skipped }) => name.startsWith("full") && skipped === undefined);
   const world = await World.start({ hasSmallDisks, signal });
   const startedMs = performance.now();
@@ -80,27 +80,29 @@ export async function runMatrix(options: MatrixOptions): Promise<boolean> {
         results.push({ name, state: "skipped", broken: [`skipped: ${skipped}`] });
         continue;
       }
-      say(`${i + 1}/${rows.length} ${name} …`);
+      print(`${i + 1}/${rows.length} ${name} …`);
       const said = world.product.output.length;
       const outcome = await unlessAborted(run(world, signal), signal).catch((error: Error) => error);
       if (signal.aborted) break;
       if (outcome instanceof Error) {
         results.push({ name, state: "broken", broken: [outcome.message] });
-        say(`  BROKEN: ${outcome.message}\n${world.product.output.slice(-MAX_OUTPUT)}`);
+        print(`  BROKEN: ${outcome.message}\n${world.product.output.slice(-MAX_OUTPUT)}`);
         // What came after it would be about this one.
         if (outcome instanceof NotRecovered) break;
         continue;
       }
       const result: Result = { name, state: outcome.broken.length === 0 ? "kept" : "broken", ...outcome };
       results.push(result);
-      say(`  ${[...outcome.broken.map((what) => `BROKEN: ${what}`), describe(result), ...outcome.remarks].join("; ")}`);
+      print(
+        `  ${[...outcome.broken.map((what) => `BROKEN: ${what}`), describe(result), ...outcome.remarks].join("; ")}`,
+      );
       for (const line of result.state === "broken" ? errorsIn(world.product.output.slice(said)) : [])
-        say(`    ${line}`);
+        print(`    ${line}`);
     }
   } finally {
     await world.end();
   }
-  say(`\n${table(results)}\n\n${((performance.now() - startedMs) / 60_000).toFixed(1)} minutes.`);
+  print(`\n${table(results)}\n\n${((performance.now() - startedMs) / 60_000).toFixed(1)} minutes.`);
   if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(results, undefined, 2)}\n`);
   signal.throwIfAborted();
   return results.length > 0 && results.every(({ state }) => state !== "broken");

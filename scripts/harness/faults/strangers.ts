@@ -9,14 +9,14 @@ import type { World } from "./world.ts";
 const HELD_MS = 8_000;
 /** Tens of attempts a second: more would only measure the machine. */
 const PAUSE_MS = 100;
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 const PAGE = { Origin: "https://page.example.com", "Content-Type": "text/plain" };
 
 /** Each returns whether it was let in. An attempt without an answer was not. */
 function attempts({ libsql = "", clickhouse = "", mqtt = "" }: Record<string, string>): (() => Promise<boolean>)[] {
   const [accounts, telemetry] = [new URL(libsql).origin, new URL(clickhouse).origin];
   const asks = async (url: string, init: RequestInit = {}): Promise<boolean> => {
-    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(PATIENCE_MS) });
+    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
     await response.arrayBuffer();
     return response.ok;
   };
@@ -30,7 +30,7 @@ function attempts({ libsql = "", clickhouse = "", mqtt = "" }: Record<string, st
     () => asks(`${telemetry}/?query=${count}`, { headers: PAGE }),
     () => asks(`${telemetry}/?user=default&query=${count}`, { headers: { Authorization: `Basic ${btoa("owner:")}` } }),
     async () => {
-      const client = await connectAsync(mqtt, { reconnectPeriod: 0, connectTimeout: PATIENCE_MS });
+      const client = await connectAsync(mqtt, { reconnectPeriod: 0, connectTimeout: TIMEOUT_MS });
       await client.endAsync(true);
       return true;
     },

@@ -27,7 +27,7 @@ export type Part = Disk | "bridge" | "passwords";
 
 const STORES: readonly Part[] = ["sqld", "clickhouse", "broker"];
 /** A client that is not answered for so long asks again. */
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 
 export interface WorldOptions {
   hasSmallDisks: boolean;
@@ -119,7 +119,7 @@ export class World {
   target(): Target {
     const { product, lines } = this;
     const urls = this.#urls;
-    return new Target({ url: lines.worker.urlFor("http"), dataDir: product.dataDir, urls }, PATIENCE_MS);
+    return new Target({ url: lines.worker.urlFor("http"), dataDir: product.dataDir, urls }, TIMEOUT_MS);
   }
 
   pidOf(part: Part): number {

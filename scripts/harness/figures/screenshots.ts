@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { Browser } from "playwright-core";
-import { runCommand, say } from "../../../src/programs/shared/cli.ts";
+import { print, runCommand } from "../../../src/programs/shared/cli.ts";
 import { CLEARING_AWAY, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { ROOT } from "../../../src/programs/shared/project.ts";
 import { Api } from "../api.ts";
@@ -28,13 +28,13 @@ const PLACES = {
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
-  if (values.help) return say(HELP);
+  if (values.help) return print(HELP);
   const folder = mkdtempSync(join(tmpdir(), "controller-pictures-"));
   const signal = interruption(CLEARING_AWAY);
   let product: Product | undefined;
   let browser: Browser | undefined;
   try {
-    say("Starting the product.");
+    print("Starting the product.");
     const env = { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, LOG_REQUESTS: "failures" };
     product = await Product.run("start", folder, env, { signal });
     const { url } = product;
@@ -59,7 +59,7 @@ async function network(api: Api, signal: AbortSignal): Promise<string> {
       ...{ access_point_type, locations, num_access_points: 40, num_devices: 25, duration: 3_600 },
     })),
   });
-  say("Letting the access points report for five minutes.");
+  print("Letting the access points report for five minutes.");
   await sleep(HISTORY_MS, undefined, { signal });
   const command = `/api/v1/send_command?agent_id=${encodeURIComponent(ap_ids[0] ?? "")}&command=power_off`;
   await api.call("POST", command, token);
@@ -82,7 +82,7 @@ async function picture(browser: Browser, url: string, path: string, file: string
   await page.waitForLoadState("networkidle").catch(() => {});
   await sleep(4_000);
   await page.screenshot({ path: join(ROOT, "docs", file) });
-  say(`docs/${file}`);
+  print(`docs/${file}`);
   await visitor.close();
 }
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Refused, runCommand, say } from "../../../src/programs/shared/cli.ts";
+import { print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEARING_AWAY, interruption } from "../../../src/programs/shared/interruption.ts";
 import { endedToken } from "../accounts.ts";
 import { Product } from "../product.ts";
@@ -44,7 +44,7 @@ function readArguments(): Arguments | undefined {
   const whole = (name: "seconds" | "seed" | "rate", min: number, max: number): number => {
     const value = Number(values[name]);
     if (Number.isInteger(value) && value >= min && value <= max) return value;
-    throw new Refused(`--${name} must be a whole number from ${min} to ${max}.`);
+    throw new UserError(`--${name} must be a whole number from ${min} to ${max}.`);
   };
   return {
     seconds: whole("seconds", 1, 7 * 86_400),
@@ -69,7 +69,7 @@ async function fuzzProduct(options: Omit<FuzzOptions, "url" | "admin">): Promise
   };
   let product: Product | undefined;
   try {
-    say("Starting the product.");
+    print("Starting the product.");
     product = await Product.run("start", dataDir, env, { signal: options.signal });
     const tokens = { ended: await endedToken(dataDir, admin.username), enrolment };
     const outcome = await fuzz({ ...options, url: product.url, admin, tokens });
@@ -86,34 +86,34 @@ async function fuzzProduct(options: Omit<FuzzOptions, "url" | "admin">): Promise
 
 async function fuzzService(url: string, options: Omit<FuzzOptions, "url" | "admin">): Promise<Outcome> {
   const { ADMIN_USERNAME: username, ADMIN_PASSWORD: password } = process.env;
-  if (!username || !password) throw new Refused("ADMIN_USERNAME and ADMIN_PASSWORD must be an administrator's.");
+  if (!username || !password) throw new UserError("ADMIN_USERNAME and ADMIN_PASSWORD must be an administrator's.");
   return await fuzz({ ...options, url, admin: { username, password } });
 }
 
 function sayFinding({ what, caller, curl }: Finding): void {
-  say(`\n✗ ${what}${caller === "" ? "" : `\n  as ${caller}`}${curl === "" ? "" : `\n  ${curl}`}`);
+  print(`\n✗ ${what}${caller === "" ? "" : `\n  as ${caller}`}${curl === "" ? "" : `\n  ${curl}`}`);
 }
 
 function sayTable({ statuses }: Outcome): void {
   const rows = [...statuses].toSorted(([a], [b]) => a.localeCompare(b));
   const width = Math.max(...rows.map(([operation]) => operation.length));
-  say("");
+  print("");
   for (const [operation, counts] of rows) {
     const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
     const each = [...counts].toSorted().map(([status, count]) => `${status}: ${count}`);
-    say(`${operation.padEnd(width)} ${String(total).padStart(7)}   ${each.join("  ")}`);
+    print(`${operation.padEnd(width)} ${String(total).padStart(7)}   ${each.join("  ")}`);
   }
 }
 
 async function main(): Promise<void> {
   const given = readArguments();
-  if (given === undefined) return say(HELP);
+  if (given === undefined) return print(HELP);
   const { seconds, seed, rate: perSecond, url } = given;
-  say(`Seed ${seed}, ${seconds} s.`);
+  print(`Seed ${seed}, ${seconds} s.`);
   const options = { seconds, seed, perSecond, signal: interruption(CLEARING_AWAY), onFinding: sayFinding };
   const outcome = await (url === undefined ? fuzzProduct(options) : fuzzService(url, options));
   sayTable(outcome);
-  say(`\n${outcome.requests} requests with seed ${seed}, ${outcome.findings.length} findings.`);
+  print(`\n${outcome.requests} requests with seed ${seed}, ${outcome.findings.length} findings.`);
   if (outcome.findings.length > 0) process.exitCode = 1;
 }
 

@@ -1,5 +1,5 @@
 import { connectAsync } from "mqtt";
-import { Refused } from "../../../src/programs/shared/cli.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import type { Api } from "../api.ts";
 import type { Queued } from "../job-socket.ts";
@@ -24,13 +24,13 @@ export async function obeysOverMqtt(api: Api, made: Made, { user, agent, apId }:
     reconnectPeriod: 0,
     connectTimeout: CONNECT_MS,
   }).catch((error: Error) => {
-    throw new Refused(`The broker does not let the agent in: ${error.message}`);
+    throw new UserError(`The broker does not let the agent in: ${error.message}`);
   });
   // It says so, and the answer is missed then.
   client.on("error", () => {});
   // Once the connection is gone, the client never tells what became of what was on its way.
   const lost = new AbortController();
-  client.once("close", () => lost.abort(new Refused("The broker closed the agent's connection")));
+  client.once("close", () => lost.abort(new UserError("The broker closed the agent's connection")));
   const signal = AbortSignal.any([api.signal, lost.signal, AbortSignal.timeout(OVER_MS)]);
   try {
     const result = { status: "done", data: { heard: COMMAND } };

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { Refused, runCommand, say } from "../../../src/programs/shared/cli.ts";
+import { print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEARING_AWAY, interruption } from "../../../src/programs/shared/interruption.ts";
 import { smoke } from "./smoke.ts";
 
@@ -29,23 +29,23 @@ const isUrl = (text: string, ...protocols: string[]): boolean =>
 
 async function main(): Promise<void> {
   const { help, url, mqtt: mqttUrl, emulator: withEmulator } = parseArgs({ options: OPTIONS }).values;
-  if (help) return say(HELP);
+  if (help) return print(HELP);
   const { SMOKE_USERNAME: username, SMOKE_PASSWORD: password } = process.env;
-  if (url === undefined || !isUrl(url, "http:", "https:")) throw new Refused("Name the service: --url https://…");
+  if (url === undefined || !isUrl(url, "http:", "https:")) throw new UserError("Name the service: --url https://…");
   if (mqttUrl !== undefined && !isUrl(mqttUrl, "mqtt:", "mqtts:", "ws:", "wss:"))
-    throw new Refused("--mqtt takes a URL that begins with mqtt://, mqtts://, ws:// or wss://.");
+    throw new UserError("--mqtt takes a URL that begins with mqtt://, mqtts://, ws:// or wss://.");
   if (!username || !password)
-    throw new Refused("SMOKE_USERNAME and SMOKE_PASSWORD must be an administrator's. Try --help.");
+    throw new UserError("SMOKE_USERNAME and SMOKE_PASSWORD must be an administrator's. Try --help.");
 
   const signal = interruption(CLEARING_AWAY);
   const startedMs = Date.now();
   try {
     const admin = { username, password };
     const count = await smoke({ url: url.replace(/\/+$/, ""), admin, mqttUrl, withEmulator, signal });
-    say(`All is well: ${count} steps in ${((Date.now() - startedMs) / 1_000).toFixed(1)} s.`);
+    print(`All is well: ${count} steps in ${((Date.now() - startedMs) / 1_000).toFixed(1)} s.`);
   } catch (error) {
     signal.throwIfAborted();
-    throw error instanceof Refused ? error : new Refused(reasonOf(error));
+    throw error instanceof UserError ? error : new UserError(reasonOf(error));
   }
 }
 

@@ -1,11 +1,11 @@
 import { EventEmitter, on } from "node:events";
-import { Refused } from "../../../src/programs/shared/cli.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
 import type { Api } from "../api.ts";
 import { acknowledge, openSocket, streamPath } from "../job-socket.ts";
 
 /** A reader of a job's stream, message by message. */
 
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 export interface Message {
   seq: number;
@@ -23,7 +23,7 @@ export interface Reader {
 
 export async function openReader(api: Api, token: string, jobNumber: string, after?: number): Promise<Reader> {
   const arrivals = new EventEmitter();
-  const signal = AbortSignal.any([api.signal, AbortSignal.timeout(PATIENCE_MS)]);
+  const signal = AbortSignal.any([api.signal, AbortSignal.timeout(TIMEOUT_MS)]);
   const messages = on(arrivals, "message", { close: ["close"], signal });
   const socket = await openSocket({
     url: api.url,
@@ -39,9 +39,9 @@ export async function openReader(api: Api, token: string, jobNumber: string, aft
   return {
     async next() {
       const { value, done } = await messages.next().catch(() => {
-        throw new Refused(`Nothing came over the socket of job ${jobNumber} for ${PATIENCE_MS / 1_000} s`);
+        throw new UserError(`Nothing came over the socket of job ${jobNumber} for ${TIMEOUT_MS / 1_000} s`);
       });
-      if (done) throw new Refused(`The socket of job ${jobNumber} was closed with ${code}`);
+      if (done) throw new UserError(`The socket of job ${jobNumber} was closed with ${code}`);
       return (value as [Message])[0];
     },
     acknowledge: (seq) => acknowledge(socket, seq),

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { say } from "../../../src/programs/shared/cli.ts";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { Api, unexpected } from "../api.ts";
 import { type Credentials, makeCallers, refuses, signIn } from "./account-steps.ts";
 import { obeysOverMqtt } from "./broker-steps.ts";
@@ -74,7 +74,7 @@ export async function smoke({ url, admin, mqttUrl, withEmulator, signal }: Smoke
 /** Also when the run was cut short: hence not one of its steps. */
 async function removeAll(api: Api, made: Made, adminToken: string, name: string): Promise<void> {
   const left = await made.remove(api, adminToken);
-  for (const fault of left) say(`! not removed: ${fault}`);
-  if (left.length === 0) say(`✓ all accounts and jobs named ${name} are removed`);
+  for (const fault of left) print(`! not removed: ${fault}`);
+  if (left.length === 0) print(`✓ all accounts and jobs named ${name} are removed`);
   else process.exitCode = 1;
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { dim, Refused, red, say } from "../../../src/programs/shared/cli.ts";
+import { dim, print, red, UserError } from "../../../src/programs/shared/cli.ts";
 
 /** One line for each step, with its time. The first that fails ends the run. */
 export class Steps {
@@ -17,10 +17,10 @@ export class Steps {
     try {
       const outcome = await work();
       this.count++;
-      say(`✓ ${name}  ${took()}`);
+      print(`✓ ${name}  ${took()}`);
       return outcome;
     } catch (error) {
-      if (!this.#signal.aborted) say(`${red(`✗ ${name}`)}  ${took()}`);
+      if (!this.#signal.aborted) print(`${red(`✗ ${name}`)}  ${took()}`);
       throw error;
     }
   }
@@ -28,7 +28,7 @@ export class Steps {
 
 /** Fails where something is not as it should be. */
 export function expectThat(holds: boolean, otherwise: string): void {
-  if (!holds) throw new Refused(otherwise);
+  if (!holds) throw new UserError(otherwise);
 }
 
 const MAX_SHOWN = 300;
@@ -45,7 +45,7 @@ export async function eventually<T>(what: string, seconds: number, ask: () => Pr
   for (const deadlineMs = performance.now() + seconds * 1_000; ; ) {
     const outcome = await ask();
     if (outcome !== undefined) return outcome;
-    if (performance.now() > deadlineMs) throw new Refused(`${what}: not within ${seconds} s`);
+    if (performance.now() > deadlineMs) throw new UserError(`${what}: not within ${seconds} s`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { Refused } from "../../../src/programs/shared/cli.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
 import { ROOT } from "../../../src/programs/shared/project.ts";
 
 /** Another revision of this project beside the present one, with what it needs installed. */
@@ -31,5 +31,5 @@ export async function runIn(
     child.once("error", reject);
     child.once("close", resolve);
   });
-  if (code !== 0) throw new Refused(`${command} ${args.join(" ")} failed:\n${output}`);
+  if (code !== 0) throw new UserError(`${command} ${args.join(" ")} failed:\n${output}`);
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { DEFAULT_ISSUER, parseStoresEnv } from "../../../src/env.ts";
-import { Refused, runCommand, say } from "../../../src/programs/shared/cli.ts";
+import { print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEARING_AWAY, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { ROOT } from "../../../src/programs/shared/project.ts";
 import { brokerPart } from "../../../src/programs/stack/components/broker-process.ts";
@@ -48,9 +48,9 @@ async function main(): Promise<void> {
       seconds: { type: "string", default: "5" },
     },
   });
-  if (values.help) return say(HELP);
+  if (values.help) return print(HELP);
   const seconds = Number(values.seconds);
-  if (!(seconds > 0 && seconds <= 600)) throw new Refused("--seconds must be a number from 1 to 600.");
+  if (!(seconds > 0 && seconds <= 600)) throw new UserError("--seconds must be a number from 1 to 600.");
 
   const signal = interruption(CLEARING_AWAY);
   const folder = mkdtempSync(join(tmpdir(), "controller-upgrade-"));
@@ -58,7 +58,7 @@ async function main(): Promise<void> {
   const supervisor = new Supervisor();
   let entrance: Entrance | undefined;
   try {
-    say(`Installing ${values.from}.`);
+    print(`Installing ${values.from}.`);
     await checkOut(values.from, before, signal);
     entrance = await openEntrance(before);
     const stores = await unlessAborted(startStores(folder, supervisor, entrance.url), signal);
@@ -120,7 +120,7 @@ async function upgrade({ before, dataDir, env, entrance, seconds, signal }: Tria
   const migrate = (...args: string[]) =>
     runIn(ROOT, "npm", ["run", "migrate", ...(args.length > 0 ? ["--", ...args] : [])], signal, env);
 
-  say("Starting it.");
+  print("Starting it.");
   let product = await run(before);
   try {
     const load = await startLoad(url, env.MQTT_URL ?? "");
@@ -148,10 +148,10 @@ async function upgrade({ before, dataDir, env, entrance, seconds, signal }: Tria
     const { lost, doubled } = await compare(parseStoresEnv(env), load.acknowledged);
     const jobs = load.job.compare();
     const { http, mqtt } = load.acknowledged;
-    say(
+    print(
       `\nAcknowledged: ${http.size} samples over HTTP, ${mqtt.size} over MQTT, ${load.job.acknowledged.size} callbacks.`,
     );
-    say(
+    print(
       `Samples lost ${lost}, doubled ${doubled}; callbacks lost ${jobs.lost}, doubled ${jobs.doubled}, holes ${jobs.holes}.`,
     );
     return failed + lost + doubled + jobs.lost + jobs.doubled + jobs.holes + jobs.inversions + jobs.incomplete === 0;
@@ -208,12 +208,12 @@ async function startLoad(url: string, mqttUrl: string) {
 
 /** Prints what came of the requests during a step; how many failed. */
 function sayStep(name: string, requests: Requests): number {
-  say(`\n${name}`);
+  print(`\n${name}`);
   let failed = 0;
   for (const [kind, { count, failures, longestMs }] of requests.take()) {
     failed += failures.length;
     const why = [...new Set(failures)].join(", ");
-    say(
+    print(
       `  ${kind.padEnd(10)} ${String(count).padStart(6)} requests, ${failures.length} failed${why && ` (${why})`}, ` +
         `the longest took ${(longestMs / 1000).toFixed(1)} s`,
     );

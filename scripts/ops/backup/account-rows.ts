@@ -1,7 +1,7 @@
 import { type Client, createClient, type InArgs, type Transaction } from "@libsql/client/http";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import type { StoresConfig } from "../../../src/env.ts";
-import { Refused } from "../../../src/programs/shared/cli.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
 import { ACCOUNTS_FOLDER } from "../../../src/programs/stack/migrations.ts";
 import { readLines, writeLines } from "./backup-files.ts";
 import type { Manifest, TableFile } from "./manifest.ts";
@@ -32,7 +32,7 @@ export async function dumpAccounts(client: Client, folder: string, signal: Abort
     const all = found.rows.map(({ type, name, sql }) => ({ type: String(type), name: String(name), sql: String(sql) }));
     const names = all.flatMap(({ type, name }) => (type === "table" && !LEFT_OUT.includes(name) ? [name] : []));
     if (!names.includes(MIGRATIONS))
-      throw new Refused("There is no accounts database there (npm run migrate makes one).");
+      throw new UserError("There is no accounts database there (npm run migrate makes one).");
     const tables: TableFile[] = [];
     for (const table of names) {
       const columns = await columnsOf(transaction, table);
@@ -82,7 +82,7 @@ function plain(value: unknown): unknown {
 export function checkAccountsLevel({ migrations }: Accounts): void {
   const known = new Set(readMigrationFiles({ migrationsFolder: ACCOUNTS_FOLDER }).map(({ hash }) => hash));
   if (!migrations.every((hash) => known.has(hash)))
-    throw new Refused(
+    throw new UserError(
       "The backup has migrations of the accounts that this version does not know. Use the version that made it, or a later one.",
     );
 }
@@ -103,7 +103,7 @@ export async function presentAccounts(client: Client, { schema }: Accounts): Pro
   const ours = new Set([...made, ...schema.map(({ name }) => name), MIGRATIONS, UNFINISHED]);
   const foreign = tables.filter((table) => !ours.has(table));
   if (foreign.length > 0)
-    throw new Refused(`The accounts database also holds ${foreign.join(", ")}. Restore into one of its own.`);
+    throw new UserError(`The accounts database also holds ${foreign.join(", ")}. Restore into one of its own.`);
   for (const table of tables) {
     if ([...LEFT_OUT, MIGRATIONS].includes(table)) continue;
     const { rows } = await client.execute(`SELECT 1 FROM ${quoted(table)} LIMIT 1`);
@@ -148,7 +148,7 @@ export async function loadAccounts(
   for (const { table, rows } of tables) {
     const counted = await client.execute(`SELECT count(*) AS n FROM ${quoted(table)}`);
     const n = Number(counted.rows[0]?.n);
-    if (n !== rows) throw new Refused(`${table} has ${n} rows after the restore, and had ${rows} in the backup.`);
+    if (n !== rows) throw new UserError(`${table} has ${n} rows after the restore, and had ${rows} in the backup.`);
   }
 }
 

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { Refused, say } from "../../../src/programs/shared/cli.ts";
+import { print, UserError } from "../../../src/programs/shared/cli.ts";
 import { ROOT } from "../../../src/programs/shared/project.ts";
 import { dumpAccounts, openAccounts } from "./account-rows.ts";
 import { sayTable } from "./command.ts";
@@ -16,7 +16,7 @@ export interface BackUpOptions {
 
 /** Writes a backup into a new folder, which is there only when it is whole. */
 export async function backUp(stores: Stores, folder: string, options: BackUpOptions): Promise<void> {
-  if (existsSync(folder)) throw new Refused(`${folder} is there already. Name a new one.`);
+  if (existsSync(folder)) throw new UserError(`${folder} is there already. Name a new one.`);
   const draft = `${folder}.partial`;
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft, { recursive: true, mode: 0o700 });
@@ -52,7 +52,7 @@ async function dump(stores: Stores, folder: string, { withSecrets = false, signa
     };
     writeManifest(folder, manifest);
     const bytes = filesOf(manifest).reduce((sum, file) => sum + file.bytes, 0);
-    say(
+    print(
       `${(bytes / 1024 / 1024).toFixed(1)} MiB in ${((Date.parse(finishedAt) - Date.parse(startedAt)) / 1000).toFixed(1)} s.`,
     );
   } finally {

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { pipeline } from "node:stream/promises";
 import { createZstdCompress, createZstdDecompress } from "node:zlib";
-import { Refused } from "../../../src/programs/shared/cli.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
 import type { BackupFile } from "./manifest.ts";
 
 /** The files of a backup: lines of text, compressed, each read and written as a stream. */
@@ -65,8 +65,8 @@ export async function verifyFile(
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    throw new Refused(`The backup is not whole: ${file} is missing.`);
+    throw new UserError(`The backup is not whole: ${file} is missing.`);
   }
   if (found !== bytes || hash.digest("hex") !== sha256)
-    throw new Refused(`The backup is damaged: ${file} is not what was written.`);
+    throw new UserError(`The backup is damaged: ${file} is not what was written.`);
 }

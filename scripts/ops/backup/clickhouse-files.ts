@@ -1,7 +1,7 @@
 import type { ReadableStream } from "node:stream/web";
 import type * as z from "zod";
 import type { StoresConfig } from "../../../src/env.ts";
-import { Refused } from "../../../src/programs/shared/cli.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
 
 /** ClickHouse by plain HTTP: whole tables pass through as streams of bytes, which its client would make rows of. */
 
@@ -34,11 +34,12 @@ export async function ask(
     ...(signal && { signal }),
   } as RequestInit).catch((error: unknown) => {
     if (signal?.aborted) throw error;
-    throw new Refused(
+    throw new UserError(
       `ClickHouse cannot be reached at ${url.origin}: ${error instanceof Error ? error.message : error}`,
     );
   });
-  if (!response.ok) throw new Refused(`ClickHouse refused: ${(await response.text()).slice(0, MAX_COMPLAINT).trim()}`);
+  if (!response.ok)
+    throw new UserError(`ClickHouse refused: ${(await response.text()).slice(0, MAX_COMPLAINT).trim()}`);
   return response;
 }
 

@@ -1,4 +1,4 @@
-import { Refused, runCommand, say } from "../../../src/programs/shared/cli.ts";
+import { print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { refusalOf } from "../../../src/programs/shared/refusal.ts";
 
 /** Runs `npm run backup` or `npm run restore`: Ctrl-C cuts it off in good order, and what a person can mend is told in a sentence. */
@@ -9,7 +9,7 @@ export async function runStoreCommand(work: (signal: AbortSignal) => Promise<voi
     try {
       await work(stop.signal);
     } catch (error) {
-      throw stop.signal.aborted ? new Refused("Cut off.") : refusalOf(error);
+      throw stop.signal.aborted ? new UserError("Cut off.") : refusalOf(error);
     }
   });
   // Streams that were cut off may still hold a connection.
@@ -18,4 +18,4 @@ export async function runStoreCommand(work: (signal: AbortSignal) => Promise<voi
 
 /** What was done with a table. */
 export const sayTable = ({ table, rows, bytes }: { table: string; rows: number; bytes: number }): void =>
-  say(`  ${table.padEnd(22)} ${String(rows).padStart(12)} rows  ${(bytes / 1024).toFixed(0).padStart(10)} KiB`);
+  print(`  ${table.padEnd(22)} ${String(rows).padStart(12)} rows  ${(bytes / 1024).toFixed(0).padStart(10)} KiB`);

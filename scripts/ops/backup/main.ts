@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { Refused, say } from "../../../src/programs/shared/cli.ts";
+import { print, UserError } from "../../../src/programs/shared/cli.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "../../../src/programs/shared/config-file.ts";
 import { backUp } from "./back-up.ts";
 import { runStoreCommand } from "./command.ts";
@@ -27,15 +27,15 @@ async function main(signal: AbortSignal): Promise<void> {
     },
   });
   const [name] = positionals;
-  if (values.help) return say(HELP);
+  if (values.help) return print(HELP);
   loadConfiguration(values.config);
-  if (name === undefined || positionals.length > 1) throw new Refused("Name one folder for the backup. Try --help.");
+  if (name === undefined || positionals.length > 1) throw new UserError("Name one folder for the backup. Try --help.");
   const folder = resolve(name);
   const withSecrets = values["with-secrets"];
   await withStores("reading", (stores) => backUp(stores, folder, { withSecrets, signal }));
-  say(`The backup is in ${folder}.`);
+  print(`The backup is in ${folder}.`);
   if (!withSecrets)
-    say("The service's secrets (secrets.json) are not in it: keep them too, or nobody can read api keys again.");
+    print("The service's secrets (secrets.json) are not in it: keep them too, or nobody can read api keys again.");
 }
 
 await runStoreCommand(main);

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
-import { Refused } from "../../../src/programs/shared/cli.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
 import { writeWhole } from "../../../src/programs/shared/files.ts";
 
 /** What a backup says of itself. It is written last: a folder without it is no backup. */
@@ -48,12 +48,12 @@ export function readManifest(folder: string): Manifest {
   try {
     json = JSON.parse(readFileSync(join(folder, NAME), "utf8"));
   } catch {
-    throw new Refused(`${folder} is no backup: it has no ${NAME} that can be read.`);
+    throw new UserError(`${folder} is no backup: it has no ${NAME} that can be read.`);
   }
   const manifest = Manifest.safeParse(json);
   if (manifest.success) return manifest.data;
   const [fault] = manifest.error.issues;
-  throw new Refused(`${NAME} cannot be used: ${fault?.path.join(".")} ${fault?.message}.`);
+  throw new UserError(`${NAME} cannot be used: ${fault?.path.join(".")} ${fault?.message}.`);
 }
 
 export const filesOf = ({ accounts, telemetry, secrets }: Manifest): BackupFile[] => [

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { Refused, say } from "../../../src/programs/shared/cli.ts";
+import { print, UserError } from "../../../src/programs/shared/cli.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "../../../src/programs/shared/config-file.ts";
 import { fillGazetteer } from "../../../src/programs/stack/migrations.ts";
 import { runStoreCommand } from "./command.ts";
@@ -29,14 +29,14 @@ async function main(signal: AbortSignal): Promise<void> {
     },
   });
   const [folder] = positionals;
-  if (values.help) return say(HELP);
+  if (values.help) return print(HELP);
   loadConfiguration(values.config);
-  if (folder === undefined || positionals.length > 1) throw new Refused("Name the folder of the backup. Try --help.");
+  if (folder === undefined || positionals.length > 1) throw new UserError("Name the folder of the backup. Try --help.");
   await withStores("writing", async (stores) => {
     await restore(stores, resolve(folder), { replace: values.replace, withSecrets: values["with-secrets"], signal });
     await fillGazetteer(stores.config);
   });
-  say("Restored.");
+  print("Restored.");
 }
 
 await runStoreCommand(main);

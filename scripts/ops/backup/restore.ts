@@ -1,4 +1,4 @@
-import { Refused, red, say } from "../../../src/programs/shared/cli.ts";
+import { print, red, UserError } from "../../../src/programs/shared/cli.ts";
 import { migrateAccounts, migrateTelemetry } from "../../../src/programs/stack/migrations.ts";
 import {
   beginRestore,
@@ -32,18 +32,18 @@ export async function restore(
 ): Promise<void> {
   const manifest = readManifest(folder);
   const { accounts, telemetry, startedAt, version } = manifest;
-  if (withSecrets && manifest.secrets === undefined) throw new Refused("There are no secrets in this backup.");
+  if (withSecrets && manifest.secrets === undefined) throw new UserError("There are no secrets in this backup.");
   checkAccountsLevel(accounts);
   checkTelemetryLevel(config, telemetry);
-  say(`A backup of ${startedAt}, by version ${version}. Looking at its checksums.`);
+  print(`A backup of ${startedAt}, by version ${version}. Looking at its checksums.`);
   for (const file of filesOf(manifest)) await verifyFile(folder, file, signal);
   const client = openAccounts(config);
   try {
     const present = { accounts: await presentAccounts(client, accounts), telemetry: await presentTelemetry(config) };
     if (!(replace || (present.accounts.isEmpty && present.telemetry.isEmpty)))
-      throw new Refused("There is something in the stores already. With --replace it goes.");
+      throw new UserError("There is something in the stores already. With --replace it goes.");
     if (withSecrets && !replace && hasOtherSecrets(secretsFile, folder))
-      throw new Refused(`There are other secrets in ${secretsFile}. With --replace they go.`);
+      throw new UserError(`There are other secrets in ${secretsFile}. With --replace they go.`);
 
     await beginRestore(client);
     await loadTelemetry(config, folder, telemetry, present.telemetry.tables, { startedAt, signal, onTable: sayTable });
@@ -61,12 +61,12 @@ export async function restore(
 
 function sayWhetherKeysFit(keys: Awaited<ReturnType<typeof readableKeys>>): void {
   if (keys === undefined)
-    say("There are no secrets here yet: bring secrets.json of the former service before it starts.");
+    print("There are no secrets here yet: bring secrets.json of the former service before it starts.");
   else if (keys.readable < keys.all)
-    say(
+    print(
       red(
         `Only ${keys.readable} of ${keys.all} api keys can be read: these are not the secrets of the former service.`,
       ),
     );
-  else say(`All ${keys.all} api keys can be read.`);
+  else print(`All ${keys.all} api keys can be read.`);
 }

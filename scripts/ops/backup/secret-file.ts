@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Client } from "@libsql/client/http";
-import { createSealing } from "../../../src/auth/encryptor.ts";
-import { Refused } from "../../../src/programs/shared/cli.ts";
+import { createEncryptor } from "../../../src/auth/encryptor.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
 import { refuseOthersFolder, writeWhole } from "../../../src/programs/shared/files.ts";
 import { readSecrets } from "../../../src/programs/stack/stack-secrets.ts";
 import type { BackupFile } from "./manifest.ts";
@@ -13,7 +13,7 @@ import type { BackupFile } from "./manifest.ts";
 const NAME = "secrets.json";
 
 export function dumpSecrets(file: string, folder: string): BackupFile {
-  if (!existsSync(file)) throw new Refused(`There is no ${file}. Set DATA_DIR, or leave --with-secrets out.`);
+  if (!existsSync(file)) throw new UserError(`There is no ${file}. Set DATA_DIR, or leave --with-secrets out.`);
   const text = readFileSync(file, "utf8");
   writeWhole(join(folder, NAME), text);
   const sha256 = createHash("sha256").update(text).digest("hex");
@@ -38,8 +38,10 @@ export async function readableKeys(
 ): Promise<{ all: number; readable: number } | undefined> {
   const key = process.env.ENCRYPTION_KEY || readSecrets(dirname(file))?.ENCRYPTION_KEY;
   if (key === undefined) return undefined;
-  const sealing = createSealing(key.split(","));
+  const encryptor = createEncryptor(key.split(","));
   const { rows } = await client.execute("SELECT id, sealed_api_key FROM apps");
-  const opened = await Promise.allSettled(rows.map((row) => sealing.open(String(row.sealed_api_key), String(row.id))));
+  const opened = await Promise.allSettled(
+    rows.map((row) => encryptor.open(String(row.sealed_api_key), String(row.id))),
+  );
   return { all: rows.length, readable: opened.filter(({ status }) => status === "fulfilled").length };
 }

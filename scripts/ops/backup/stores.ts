@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { parseStoresEnv, type StoresConfig } from "../../../src/env.ts";
-import { Refused, say } from "../../../src/programs/shared/cli.ts";
+import { print, UserError } from "../../../src/programs/shared/cli.ts";
 import { readSettings } from "../../../src/programs/shared/settings.ts";
 import {
   newClickHouseAccess,
@@ -34,13 +34,13 @@ export async function withStores(use: "reading" | "writing", work: (stores: Stor
     });
   const running = readUrls(dataDir);
   if (running !== undefined && use === "writing" && (libsqlUrl === undefined || clickhouseUrl === undefined))
-    throw new Refused(`A product runs on ${dataDir}. Stop it first.`);
+    throw new UserError(`A product runs on ${dataDir}. Stop it first.`);
   if (running !== undefined || (libsqlUrl !== undefined && clickhouseUrl !== undefined)) {
     const config = configOf(libsqlUrl ?? running?.libsql, clickhouseUrl ?? running?.clickhouse);
     return await work({ config, secretsFile });
   }
 
-  say(`Starting the stores of ${dataDir} for the while.`);
+  print(`Starting the stores of ${dataDir} for the while.`);
   // As the product itself does: what the stores write is for this user's eyes only.
   process.umask(0o077);
   const folder = openDataFolder(dataDir, { reset: false });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import * as z from "zod";
 import type { StoresConfig } from "../../../src/env.ts";
-import { Refused } from "../../../src/programs/shared/cli.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
 import { applyDdl, ddlFiles, onClusterOf } from "../../../src/programs/stack/migrations.ts";
 import { writeLines } from "./backup-files.ts";
 import { ask, askRows, command } from "./clickhouse-files.ts";
@@ -88,18 +88,18 @@ async function* whole(table: string, { body }: Response): AsyncGenerator<Uint8Ar
     end = Buffer.concat([end, piece.subarray(-END.length)]).subarray(-END.length);
     yield piece;
   }
-  if (!end.equals(END)) throw new Refused(`ClickHouse's answer about ${table} was cut off.`);
+  if (!end.equals(END)) throw new UserError(`ClickHouse's answer about ${table} was cut off.`);
 }
 
 /** Refuses what a later version of the product made, and what cannot be brought into the other form. */
 export function checkTelemetryLevel(config: StoresConfig, { form, migrations }: Telemetry): void {
   const known = new Map(ddlFiles(form === "cluster" ? form : undefined).map(({ name, hash }) => [name, hash]));
   if (!migrations.every(({ name, hash }) => known.get(name) === hash))
-    throw new Refused(
+    throw new UserError(
       "The backup has migrations of the telemetry that this version does not know. Use the version that made it, or a later one.",
     );
   if (form !== formOf(config) && migrations.length !== known.size)
-    throw new Refused(
+    throw new UserError(
       `The backup is of ${form}, and of an earlier version: it can go into another form only when it is up to date.`,
     );
 }
@@ -145,7 +145,7 @@ export async function loadTelemetry(
     await command(config, query, { settings: WRITING, signal, body, encoding: "zstd" });
     const [{ n }] = await askRows(config, Counted, `SELECT count() AS n FROM ${table.table} FINAL`);
     if (n !== table.rows)
-      throw new Refused(`${table.table} has ${n} rows after the restore, and had ${table.rows} in the backup.`);
+      throw new UserError(`${table.table} has ${n} rows after the restore, and had ${table.rows} in the backup.`);
     onTable(table);
   }
   if (tables.some(({ table }) => table === "minutes_v1")) await levelCut(config, startedAt);

@@ -1,5 +1,5 @@
 import type { Client } from "@libsql/client/http";
-import { Refused } from "../../../src/programs/shared/cli.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
 
 /** A table that is there while a restore is under way. One that was cut off leaves it behind, and nobody takes its half for a whole. */
 export const UNFINISHED = "restore_unfinished";
@@ -11,5 +11,5 @@ export async function isUnfinished(client: Client): Promise<boolean> {
 
 export async function refuseUnfinishedRestore(client: Client): Promise<void> {
   if (await isUnfinished(client))
-    throw new Refused("A restore into these stores was cut off. Run it again, with --replace.");
+    throw new UserError("A restore into these stores was cut off. Run it again, with --replace.");
 }

@@ -5,7 +5,7 @@ import type { StoresConfig } from "../../../src/env.ts";
 
 /** Whether the Worker will find what it needs, asked from here. */
 
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 /** What is wrong with each; nothing where all is well. */
 export async function faultsOfStores(config: StoresConfig, mqttUrl: string | undefined) {
@@ -27,7 +27,7 @@ async function askLibsql({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: Stor
   const client = createLibsql({
     url,
     ...(authToken !== undefined && { authToken }),
-    fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(PATIENCE_MS) }),
+    fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(TIMEOUT_MS) }),
   });
   try {
     await client.execute("SELECT 1");
@@ -41,7 +41,7 @@ async function askClickHouse(config: StoresConfig): Promise<void> {
     url: config.CLICKHOUSE_URL,
     username: config.CLICKHOUSE_USER,
     password: config.CLICKHOUSE_PASSWORD,
-    request_timeout: PATIENCE_MS,
+    request_timeout: TIMEOUT_MS,
   });
   try {
     const answer = await client.ping({ select: true });
@@ -54,7 +54,7 @@ async function askClickHouse(config: StoresConfig): Promise<void> {
 /** A broker that refuses is there: nobody has a token yet that it would take. */
 async function askBroker(url: string): Promise<void> {
   try {
-    const client = await connectAsync(url, { reconnectPeriod: 0, connectTimeout: PATIENCE_MS });
+    const client = await connectAsync(url, { reconnectPeriod: 0, connectTimeout: TIMEOUT_MS });
     client.end(true);
   } catch (error) {
     const isRefusal = typeof (error as { code?: unknown }).code === "number";

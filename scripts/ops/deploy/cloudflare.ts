@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
 import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
-import { Refused } from "../../../src/programs/shared/cli.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
 import { installed, ROOT } from "../../../src/programs/shared/project.ts";
 import { WRANGLER_ENVIRONMENT } from "../../../src/programs/stack/components/worker-dev.ts";
 
@@ -24,13 +24,13 @@ export async function listSecrets(target: Target): Promise<string[]> {
   const { code, stdout, stderr } = await wrangler(["secret", "list", "--format", "json", ...nameOf(target)]);
   if (code === 0) return secretNames(stdout);
   if (/Worker ".*" not found/.test(stderr)) return [];
-  throw new Refused(`The secrets of the Worker cannot be listed: ${reason(stderr)}`);
+  throw new UserError(`The secrets of the Worker cannot be listed: ${reason(stderr)}`);
 }
 
 /** Makes or changes these; others stay. Over standard input: arguments show in process lists. */
 export async function putSecrets(target: Target, secrets: Record<string, string>): Promise<void> {
   const { code, stderr } = await wrangler(["secret", "bulk", ...nameOf(target)], JSON.stringify(secrets));
-  if (code !== 0) throw new Refused(`The secrets cannot be put: ${reason(stderr)}`);
+  if (code !== 0) throw new UserError(`The secrets cannot be put: ${reason(stderr)}`);
 }
 
 /** What wrangler prints goes to the console. */
@@ -46,7 +46,7 @@ export async function deployWorker(target: Target, vars: Record<string, string>)
     env: { ...process.env, ...WRANGLER_ENVIRONMENT },
   });
   const code = await new Promise((resolve) => child.once("close", resolve));
-  if (code !== 0) throw new Refused("Nothing is deployed: wrangler says why.");
+  if (code !== 0) throw new UserError("Nothing is deployed: wrangler says why.");
 }
 
 const nameOf = ({ name }: Target): string[] => (name === undefined ? [] : ["--name", name]);

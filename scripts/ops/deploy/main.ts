@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { Refused, red, runCommand, say } from "../../../src/programs/shared/cli.ts";
+import { print, red, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { ROOT } from "../../../src/programs/shared/project.ts";
 import { fillGazetteer, migrateAccounts, migrateTelemetry } from "../../../src/programs/stack/migrations.ts";
 import { eventually } from "../../harness/smoke/steps.ts";
@@ -44,37 +44,37 @@ function readArguments() {
 
 async function main(): Promise<void> {
   const { help, settings: file, secrets: secretsFolder, migrate, smoke, ...given } = readArguments();
-  if (help) return say(HELP);
+  if (help) return print(HELP);
   const { name, domain, "dry-run": dryRun } = given;
   if (smoke && !(process.env.SMOKE_USERNAME && process.env.SMOKE_PASSWORD))
-    throw new Refused("--smoke takes SMOKE_USERNAME and SMOKE_PASSWORD, an administrator's, from the environment.");
+    throw new UserError("--smoke takes SMOKE_USERNAME and SMOKE_PASSWORD, an administrator's, from the environment.");
   const settings = readDeploySettings(process.env, file);
   const target = { name, domain };
 
-  say("Looking at settings, secrets, stores and the build …");
+  print("Looking at settings, secrets, stores and the build …");
   const checked = await check({ ...target, secretsFolder, migrate, dryRun }, settings);
-  for (const note of checked.notes) say(`! ${note}`);
-  for (const fault of checked.faults) say(red(`✗ ${fault}`));
+  for (const note of checked.notes) print(`! ${note}`);
+  for (const fault of checked.faults) print(red(`✗ ${fault}`));
   const { stores, later } = checked;
-  if (checked.faults.length > 0 || stores === undefined) throw new Refused("Nothing was changed.");
-  say(`✓ All is well. The Worker is ${Math.round(checked.bundleBytes / 1024)} KiB gzip.`);
+  if (checked.faults.length > 0 || stores === undefined) throw new UserError("Nothing was changed.");
+  print(`✓ All is well. The Worker is ${Math.round(checked.bundleBytes / 1024)} KiB gzip.`);
 
-  if (dryRun) return say("Nothing was changed: this was a dry run.");
+  if (dryRun) return print("Nothing was changed: this was a dry run.");
   if (secretsFolder !== undefined) {
     const secrets = { ...settings.secrets, ...(await keysIn(secretsFolder)) };
     await putSecrets(target, secrets);
-    say(`✓ In service: ${Object.keys(secrets).join(", ")}`);
+    print(`✓ In service: ${Object.keys(secrets).join(", ")}`);
   }
   if (migrate) {
     await migrateAccounts(stores);
     await fillGazetteer(stores);
     await migrateTelemetry(stores, (file) => !later.includes(file.name));
-    say("✓ The stores have what the new Worker needs.");
+    print("✓ The stores have what the new Worker needs.");
   }
   await deployWorker(target, settings.vars);
   if (migrate) await migrateTelemetry(stores);
   else if (later.length > 0)
-    say(`When the new Worker is in service, npm run migrate -- --after-deploy applies ${later.join(", ")}.`);
+    print(`When the new Worker is in service, npm run migrate -- --after-deploy applies ${later.join(", ")}.`);
   if (smoke) await runSmoke(settings.vars);
 }
 
@@ -83,7 +83,7 @@ const FIRST_ANSWER_S = 300;
 
 /** In a process of its own, which clears up after itself at Ctrl-C. */
 async function runSmoke({ PUBLIC_URL = "", MQTT_URL = "" }: Record<string, string>): Promise<void> {
-  say(`Waiting for ${PUBLIC_URL} …`);
+  print(`Waiting for ${PUBLIC_URL} …`);
   await eventually(`An answer of ${PUBLIC_URL}`, FIRST_ANSWER_S, async () => {
     const response = await fetch(`${PUBLIC_URL}/healthz`, { signal: AbortSignal.timeout(5_000) }).catch(
       () => undefined,

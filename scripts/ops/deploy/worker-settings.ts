@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { parseEnv as parseEnvFile } from "node:util";
 import { faultsOfEnv, SETTINGS } from "../../../src/env.ts";
-import { Refused } from "../../../src/programs/shared/cli.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
 import { isSecret } from "../../../src/programs/shared/settings.ts";
 
 /** The Worker's settings, as whoever deploys it knows them, and what is wrong with them. */
@@ -31,7 +31,7 @@ function readFile(file: string): NodeJS.Dict<string> {
   try {
     return parseEnvFile(readFileSync(file, "utf8"));
   } catch (error) {
-    throw new Refused(`${file} cannot be read: ${(error as Error).message}`);
+    throw new UserError(`${file} cannot be read: ${(error as Error).message}`);
   }
 }
 

@@ -1,5 +1,5 @@
 import { inArray } from "drizzle-orm";
-import { type Database, reach } from "../../storage/libsql.ts";
+import { type Database, query } from "../../storage/libsql.ts";
 import { agents, apps } from "../account-tables.ts";
 
 /** Returns the versions of accounts by name. A name without a version has no account. */
@@ -8,7 +8,7 @@ export type AccountVersions = (kind: "agent" | "app", names: readonly string[]) 
 const NAMES_PER_QUERY = 1_000;
 
 export function createAccountVersions(database: Database): AccountVersions {
-  const query = {
+  const selectFrom = {
     agent: (names: string[]) =>
       database.select({ name: agents.apId, version: agents.version }).from(agents).where(inArray(agents.apId, names)),
     app: (names: string[]) =>
@@ -17,7 +17,7 @@ export function createAccountVersions(database: Database): AccountVersions {
   return async (kind, names) => {
     const versions = new Map<string, number>();
     for (let from = 0; from < names.length; from += NAMES_PER_QUERY) {
-      const rows = await reach(query[kind](names.slice(from, from + NAMES_PER_QUERY)));
+      const rows = await query(selectFrom[kind](names.slice(from, from + NAMES_PER_QUERY)));
       for (const { name, version } of rows) versions.set(name, version);
     }
     return versions;

@@ -1,6 +1,6 @@
-import { type Authenticate, DOORS, type Door, type Identity } from "../../auth/identity.ts";
+import { type Authenticate, type Identity, SERVICE_TOKENS, type ServiceTokenKind } from "../../auth/identity.ts";
 import { SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../../auth/roles.ts";
-import { isSame } from "../../auth/secrets.ts";
+import { timingSafeEqual } from "../../auth/secrets.ts";
 import type { Tokens, VerifiedClaims } from "../../auth/tokens.ts";
 import { withDeadline } from "../../lib/deadline.ts";
 import { NotAuthenticated, Unavailable } from "../../lib/errors.ts";
@@ -8,7 +8,7 @@ import { TtlCache } from "../../lib/ttl-cache.ts";
 import { isEmulated } from "../agent-names.ts";
 import type { AgentStore } from "../agent-store.ts";
 import type { AppStore } from "../app-store.ts";
-import type { AccountChanges } from "../audit-feed.ts";
+import type { AuditFeed } from "../audit-feed.ts";
 import type { UserStore } from "../user-store.ts";
 
 export interface SessionOptions {
@@ -16,9 +16,9 @@ export interface SessionOptions {
   users: UserStore;
   agents: AgentStore;
   apps: AppStore;
-  changes: AccountChanges;
+  changes: AuditFeed;
   /** The token of each; an unset one opens nothing. */
-  doors: Record<Door, string | undefined>;
+  serviceTokens: Record<ServiceTokenKind, string | undefined>;
   now?: () => number;
 }
 
@@ -37,7 +37,7 @@ const MAX_REMEMBERED = 20_000;
 const NO_ACCOUNT = { id: "", version: 0, expiresAtMs: Number.POSITIVE_INFINITY };
 
 export function createAuthenticate(options: SessionOptions): Authenticate {
-  const { tokens, changes, doors, now = Date.now } = options;
+  const { tokens, changes, serviceTokens, now = Date.now } = options;
   const known = new TtlCache<Identity>({ maxEntries: MAX_REMEMBERED, now });
   let mark: number | undefined;
   let lookedMs = Number.NEGATIVE_INFINITY;
@@ -68,10 +68,10 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
   };
 
   const doorOf = async (token: string): Promise<Identity | undefined> => {
-    for (const kind of DOORS) {
-      const secret = doors[kind];
-      if (secret !== undefined && (await isSame(secret, token)))
-        return { ...NO_ACCOUNT, kind, name: "token", roles: [], scopes: new Set(), isWhole: true };
+    for (const kind of SERVICE_TOKENS) {
+      const secret = serviceTokens[kind];
+      if (secret !== undefined && (await timingSafeEqual(secret, token)))
+        return { ...NO_ACCOUNT, kind, name: "token", roles: [], scopes: new Set(), hasFullScope: true };
     }
     return undefined;
   };
@@ -123,19 +123,19 @@ async function identify(
       const user = await users.find(name);
       if (user?.version !== ver) return undefined;
       const kind = user.roles.includes("admin") ? "admin" : "user";
-      const isWhole = carriesAll(scopesOfRoles(user.roles));
-      return { ...known, kind, id: user.id, roles: user.roles, scopes, isWhole };
+      const hasFullScope = carriesAll(scopesOfRoles(user.roles));
+      return { ...known, kind, id: user.id, roles: user.roles, scopes, hasFullScope };
     }
     case "agent": {
       const agent = await agents.find(name);
       if (agent?.version !== ver) return undefined;
-      return { ...known, kind: "agent", id: agent.id, roles: [], scopes, isWhole: carriesAll(SCOPES_OF_AGENT) };
+      return { ...known, kind: "agent", id: agent.id, roles: [], scopes, hasFullScope: carriesAll(SCOPES_OF_AGENT) };
     }
     case "third_party_app": {
       const app = await apps.find(name);
       if (app?.version !== ver) return undefined;
-      const isWhole = carriesAll(scopesOfApp(app.permissions));
-      return { ...known, kind: "app", id: app.id, roles: [], scopes, isWhole, apIds: app.permissions.ap_ids };
+      const hasFullScope = carriesAll(scopesOfApp(app.permissions));
+      return { ...known, kind: "app", id: app.id, roles: [], scopes, hasFullScope, apIds: app.permissions.ap_ids };
     }
   }
 }

@@ -1,7 +1,7 @@
-import type { Sealing } from "../../auth/encryptor.ts";
+import type { Encryptor } from "../../auth/encryptor.ts";
 import { DUMMY_HASH, type Passwords } from "../../auth/passwords.ts";
 import { SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../../auth/roles.ts";
-import { type GeneratedSecrets, isSame } from "../../auth/secrets.ts";
+import { type SecretHasher, timingSafeEqual } from "../../auth/secrets.ts";
 import type { Claims, LoginType, Tokens } from "../../auth/tokens.ts";
 import { NotAuthenticated } from "../../lib/errors.ts";
 import { log } from "../../lib/log.ts";
@@ -11,7 +11,7 @@ import type { AgentRow, AgentStore } from "../agent-store.ts";
 import type { AppRow, AppStore } from "../app-store.ts";
 import type { UserStore } from "../user-store.ts";
 import { clientNetwork } from "./client-network.ts";
-import type { Attempts, FailureLimit } from "./rate-limiter.ts";
+import type { FailureLimit, RateLimiter } from "./rate-limiter.ts";
 
 /** Trades credentials for a token. `afterwards` is what need not keep the caller waiting; run it once the answer is out. */
 export type Login = (
@@ -30,10 +30,10 @@ export interface LoginOptions {
   users: UserStore;
   agents: AgentStore;
   apps: AppStore;
-  attempts: Attempts;
+  attempts: RateLimiter;
   passwords: Passwords;
-  generatedSecrets: GeneratedSecrets;
-  apiKeys: Sealing;
+  secretHasher: SecretHasher;
+  apiKeys: Encryptor;
   tokens: Tokens;
 }
 
@@ -74,7 +74,7 @@ type Grant = Omit<Claims, "scope"> & { scopes: readonly string[]; afterwards?: (
 type Limit = (attempt: () => Promise<Grant | undefined>) => Promise<Grant | undefined>;
 
 export function createLogin(options: LoginOptions): Login {
-  const { users, agents, apps, attempts, passwords, generatedSecrets, apiKeys, tokens } = options;
+  const { users, agents, apps, attempts, passwords, secretHasher, apiKeys, tokens } = options;
 
   const asUser = async (name: string, password: string): Promise<Grant | undefined> => {
     const user = await users.find(name);
@@ -100,7 +100,7 @@ export function createLogin(options: LoginOptions): Login {
   const asAgent = async (apId: string, password: string, limit: Limit): Promise<Grant | undefined> => {
     const agent = await agents.find(apId);
     const isGenerated = agent?.credentialKind === "hmac";
-    if (isGenerated && (await generatedSecrets.verify(agent.credential, password))) return grantAgent(agent);
+    if (isGenerated && (await secretHasher.verify(agent.credential, password))) return grantAgent(agent);
     const hash = agent === undefined || isGenerated ? DUMMY_HASH : agent.credential;
     return await limit(async () => {
       const matches = await passwords.verify(hash, password);
@@ -109,7 +109,7 @@ export function createLogin(options: LoginOptions): Login {
   };
 
   const matchesApp = async (app: AppRow | undefined, apiKey: string): Promise<boolean> =>
-    await isSame(app === undefined ? "" : await apiKeys.open(app.sealedApiKey, app.id), apiKey);
+    await timingSafeEqual(app === undefined ? "" : await apiKeys.open(app.sealedApiKey, app.id), apiKey);
   const asApp = async (appName: string, apiKey: string): Promise<Grant | undefined> => {
     const app = await apps.find(appName);
     const matches = await matchesApp(app, apiKey);

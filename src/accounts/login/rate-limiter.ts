@@ -1,6 +1,6 @@
 import { and, gt, inArray, lt, sql } from "drizzle-orm";
 import { TooMany } from "../../lib/errors.ts";
-import { type Database, reach } from "../../storage/libsql.ts";
+import { type Database, query } from "../../storage/libsql.ts";
 import { attempts } from "../account-tables.ts";
 
 /** How often a thing may be tried within a minute. Kept in the database, so that every isolate counts the same. */
@@ -12,7 +12,7 @@ const ASK_AGAIN_MS = 1_000;
 /** Longer than any attempt runs. */
 const MAX_SILENT_MS = 20_000;
 
-export interface Attempts {
+export interface RateLimiter {
   /** Counts `key` once more and refuses (`TooMany`) what is over `max`. */
   take(key: string, max: number): Promise<void>;
   /**
@@ -36,13 +36,13 @@ interface Tally {
   expiresAt: Date;
 }
 
-export function createAttempts(database: Database, now: () => number = Date.now): Attempts {
+export function createRateLimiter(database: Database, now: () => number = Date.now): RateLimiter {
   const lines = new Lines(now);
   const refusal = ({ expiresAt }: Tally, message?: string): TooMany =>
     new TooMany(Math.max(1, Math.ceil((expiresAt.getTime() - now()) / 1000)), message);
 
   const talliesOf = async (keys: string[]): Promise<Map<string, Tally>> => {
-    const rows = await reach(
+    const rows = await query(
       database
         .select()
         .from(attempts)
@@ -55,7 +55,7 @@ export function createAttempts(database: Database, now: () => number = Date.now)
     const nowMs = now();
     const expiresAt = new Date(nowMs + WINDOW_MS);
     const runs = sql`${attempts.expiresAt} > ${nowMs}`;
-    const [rows] = await reach(
+    const [rows] = await query(
       database.batch([
         database
           .insert(attempts)
@@ -93,8 +93,8 @@ export function createAttempts(database: Database, now: () => number = Date.now)
           asked = { standing: standing.join(), atMs: now() };
           const failed = await talliesOf(keys);
           for (const { key, max, refusal: message } of limits) {
-            const tally = failed.get(key);
-            if (tally !== undefined && tally.count >= max) throw refusal(tally, message);
+            const recorder = failed.get(key);
+            if (recorder !== undefined && recorder.count >= max) throw refusal(recorder, message);
           }
           if (limits.every(({ key, max }, i) => (failed.get(key)?.count ?? 0) + (standing[i] ?? 0) <= max))
             return place;
@@ -110,8 +110,8 @@ export function createAttempts(database: Database, now: () => number = Date.now)
 
   return {
     async take(key, max) {
-      const [tally] = await count([key]);
-      if (tally !== undefined && tally.count > max) throw refusal(tally);
+      const [recorder] = await count([key]);
+      if (recorder !== undefined && recorder.count > max) throw refusal(recorder);
     },
 
     async limitFailures(limits, attempt) {

@@ -5,10 +5,10 @@ import { log } from "../../lib/log.ts";
 import type { createMailer } from "../../mail/mailer.ts";
 import { passwordResetMessage } from "../../mail/password-reset.ts";
 import type { PasswordReset } from "../../schemas/user.ts";
-import { anyone } from "../audit.ts";
+import { anonymous } from "../audit.ts";
 import type { UserStore } from "../user-store.ts";
 import { clientNetwork, UNKNOWN_ADDRESS } from "./client-network.ts";
-import type { Attempts } from "./rate-limiter.ts";
+import type { RateLimiter } from "./rate-limiter.ts";
 
 /** A forgotten password: a link by e-mail, and what it leads to. */
 export interface Recovery {
@@ -22,7 +22,7 @@ export interface Recovery {
 
 export interface RecoveryOptions {
   users: UserStore;
-  attempts: Attempts;
+  attempts: RateLimiter;
   passwords: Passwords;
   mailer: ReturnType<typeof createMailer>;
   /** Where the service is reached from outside. Never taken from a request: a forged Host would get the link. */
@@ -45,7 +45,7 @@ export function createRecovery({ users, attempts, passwords, mailer, publicUrl }
     }
     const token = randomSecret();
     const expiresAt = new Date(Date.now() + VALID_MINUTES * 60_000);
-    await users.addResetToken(await sha256(token), user, expiresAt, anyone(requestId));
+    await users.addResetToken(await sha256(token), user, expiresAt, anonymous(requestId));
     // Behind the #: browsers do not send that part, so the token is in no server's log.
     await mailer(passwordResetMessage(username, `${publicUrl}/#/reset-password/${token}`, VALID_MINUTES));
   };
@@ -66,7 +66,7 @@ export function createRecovery({ users, attempts, passwords, mailer, publicUrl }
         const tokenHash = await sha256(token);
         const isGood =
           (await users.hasResetToken(tokenHash)) &&
-          (await users.redeemResetToken(tokenHash, await passwords.hash(new_password), anyone(requestId)));
+          (await users.redeemResetToken(tokenHash, await passwords.hash(new_password), anonymous(requestId)));
         return isGood || undefined;
       });
       if (!redeemed) throw new Malformed("Invalid or expired token");

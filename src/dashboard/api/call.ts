@@ -4,19 +4,19 @@ import { wentAway, wentWell, wentWrong } from "./connection.ts";
 import { isFromService, isRepeatable, sendRepeatedly } from "./retries.ts";
 
 /** A field that the service did not like, and why. */
-export interface Fault {
+export interface FieldError {
   loc: (string | number)[];
   msg: string;
 }
 
 /** The service said no. */
-export class Refused extends Error {
-  override name = "Refused";
+export class ApiError extends Error {
+  override name = "ApiError";
   readonly status: number;
-  readonly faults: readonly Fault[];
+  readonly faults: readonly FieldError[];
   readonly retryAfterMs: number | undefined;
 
-  constructor(status: number, message: string, faults: readonly Fault[] = [], retryAfterMs?: number) {
+  constructor(status: number, message: string, faults: readonly FieldError[] = [], retryAfterMs?: number) {
     super(message);
     this.status = status;
     this.faults = faults;
@@ -104,15 +104,15 @@ function search(query: Query = {}): string {
   return pairs.length === 0 ? "" : `?${new URLSearchParams(pairs)}`;
 }
 
-async function refusal(response: Response): Promise<Refused> {
-  const { detail } = (await response.json().catch(() => ({}))) as { detail?: string | Fault[] };
+async function refusal(response: Response): Promise<ApiError> {
+  const { detail } = (await response.json().catch(() => ({}))) as { detail?: string | FieldError[] };
   const retryAfterS = Number(response.headers.get("Retry-After") ?? Number.NaN);
   const retryAfterMs = Number.isFinite(retryAfterS) ? retryAfterS * 1_000 : undefined;
   const faults = Array.isArray(detail) ? detail : [];
-  return new Refused(response.status, messageOf(response.status, detail), faults, retryAfterMs);
+  return new ApiError(response.status, messageOf(response.status, detail), faults, retryAfterMs);
 }
 
-function messageOf(status: number, detail: string | Fault[] | undefined): string {
+function messageOf(status: number, detail: string | FieldError[] | undefined): string {
   if (Array.isArray(detail)) return detail.map(({ msg }) => msg.replace(/^Value error, /, "")).join("; ");
   if (status === 403) return "Your account may not do this.";
   if (status === 503) return "The service cannot do this at the moment. It tries to recover by itself.";

@@ -6,7 +6,7 @@ import type { EmulatorSpinupRequest, PlaceSuggestion, SpinupQueued } from "../..
 import type { JobKind, JobRecord, JobState, JobStatus, Queued } from "../../schemas/job.ts";
 import type { AgentMetrics, MultiMetricData } from "../../schemas/metrics.ts";
 import type { Overview } from "../../schemas/overview.ts";
-import type { Done } from "../../schemas/primitives.ts";
+import type { Ack } from "../../schemas/primitives.ts";
 import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../../schemas/user.ts";
 import { call } from "./call.ts";
 
@@ -22,9 +22,9 @@ export const settings = (): Promise<DashboardSettings> => call("GET", "/dashboar
 export const me = (signal?: AbortSignal): Promise<TokenData> => call("GET", `${V1}/users/me`, { signal });
 export const signUp = (body: UserRegister): Promise<TokenData> =>
   call("POST", `${V1}/users/signup`, { body, isAnonymous: true });
-export const recoverPassword = (username: string): Promise<Done> =>
+export const recoverPassword = (username: string): Promise<Ack> =>
   call("POST", `${V1}/users/password-recovery`, { body: { username }, isAnonymous: true });
-export const resetPassword = (token: string, new_password: string): Promise<Done> =>
+export const resetPassword = (token: string, new_password: string): Promise<Ack> =>
   call("POST", `${V1}/users/reset-password`, { body: { token, new_password }, isAnonymous: true });
 
 // Access points.
@@ -57,7 +57,7 @@ export const spinUp = (body: EmulatorSpinupRequest): Promise<SpinupQueued> =>
   call("POST", `${V1}/emulator/spinup`, { body });
 export const runningEmulators = (signal?: AbortSignal): Promise<JobRecord[]> =>
   call("GET", `${V1}/emulator/`, { signal });
-export const removeEmulator = (jobNumber: string): Promise<Done> => call("DELETE", named("emulator", jobNumber));
+export const removeEmulator = (jobNumber: string): Promise<Ack> => call("DELETE", named("emulator", jobNumber));
 export const findPlaces = (text: string, signal?: AbortSignal): Promise<PlaceSuggestion[]> =>
   call("GET", `${V1}/places`, { query: { text }, signal });
 
@@ -73,7 +73,7 @@ export const listJobs = ({ kind, state, limit, offset }: JobsFilter, signal?: Ab
   call("GET", `${V1}/jobs/`, { query: { kind, state, limit, offset }, signal });
 export const readJob = (jobNumber: string, signal?: AbortSignal): Promise<JobStatus> =>
   call("GET", named("jobs", jobNumber), { signal });
-export const cancelJob = (jobNumber: string): Promise<Done> => call("DELETE", named("jobs", jobNumber));
+export const cancelJob = (jobNumber: string): Promise<Ack> => call("DELETE", named("jobs", jobNumber));
 export const requestData = (agent_id: string, start_time: string, end_time: string): Promise<Queued> =>
   call("POST", `${V1}/agent_data/request_agent_data`, { query: { agent_id, start_time, end_time } });
 
@@ -83,12 +83,12 @@ export const listUsers = (signal?: AbortSignal): Promise<TokenData[]> => call("G
 export const createUser = (body: UserCreate): Promise<TokenData> => call("POST", `${V1}/users/`, { body });
 export const updateUser = (username: string, body: UserUpdate): Promise<TokenData> =>
   call("PUT", named("users", username), { body });
-export const deleteUser = (username: string): Promise<Done> => call("DELETE", named("users", username));
+export const deleteUser = (username: string): Promise<Ack> => call("DELETE", named("users", username));
 
 export const createAgent = (body: AgentCreate): Promise<Agent> => call("POST", `${V1}/agents/`, { body });
 export const updateAgent = (apId: string, body: AgentUpdate): Promise<Agent> =>
   call("PUT", named("agents", apId), { body });
-export const deleteAgent = (apId: string): Promise<Done> => call("DELETE", named("agents", apId));
+export const deleteAgent = (apId: string): Promise<Ack> => call("DELETE", named("agents", apId));
 
 export const listApps = (signal?: AbortSignal): Promise<ThirdPartyApp[]> =>
   call("GET", `${V1}/third_party_apps/`, { signal });
@@ -96,7 +96,7 @@ export const createApp = (body: ThirdPartyAppCreate): Promise<ThirdPartyApp> =>
   call("POST", `${V1}/third_party_apps/`, { body });
 export const updateApp = (name: string, body: ThirdPartyAppUpdate): Promise<ThirdPartyApp> =>
   call("PUT", named("third_party_apps", name), { body });
-export const deleteApp = (name: string): Promise<Done> => call("DELETE", named("third_party_apps", name));
+export const deleteApp = (name: string): Promise<Ack> => call("DELETE", named("third_party_apps", name));
 
 export interface AuditFilter {
   actor?: string | undefined;

@@ -1,11 +1,11 @@
 import { observable } from "../lib/observable.ts";
-import { recall, remember } from "../lib/preferences.ts";
+import { getPreference, setPreference } from "../lib/preferences.ts";
 
 /** Light, dark, or as the system has it. */
 export type Theme = "light" | "dark" | "system";
 
 const KEY = "theme";
-const stored = recall(KEY);
+const stored = getPreference(KEY);
 
 export const theme = observable<Theme>(stored === "light" || stored === "dark" ? stored : "system");
 
@@ -14,7 +14,7 @@ export function applyTheme(): void {
 }
 
 export function chooseTheme(chosen: Theme): void {
-  remember(KEY, chosen);
+  setPreference(KEY, chosen);
   theme.set(chosen);
   applyTheme();
 }

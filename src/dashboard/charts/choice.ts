@@ -1,5 +1,5 @@
 import { own } from "../lib/own.ts";
-import { recall, remember } from "../lib/preferences.ts";
+import { getPreference, setPreference } from "../lib/preferences.ts";
 
 /** Which metrics somebody wants to see. */
 
@@ -17,14 +17,14 @@ const FEW = 4;
 
 /** What the address asks for; else what was chosen last for the technology; else what tells most. */
 export function chosenMetrics(asked: string | null, type: string | null, known: readonly string[]): string[] {
-  const chosen = asked ?? recall(keyOf(type));
+  const chosen = asked ?? getPreference(keyOf(type));
   if (chosen !== null) return [...new Set(chosen.split(",").filter(Boolean))].slice(0, MAX_SHOWN);
   const telling = [...OF_ALL, ...(own(OF_TECHNOLOGY, type ?? "") ?? [])].filter((metric) => known.includes(metric));
   return telling.length > 0 ? telling : known.slice(0, FEW);
 }
 
 export function rememberChoice(type: string | null, metrics: readonly string[]): void {
-  remember(keyOf(type), metrics.join());
+  setPreference(keyOf(type), metrics.join());
 }
 
 const keyOf = (type: string | null): string => `metrics:${type ?? ""}`;

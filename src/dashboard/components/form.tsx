@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
-import { type Fault, Refused } from "../api/call.ts";
+import { ApiError, type FieldError } from "../api/call.ts";
 
 /** Forms: a label for every field, what is wrong said where it is wrong. */
 
@@ -154,7 +154,7 @@ export function SubmitButton({ isBusy, children }: { isBusy: boolean; children: 
 
 /** What the service says of one field, by the last parts of where it is. */
 export function faultOf(error: Error | undefined, ...field: (string | number)[]): string | undefined {
-  if (!(error instanceof Refused)) return undefined;
-  const isHere = ({ loc }: Fault) => field.every((part, i) => loc[loc.length - field.length + i] === part);
+  if (!(error instanceof ApiError)) return undefined;
+  const isHere = ({ loc }: FieldError) => field.every((part, i) => loc[loc.length - field.length + i] === part);
   return error.faults.find(isHere)?.msg.replace(/^Value error, /, "");
 }

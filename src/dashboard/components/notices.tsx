@@ -13,7 +13,7 @@ const notices = observable<readonly Notice[]>([]);
 let lastId = 0;
 
 /** Tells that something was done. */
-export function tell(text: string): void {
+export function notify(text: string): void {
   const notice = { id: ++lastId, text };
   notices.set([...notices.get(), notice]);
   setTimeout(() => notices.set(notices.get().filter((other) => other !== notice)), SHOWN_MS);

@@ -1,6 +1,6 @@
 /** Preferences that the browser keeps for a person. Some browsers do not; then they last as long as the page. */
 
-export function recall(key: string): string | null {
+export function getPreference(key: string): string | null {
   try {
     return localStorage.getItem(key);
   } catch {
@@ -8,7 +8,7 @@ export function recall(key: string): string | null {
   }
 }
 
-export function remember(key: string, value: string): void {
+export function setPreference(key: string, value: string): void {
   try {
     localStorage.setItem(key, value);
   } catch {

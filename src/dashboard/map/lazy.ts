@@ -5,7 +5,7 @@ const PAUSE_MS = 10_000;
  * Something that is fetched when it is first wanted, and kept. Whoever wants it gets what there is, and is called back once there is
  * more: a map draws what it has.
  */
-export function lazily<T>(load: () => Promise<T>): (onLoaded: () => void) => T | undefined {
+export function lazy<T>(load: () => Promise<T>): (onLoaded: () => void) => T | undefined {
   let value: T | undefined;
   let isLoading = false;
   let notBeforeMs = 0;

@@ -5,13 +5,13 @@ import "../style/map.css";
 import { Credit } from "./credit.tsx";
 import type { Mark } from "./drawing/marks.ts";
 import { type At, followGestures } from "./gestures.ts";
-import { lazily } from "./lazy.ts";
+import { lazy } from "./lazy.ts";
 import { PlaceList } from "./place-list.tsx";
 import { Scene } from "./scene.ts";
 import { spotsOf } from "./spots.ts";
 import { Tooltip } from "./tooltip.tsx";
 
-const pageSettings = lazily(settings);
+const pageSettings = lazy(settings);
 
 /** A map of access points, as large as what it is in. A table beside it must say the same: not everybody can see a map. */
 export function NetworkMap({

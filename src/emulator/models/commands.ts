@@ -14,7 +14,7 @@ const echo = (text: string): string => text.slice(0, ECHO_MAX).replace(/[^ -~]/g
 
 const isCommand = (name: string): name is Command => COMMANDS.some((known) => known === name);
 
-export function obey(controls: Controls, command: string, nowMs: number, limits: RadioLimits): CommandOutcome {
+export function applyCommand(controls: Controls, command: string, nowMs: number, limits: RadioLimits): CommandOutcome {
   // Words apart by blanks; nothing that is understood has more than two short ones.
   const [name = "", argument, ...more] = command
     .slice(0, 2 * ECHO_MAX)

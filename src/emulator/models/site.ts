@@ -1,6 +1,6 @@
 import type { AccessPointSpec, Controls, Demand, Moment, RadioLimits, Sample, Technology } from "./access-point.ts";
 import { mbpsPerDevice } from "./access-point.ts";
-import { obey } from "./commands.ts";
+import { applyCommand } from "./commands.ts";
 import { dailyShare, localHour } from "./daily-load.ts";
 import { type FiveGState, fiveG } from "./five-g.ts";
 import { isBlocked, type LifiState, lifi, stepBlockage } from "./lifi.ts";
@@ -227,7 +227,7 @@ export type SiteCommandOutcome = { site: Site; detail: string } | { refused: str
 export function commandSite(site: Site, apId: string, command: string, nowMs: number): SiteCommandOutcome {
   const target = site.accessPoints.find((accessPoint) => accessPoint.apId === apId);
   if (target === undefined) return { refused: "no such access point" };
-  const outcome = obey(target.controls, command, nowMs, limitsOf(target.radio.technology));
+  const outcome = applyCommand(target.controls, command, nowMs, limitsOf(target.radio.technology));
   if ("refused" in outcome) return outcome;
   const changed = { ...target, controls: outcome.controls };
   const accessPoints = site.accessPoints.map((accessPoint) => (accessPoint === target ? changed : accessPoint));

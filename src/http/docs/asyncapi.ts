@@ -5,10 +5,10 @@ import {
   BUFFER_LIMITS,
   CLOSE,
   DATA_KINDS,
-  type Form,
   MESSAGE_KINDS,
-  PROTOCOL,
   SOCKET_LIMITS,
+  STREAM_PROTOCOL,
+  type StreamFormat,
 } from "../../schemas/stream-protocol.ts";
 import { BEARER_PROTOCOL } from "../operation.ts";
 import type { DeclaredRoute } from "../route-registry.ts";
@@ -71,7 +71,7 @@ ${BUFFER_LIMITS.retentionMs / 3_600_000} hours, up to ${BUFFER_LIMITS.messages} 
 ${SOCKET_LIMITS.unacknowledgedBytes / MIB} MiB unacknowledged is closed.`;
 
 /** What each form of a socket has its messages called: those of the service, then those of the client. */
-const SENT: Record<Form, readonly string[]> = { envelope: MESSAGE_KINDS, bare: ["bare"] };
+const SENT: Record<StreamFormat, readonly string[]> = { envelope: MESSAGE_KINDS, bare: ["bare"] };
 
 const ref = (...path: string[]): Reference => ({
   $ref: `#/${path.map((part) => part.replaceAll("/", "~1")).join("/")}`,
@@ -108,13 +108,13 @@ const SECURITY_SCHEMES = {
     type: "httpApiKey",
     in: "header",
     name: "Sec-WebSocket-Protocol",
-    description: `For browsers, which cannot set headers: \`${PROTOCOL}, ${BEARER_PROTOCOL}<token>\`. The answer selects \`${PROTOCOL}\`.`,
+    description: `For browsers, which cannot set headers: \`${STREAM_PROTOCOL}, ${BEARER_PROTOCOL}<token>\`. The answer selects \`${STREAM_PROTOCOL}\`.`,
   },
 };
 
 type Convert = (schema: z.ZodType, io: "input" | "output") => JsonSchema;
 
-function toChannel({ path, operation, inputs }: DeclaredRoute, form: Form, convert: Convert): Channel {
+function toChannel({ path, operation, inputs }: DeclaredRoute, form: StreamFormat, convert: Convert): Channel {
   const { properties: parameters = {} } = inputs.param === undefined ? {} : convert(inputs.param, "input");
   const messages = [...SENT[form], "acknowledgement", "ping", "pong"];
   return {
@@ -144,7 +144,7 @@ function toChannel({ path, operation, inputs }: DeclaredRoute, form: Form, conve
 }
 
 /** Said from the service's side, as AsyncAPI has it: a client receives what is sent here. */
-function toOperations(name: string, form: Form): Record<string, Operation> {
+function toOperations(name: string, form: StreamFormat): Record<string, Operation> {
   const channel = ref("channels", name);
   const messages = (names: readonly string[]) => names.map((message) => ref("channels", name, "messages", message));
   const security = Object.keys(SECURITY_SCHEMES).map((scheme) => ref("components", "securitySchemes", scheme));

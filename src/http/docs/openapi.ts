@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { callersOf, isPublic } from "../../auth/permissions.ts";
-import { HTTPValidationError, Problem } from "../../schemas/errors.ts";
+import { ErrorResponse, HTTPValidationError } from "../../schemas/errors.ts";
 import type { DeclaredRoute, InputPlace } from "../route-registry.ts";
 
 /** The OpenAPI 3.1 document, from the declared routes and the very schemas that validate them. */
@@ -70,7 +70,7 @@ function toOperation(
 ): Omit<OpenApiOperation, "operationId"> {
   const open = isPublic(operation.action);
   const json = (schema: z.ZodType) => ({ "application/json": { schema: convert(schema, "output") } });
-  const problem = (description: string) => ({ description, content: json(Problem) });
+  const problem = (description: string) => ({ description, content: json(ErrorResponse) });
   const parameters = [...parametersOf(inputs.param, "path", convert), ...parametersOf(inputs.query, "query", convert)];
   const requestBody = bodyOf(inputs, convert);
   return {
@@ -103,7 +103,7 @@ function toOperation(
         503: problem("A store or the broker is away; Retry-After says when to try again"),
       }),
       ...Object.fromEntries(
-        Object.entries(operation.otherAnswers ?? {}).map(([status, description]) => [status, problem(description)]),
+        Object.entries(operation.errorResponses ?? {}).map(([status, description]) => [status, problem(description)]),
       ),
     },
   };

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { AgentStore } from "../../accounts/agent-store.ts";
-import { fitting, type Producer } from "./producer.ts";
+import { countThatFits, type Producer } from "./producer.ts";
 
 /** By name, not by number: of those that are left, none is skipped where others are deleted meanwhile. */
 const Cursor = z.object({ after: z.string().optional() }).default({});
@@ -14,7 +14,7 @@ export function produceAgentDetails(agents: AgentStore, apIds: readonly string[]
       const rows = page.rows.map(({ id, apId, configuration, onboard }) =>
         JSON.stringify({ id, ap_id: apId, configuration, onboard }),
       );
-      const count = fitting(rows);
+      const count = countThatFits(rows);
       const isLast = count === rows.length && page.isLast;
       return { rows: rows.slice(0, count), cursor: { after: page.rows[count - 1]?.apId ?? after }, isLast };
     },

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { toIsoTime } from "../../lib/iso-time.ts";
-import type { Shards } from "../../telemetry/shard/shard-client.ts";
+import type { ShardClient } from "../../telemetry/shard/shard-client.ts";
 import type { AgentSample, TelemetryStore } from "../../telemetry/store/telemetry-store.ts";
-import { fitting, type Producer, type Step } from "./producer.ts";
+import { countThatFits, type Producer, type ProducerStep } from "./producer.ts";
 
 /**
  * An agent's data over a period: its past out of the store and, where the period ends in the future, then what comes until then.
@@ -42,7 +42,7 @@ const LATE_MS = 60_000;
 
 export interface HistoryOptions {
   store: Pick<TelemetryStore, "history" | "countHistory">;
-  shards: Pick<Shards, "news">;
+  shards: Pick<ShardClient, "news">;
   range: { apId: string; fromMs: number; toMs: number };
   now: () => number;
 }
@@ -52,7 +52,7 @@ export function produceAgentHistory({ store, shards, range, now }: HistoryOption
   /** Rows that were read already, and the cursor that they follow on. */
   let ahead: { cursor: string; rows: string[] } = { cursor: "", rows: [] };
 
-  const begin = async (): Promise<Step> => {
+  const begin = async (): Promise<ProducerStep> => {
     const isLive = range.toMs > now();
     const place = isLive ? (await shards.news(apId, undefined, 0)).place : undefined;
     const toMs = Math.min(range.toMs, now());
@@ -61,14 +61,14 @@ export function produceAgentHistory({ store, shards, range, now }: HistoryOption
     return { rows: [], cursor, isLast: false, estimated };
   };
 
-  const past = async (cursor: Past): Promise<Step> => {
+  const past = async (cursor: Past): Promise<ProducerStep> => {
     const { fromMs, toMs, of, after, place } = cursor;
     const rows =
       ahead.cursor === JSON.stringify(cursor)
         ? ahead.rows
         : await store.history({ apId, fromMs, toMs, of, after, limit: READ_AHEAD[of] });
     if (rows.length > 0) {
-      const count = fitting(rows);
+      const count = countThatFits(rows);
       const last = Row.parse(JSON.parse(rows[count - 1] ?? "null"));
       const next: Past = { ...cursor, after: { field: last.field, tsMs: Date.parse(last.time) } };
       ahead =
@@ -81,7 +81,7 @@ export function produceAgentHistory({ store, shards, range, now }: HistoryOption
     return { rows: [], cursor: live, isLast: false };
   };
 
-  const live = async ({ place, safeMs }: Live): Promise<Step> => {
+  const live = async ({ place, safeMs }: Live): Promise<ProducerStep> => {
     const askedMs = now();
     const leftMs = range.toMs - askedMs;
     const news = await shards.news(apId, place, Math.max(0, Math.min(leftMs, MAX_WAIT_MS)));

@@ -4,20 +4,20 @@ import { describeError, log } from "../../lib/log.ts";
 import type { JobState } from "../../schemas/job.ts";
 import type { Failure, Progress } from "../../schemas/stream.ts";
 import type { Appended, NewMessage } from "../stream/message-buffer.ts";
-import type { Pace } from "./flow-control.ts";
-import { fitting, type Producer, type Step, Work } from "./producer.ts";
+import type { Throttle } from "./flow-control.ts";
+import { countThatFits, type Producer, ProducerInput, type ProducerStep } from "./producer.ts";
 
 /**
  * What the service itself produces for a job: no faster than it is read, and from where it was if the object or the machine ends
  * in the middle. A step's messages and the place to go on from are stored together.
  */
-export interface ProductionOptions {
+export interface ProducerRunnerOptions {
   storage: Pick<DurableObjectStorage, "kv">;
-  producerOf(work: Work): Producer;
+  producerOf(work: ProducerInput): Producer;
   hasRoomFor(messages: readonly NewMessage[]): boolean;
   append(message: NewMessage): Appended;
   deliver(): Promise<void>;
-  pace(bytes: number): Pace;
+  throttle(bytes: number): Throttle;
   /** Tells the index of jobs. */
   note(jobNumber: string, change: { state: JobState; detail: string }): Promise<unknown>;
   /** When the last reader left; nothing while one is connected. */
@@ -27,7 +27,7 @@ export interface ProductionOptions {
 
 const State = z.object({
   jobNumber: z.string(),
-  work: Work,
+  work: ProducerInput,
   state: z.enum(["running", "done", "failed"]),
   detail: z.string(),
   rowsSent: z.int(),
@@ -53,8 +53,8 @@ const SUSPENDED = "Suspended until a reader connects";
 /** Before a first message has shown how large they are. */
 const USUAL_BYTES = 256 * 1024;
 
-export class Production {
-  readonly #options: ProductionOptions;
+export class ProducerRunner {
+  readonly #options: ProducerRunnerOptions;
   #known: State | undefined;
   #isRead = false;
   #producer: Producer | undefined;
@@ -62,7 +62,7 @@ export class Production {
   #lastBytes = USUAL_BYTES;
   #retryAtMs: number | undefined;
 
-  constructor(options: ProductionOptions) {
+  constructor(options: ProducerRunnerOptions) {
     this.#options = options;
   }
 
@@ -95,7 +95,7 @@ export class Production {
     return unreadSinceMs !== undefined && nowMs - unreadSinceMs >= SUSPENDED_AFTER_MS && nowMs < state.work.toMs;
   }
 
-  begin(jobNumber: string, work: Work): void {
+  begin(jobNumber: string, work: ProducerInput): void {
     if (this.#state !== undefined) return;
     this.#save({
       jobNumber,
@@ -144,9 +144,9 @@ export class Production {
           this.#describeSuspension();
           break;
         }
-        const pace = this.#options.pace(this.#lastBytes);
-        if (!pace.go) return;
-        if (pace.pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pace.pauseMs));
+        const throttle = this.#options.throttle(this.#lastBytes);
+        if (!throttle.go) return;
+        if (throttle.pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, throttle.pauseMs));
         if (!(await this.#step())) return;
       }
       await this.#noteState();
@@ -182,14 +182,14 @@ export class Production {
   }
 
   /** Without a single wait: what is written in one go is on disk as a whole or not at all. */
-  #store(before: State, step: Step | undefined): boolean {
+  #store(before: State, step: ProducerStep | undefined): boolean {
     let next: State =
       step === undefined
         ? { ...before, state: "failed", detail: "Internal Server Error", isNoted: false }
         : { ...before, cursor: step.cursor, rowsEstimated: step.estimated ?? before.rowsEstimated };
     const messages: NewMessage[] = [];
     for (let rows = step?.rows ?? []; rows.length > 0; ) {
-      const count = fitting(rows);
+      const count = countThatFits(rows);
       const data = `[${rows.slice(0, count).join()}]`;
       this.#lastBytes = data.length;
       messages.push({ type: before.work.kind, data });

@@ -1,7 +1,7 @@
 import * as z from "zod";
 
 /** What the service itself is to produce for a job. */
-export const Work = z.discriminatedUnion("kind", [
+export const ProducerInput = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("agent_details"),
     /** Of these agents only, where given. */
@@ -9,10 +9,10 @@ export const Work = z.discriminatedUnion("kind", [
   }),
   z.object({ kind: z.literal("agent_data"), apId: z.string(), fromMs: z.number(), toMs: z.number() }),
 ]);
-export type Work = z.output<typeof Work>;
+export type ProducerInput = z.output<typeof ProducerInput>;
 
 /** A part of it, together with the place to go on from. */
-export interface Step {
+export interface ProducerStep {
   /** One JSON text each. */
   rows: string[];
   cursor: unknown;
@@ -24,7 +24,7 @@ export interface Step {
 /** Produces what a job asks for, step by step. A step depends on its cursor alone: it can be taken again, by another object. */
 export interface Producer {
   /** @param cursor none for the first step */
-  next(cursor: unknown): Promise<Step>;
+  next(cursor: unknown): Promise<ProducerStep>;
 }
 
 /** What fits in one message. */
@@ -32,7 +32,7 @@ export const MAX_ROWS = 5_000;
 export const MAX_ROWS_BYTES = 512 * 1024;
 
 /** How many of the rows fit in one message; one always does. */
-export function fitting(rows: readonly string[]): number {
+export function countThatFits(rows: readonly string[]): number {
   let bytes = 0;
   for (const [i, row] of rows.entries()) {
     bytes += row.length;

@@ -13,7 +13,7 @@ const RECHECK_MS = 5 * 60_000;
 const RETRY_MS = 5_000;
 const RETRY_IDLE_MS = 60_000;
 
-export interface ReaderChecksOptions {
+export interface AccessChecksOptions {
   isCredentialCurrent: IsCredentialCurrent;
   now: () => number;
 }
@@ -24,14 +24,14 @@ export interface Access {
 }
 
 /** Whether those who read a job's sockets still may: when that is asked, and asked once for many. */
-export class ReaderChecks {
-  readonly #options: ReaderChecksOptions;
+export class AccessChecks {
+  readonly #options: AccessChecksOptions;
   /** One check at a time for each socket; whoever comes meanwhile waits for the same. */
   readonly #checks = new Map<WebSocket, Promise<void>>();
   /** What is being asked of the accounts, by reader: many sockets may be one reader's. */
   readonly #lookUps = new Map<string, Promise<Access>>();
 
-  constructor(options: ReaderChecksOptions) {
+  constructor(options: AccessChecksOptions) {
     this.#options = options;
   }
 

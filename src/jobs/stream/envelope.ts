@@ -1,5 +1,5 @@
 import { toIsoTime } from "../../lib/iso-time.ts";
-import { DATA_KINDS, type Form, type MessageKind, type StoredKind } from "../../schemas/stream-protocol.ts";
+import { DATA_KINDS, type MessageKind, type StoredKind, type StreamFormat } from "../../schemas/stream-protocol.ts";
 
 /** What goes over a job's sockets. `data` is JSON text from end to end: it is stored and sent as it came, and never parsed again. */
 
@@ -21,7 +21,7 @@ export interface Gap {
 }
 
 /** The text to send; nothing where a socket of this form does not get this message. */
-export function toWire(form: Form, jobNumber: string, message: StoredMessage): string | undefined {
+export function encodeMessage(form: StreamFormat, jobNumber: string, message: StoredMessage): string | undefined {
   if (form === "bare") return isBare(message) ? message.data : undefined;
   return compose(jobNumber, message);
 }
@@ -30,7 +30,12 @@ export function toWire(form: Form, jobNumber: string, message: StoredMessage): s
  * One message in place of all that are missing. It takes no number of its own but that of the last missing one: whoever has read it
  * has read up to there, and goes on from there with `?after=`.
  */
-export function gapToWire(form: Form, jobNumber: string, { fromSeq, toSeq }: Gap, nowMs: number): string | undefined {
+export function encodeGap(
+  form: StreamFormat,
+  jobNumber: string,
+  { fromSeq, toSeq }: Gap,
+  nowMs: number,
+): string | undefined {
   if (form === "bare") return undefined;
   const data = `[{"from_seq":${fromSeq},"to_seq":${toSeq}}]`;
   return compose(jobNumber, { seq: toSeq, type: "gap", tsMs: nowMs, final: false, data });

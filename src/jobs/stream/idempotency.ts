@@ -1,4 +1,4 @@
-import type { Age, MessageTables } from "./message-store.ts";
+import type { Age, MessageStore } from "./message-store.ts";
 
 /** Longer keys are refused by whoever takes them from outside. */
 export const MAX_KEY_LENGTH = 256;
@@ -11,11 +11,11 @@ export interface KeyLimits {
 
 /** Which message a key was first used for. Numbers and times rise together, so what is to be forgotten is always the oldest. */
 export class IdempotencyKeys {
-  readonly #tables: MessageTables;
+  readonly #tables: MessageStore;
   readonly #limits: KeyLimits;
   readonly #now: () => number;
 
-  constructor(tables: MessageTables, limits: KeyLimits, now: () => number) {
+  constructor(tables: MessageStore, limits: KeyLimits, now: () => number) {
     this.#tables = tables;
     this.#limits = limits;
     this.#now = now;

@@ -4,14 +4,14 @@ import { parseEnv } from "../../env.ts";
 import { describeError, log } from "../../lib/log.ts";
 import { ledgerOf } from "../../monitoring/ledger.ts";
 import type { JobState } from "../../schemas/job.ts";
-import { answerTo, BUFFER_LIMITS, CLOSE, SOCKET_LIMITS } from "../../schemas/stream-protocol.ts";
-import type { JobIndex } from "../job-store.ts";
-import { type Flow, type Pace, pace } from "../producers/flow-control.ts";
-import type { Work } from "../producers/producer.ts";
-import { Production } from "../producers/producer-runner.ts";
-import { createJobStores, type JobStores } from "./dependencies.ts";
-import { fromUpgrade, type Reader } from "./handshake.ts";
-import { type Appended, type NewMessage, PendingBuffer } from "./message-buffer.ts";
+import { BUFFER_LIMITS, CLOSE, echoedCloseCode, SOCKET_LIMITS } from "../../schemas/stream-protocol.ts";
+import type { JobStore } from "../job-store.ts";
+import { type FlowState, type Throttle, throttle } from "../producers/flow-control.ts";
+import type { ProducerInput } from "../producers/producer.ts";
+import { ProducerRunner } from "../producers/producer-runner.ts";
+import { createJobStreamDependencies, type JobStreamDependencies } from "./dependencies.ts";
+import { decodeHandshake, type Reader } from "./handshake.ts";
+import { type Appended, MessageBuffer, type NewMessage } from "./message-buffer.ts";
 import type { ClosedState } from "./message-store.ts";
 import { JobSockets } from "./sockets.ts";
 
@@ -39,13 +39,13 @@ const INDEX_TOLD_KEY = "index told";
 const UNREAD_SINCE_KEY = "unread since";
 
 /** One for all objects of an isolate, which may be thousands, as the Worker has one for all requests. Made when first needed. */
-let stores: JobStores | undefined;
+let stores: JobStreamDependencies | undefined;
 
 /** One job's stream: its sockets, and the messages that nobody has acknowledged yet. */
 export class JobStream extends DurableObject<Env> {
-  readonly #buffer: PendingBuffer;
+  readonly #buffer: MessageBuffer;
   readonly #sockets: JobSockets;
-  readonly #production: Production;
+  readonly #production: ProducerRunner;
   /** As the service's figures were last told, if this is known. */
   #toldSockets: number | undefined;
   /** When the alarm is set for, if this is known. */
@@ -54,7 +54,7 @@ export class JobStream extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     const now = () => Date.now();
-    this.#buffer = new PendingBuffer({ storage: ctx.storage, limits: BUFFER_LIMITS, now });
+    this.#buffer = new MessageBuffer({ storage: ctx.storage, limits: BUFFER_LIMITS, now });
     this.#sockets = new JobSockets({
       ctx,
       buffer: this.#buffer,
@@ -62,7 +62,7 @@ export class JobStream extends DurableObject<Env> {
       limits: SOCKET_LIMITS,
       now,
     });
-    this.#production = new Production({
+    this.#production = new ProducerRunner({
       storage: ctx.storage,
       producerOf: (work) => this.#its.producerOf(work),
       hasRoomFor: (messages) => this.#buffer.hasRoomFor(messages),
@@ -71,7 +71,7 @@ export class JobStream extends DurableObject<Env> {
         await this.#sockets.deliver();
         await this.#settle();
       },
-      pace: (bytes) => this.pace(bytes),
+      throttle: (bytes) => this.throttle(bytes),
       note: (jobNumber, change) => this.#report(this.#its.index, jobNumber, change),
       unreadSinceMs: () => (this.#sockets.count > 0 ? undefined : this.#unreadSinceMs),
       now,
@@ -79,7 +79,7 @@ export class JobStream extends DurableObject<Env> {
   }
 
   /** Has the service produce what the job asks for. It goes on by itself, also after this object's end. */
-  async start(jobNumber: string, work: Work): Promise<void> {
+  async start(jobNumber: string, work: ProducerInput): Promise<void> {
     this.#production.begin(jobNumber, work);
     await this.#settle();
     this.#goOn();
@@ -100,7 +100,7 @@ export class JobStream extends DurableObject<Env> {
 
   /** Opens a socket. The request is one that `toUpgrade` made. */
   override async fetch(request: Request): Promise<Response> {
-    const { opening, protocol } = fromUpgrade(request);
+    const { opening, protocol } = decodeHandshake(request);
     // From before the look-up: what it finds may have changed by the time it is back.
     const checkedMs = Date.now();
     const refused = this.#refusal() ?? (await this.#refusalOf(opening.reader)) ?? this.#refusal();
@@ -145,7 +145,7 @@ export class JobStream extends DurableObject<Env> {
 
   override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
     // The client's Close wants one in return, else it would report 1006.
-    socket.close(answerTo(code));
+    socket.close(echoedCloseCode(code));
     this.#tellSockets();
     this.#buffer.touch();
     await this.#settle();
@@ -194,7 +194,7 @@ export class JobStream extends DurableObject<Env> {
   }
 
   /** Tells the index how far the job has come. A job that was cancelled there, because its owner was deleted, ends here. */
-  async #report(index: JobIndex, jobNumber: string, change: { state?: JobState; detail?: string } = {}): Promise<void> {
+  async #report(index: JobStore, jobNumber: string, change: { state?: JobState; detail?: string } = {}): Promise<void> {
     const standing = await index.note(jobNumber, { ...change, messages: this.#buffer.lastSeq });
     if (standing !== "cancelled" && standing !== "expired") return;
     if (this.#buffer.closed === undefined) await this.close(standing);
@@ -226,9 +226,9 @@ export class JobStream extends DurableObject<Env> {
   }
 
   /** Whether the service's own production may go on with a message of about that size. */
-  pace(bytes: number): Pace {
-    const flow: Flow = { sockets: this.#sockets.flow, room: this.#buffer.room };
-    return pace(flow, bytes, SOCKET_LIMITS.unacknowledgedBytes);
+  throttle(bytes: number): Throttle {
+    const flow: FlowState = { sockets: this.#sockets.flow, room: this.#buffer.room };
+    return throttle(flow, bytes, SOCKET_LIMITS.unacknowledgedBytes);
   }
 
   #refusal(): Response | undefined {
@@ -249,8 +249,8 @@ export class JobStream extends DurableObject<Env> {
     return this.#its.isCredentialCurrent(credential);
   }
 
-  get #its(): JobStores {
-    stores ??= createJobStores(parseEnv(this.env), this.env);
+  get #its(): JobStreamDependencies {
+    stores ??= createJobStreamDependencies(parseEnv(this.env), this.env);
     return stores;
   }
 
@@ -281,7 +281,7 @@ export class JobStream extends DurableObject<Env> {
     if (hadMessages) await this.#index((index, jobNumber) => index.remove(jobNumber));
   }
 
-  async #index(work: (index: JobIndex, jobNumber: string) => Promise<unknown>): Promise<void> {
+  async #index(work: (index: JobStore, jobNumber: string) => Promise<unknown>): Promise<void> {
     const { name } = this.ctx.id;
     if (name === undefined) return;
     try {

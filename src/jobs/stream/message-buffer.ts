@@ -1,7 +1,7 @@
 import type { StoredKind } from "../../schemas/stream-protocol.ts";
 import type { Gap, StoredMessage } from "./envelope.ts";
 import { IdempotencyKeys, type KeyLimits, MAX_KEY_LENGTH } from "./idempotency.ts";
-import { type ClosedState, type Marks, MessageTables, type Size } from "./message-store.ts";
+import { type ClosedState, type Marks, MessageStore, type Size } from "./message-store.ts";
 
 /**
  * The messages of a job that nobody has acknowledged yet, in the SQLite of its object. What is kept is always the newest of all:
@@ -69,9 +69,9 @@ const NOTHING: State = {
   oldestMs: undefined,
 };
 
-export class PendingBuffer {
+export class MessageBuffer {
   readonly #options: BufferOptions;
-  readonly #tables: MessageTables;
+  readonly #tables: MessageStore;
   readonly #keys: IdempotencyKeys;
   /** What the tables say, once read. */
   #known: State | undefined;
@@ -82,7 +82,7 @@ export class PendingBuffer {
 
   constructor(options: BufferOptions) {
     this.#options = options;
-    this.#tables = new MessageTables(options.storage.sql);
+    this.#tables = new MessageStore(options.storage.sql);
     this.#keys = new IdempotencyKeys(this.#tables, options.limits, options.now);
   }
 

@@ -95,7 +95,7 @@ export type Size = z.output<typeof SizeRow>;
 const SIZES_AT_ONCE = 16;
 
 /** Every query is read to its end at once: one that is left half read would keep its place in the database. */
-export class MessageTables {
+export class MessageStore {
   readonly #sql: SqlStorage;
 
   constructor(sql: SqlStorage) {

@@ -2,13 +2,13 @@ import type { IsCredentialCurrent } from "../../accounts/login/credential-check.
 import { describeError, log } from "../../lib/log.ts";
 import { Acknowledgement, KEEP_ALIVE } from "../../schemas/stream.ts";
 import { CLOSE, type Close } from "../../schemas/stream-protocol.ts";
-import type { Flow } from "../producers/flow-control.ts";
-import { ReaderChecks } from "./access-checks.ts";
-import { gapToWire, toWire } from "./envelope.ts";
-import type { Opening } from "./handshake.ts";
-import type { PendingBuffer } from "./message-buffer.ts";
-import { type SocketState, SocketStates } from "./socket-attachment.ts";
-import { noteAcknowledged, noteSent, nothingOutstanding, outstandingBytes } from "./unacknowledged.ts";
+import type { FlowState } from "../producers/flow-control.ts";
+import { AccessChecks } from "./access-checks.ts";
+import { encodeGap, encodeMessage } from "./envelope.ts";
+import type { StreamHandshake } from "./handshake.ts";
+import type { MessageBuffer } from "./message-buffer.ts";
+import { type SocketAttachment, SocketAttachments } from "./socket-attachment.ts";
+import { noneUnacknowledged, recordAcknowledged, recordSent, unacknowledgedBytes } from "./unacknowledged.ts";
 
 /**
  * The sockets of a job. They outlive the object in memory: what it knows of each is in the socket's attachment, and read when it is
@@ -25,7 +25,7 @@ const MAX_CLIENT_MESSAGE_LENGTH = 1_024;
 
 export interface SocketsOptions {
   ctx: Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse">;
-  buffer: PendingBuffer;
+  buffer: MessageBuffer;
   isCredentialCurrent: IsCredentialCurrent;
   limits: SocketLimits;
   now: () => number;
@@ -33,12 +33,12 @@ export interface SocketsOptions {
 
 export class JobSockets {
   readonly #options: SocketsOptions;
-  readonly #states = new SocketStates();
-  readonly #checks: ReaderChecks;
+  readonly #states = new SocketAttachments();
+  readonly #checks: AccessChecks;
 
   constructor(options: SocketsOptions) {
     this.#options = options;
-    this.#checks = new ReaderChecks(options);
+    this.#checks = new AccessChecks(options);
   }
 
   get count(): number {
@@ -59,10 +59,10 @@ export class JobSockets {
     return Math.min(...this.#open.map((socket) => this.#states.of(socket).sentUpTo));
   }
 
-  get flow(): Flow["sockets"] {
+  get flow(): FlowState["sockets"] {
     return this.#open.map((socket) => {
       const { outstanding, hasAcknowledged } = this.#states.of(socket);
-      return { unacknowledgedBytes: outstandingBytes(outstanding), hasAcknowledged };
+      return { unacknowledgedBytes: unacknowledgedBytes(outstanding), hasAcknowledged };
     });
   }
 
@@ -77,7 +77,7 @@ export class JobSockets {
   }
 
   /** Accepts a socket whose reader was just found to be allowed, and sends it what is there. Returns the client's end. */
-  accept({ jobNumber, reader, form, after = 0 }: Opening, checkedMs: number): WebSocket {
+  accept({ jobNumber, reader, form, after = 0 }: StreamHandshake, checkedMs: number): WebSocket {
     const { ctx, buffer } = this.#options;
     const { 0: client, 1: socket } = new WebSocketPair();
     buffer.acknowledge(after, this.neededAfter);
@@ -89,7 +89,7 @@ export class JobSockets {
       reader,
       form,
       sentUpTo: buffer.acknowledgedUpTo,
-      outstanding: nothingOutstanding(),
+      outstanding: noneUnacknowledged(),
       hasAcknowledged: after > 0,
       checkedMs,
     });
@@ -185,23 +185,23 @@ export class JobSockets {
   }
 
   /** Why the socket is to be closed, if it is. */
-  #sendAll(socket: WebSocket, state: SocketState): Close | undefined {
+  #sendAll(socket: WebSocket, state: SocketAttachment): Close | undefined {
     const { buffer, limits, now } = this.#options;
     const { jobNumber, form, reader, outstanding } = state;
     if (reader.expiresAtMs <= now()) return CLOSE.tokenExpired;
     const gap = buffer.gapAfter(state.sentUpTo);
     if (gap !== undefined) {
-      const text = gapToWire(form, jobNumber, gap, now());
+      const text = encodeGap(form, jobNumber, gap, now());
       if (text !== undefined) socket.send(text);
       state.sentUpTo = gap.toSeq;
     }
     for (let page = buffer.page(state.sentUpTo); page.length > 0; page = buffer.page(state.sentUpTo)) {
       for (const message of page) {
-        const text = toWire(form, jobNumber, message);
+        const text = encodeMessage(form, jobNumber, message);
         if (text !== undefined) {
-          if (outstandingBytes(outstanding) + message.bytes > limits.unacknowledgedBytes) return CLOSE.slow;
+          if (unacknowledgedBytes(outstanding) + message.bytes > limits.unacknowledgedBytes) return CLOSE.slow;
           socket.send(text);
-          noteSent(outstanding, message.seq, message.bytes, limits.unacknowledgedBytes);
+          recordSent(outstanding, message.seq, message.bytes, limits.unacknowledgedBytes);
         }
         state.sentUpTo = message.seq;
       }
@@ -209,9 +209,9 @@ export class JobSockets {
     return undefined;
   }
 
-  #acknowledge(socket: WebSocket, state: SocketState, seq: number): void {
+  #acknowledge(socket: WebSocket, state: SocketAttachment, seq: number): void {
     const { buffer } = this.#options;
-    noteAcknowledged(state.outstanding, seq);
+    recordAcknowledged(state.outstanding, seq);
     state.hasAcknowledged ||= seq > 0;
     // It may have got there through another socket.
     state.sentUpTo = Math.max(state.sentUpTo, Math.min(seq, buffer.sentUpTo));

@@ -1,7 +1,7 @@
 import { type DomainError, NotAllowed, NotAuthenticated, TooMany, Unavailable } from "../../lib/errors.ts";
-import { reachObject } from "../../storage/durable-objects.ts";
-import type { Work } from "../producers/producer.ts";
-import { type Opening, toUpgrade } from "./handshake.ts";
+import { callObject } from "../../storage/durable-objects.ts";
+import type { ProducerInput } from "../producers/producer.ts";
+import { encodeHandshake, type StreamHandshake } from "./handshake.ts";
 import type { JobDescription, JobStream, Posted } from "./job-stream.ts";
 import type { NewMessage } from "./message-buffer.ts";
 import type { ClosedState } from "./message-store.ts";
@@ -9,26 +9,29 @@ import type { ClosedState } from "./message-store.ts";
 const PART = "job";
 
 /** The way to a job's object. */
-export interface Streams {
+export interface StreamClient {
   post(jobNumber: string, message: NewMessage): Promise<Posted>;
   /** Has the service itself produce what the job asks for. */
-  start(jobNumber: string, work: Work): Promise<void>;
+  start(jobNumber: string, work: ProducerInput): Promise<void>;
   describe(jobNumber: string): Promise<JobDescription>;
   close(jobNumber: string, state: ClosedState): Promise<void>;
   /** The answer to a request for a WebSocket. */
-  open(opening: Opening, offeredProtocols: string | null): Promise<Response>;
+  open(opening: StreamHandshake, offeredProtocols: string | null): Promise<Response>;
 }
 
-export function createStreams(namespace: DurableObjectNamespace<JobStream>): Streams {
+export function createStreamClient(namespace: DurableObjectNamespace<JobStream>): StreamClient {
   const stream = (jobNumber: string) => namespace.getByName(jobNumber);
   return {
     // Said in so many words: the platform types an answer of several shapes as several promises.
-    post: (jobNumber, message) => reachObject(PART, stream(jobNumber).post(message) as Promise<Posted>),
-    start: (jobNumber, work) => reachObject(PART, stream(jobNumber).start(jobNumber, work)),
-    describe: (jobNumber) => reachObject(PART, stream(jobNumber).describe()),
-    close: (jobNumber, state) => reachObject(PART, stream(jobNumber).close(state)),
+    post: (jobNumber, message) => callObject(PART, stream(jobNumber).post(message) as Promise<Posted>),
+    start: (jobNumber, work) => callObject(PART, stream(jobNumber).start(jobNumber, work)),
+    describe: (jobNumber) => callObject(PART, stream(jobNumber).describe()),
+    close: (jobNumber, state) => callObject(PART, stream(jobNumber).close(state)),
     async open(opening, offeredProtocols) {
-      const response = await reachObject(PART, stream(opening.jobNumber).fetch(toUpgrade(opening, offeredProtocols)));
+      const response = await callObject(
+        PART,
+        stream(opening.jobNumber).fetch(encodeHandshake(opening, offeredProtocols)),
+      );
       const { webSocket, headers } = response;
       if (webSocket === null) throw refusal(response);
       // Made anew: headers that come from an object cannot be added to.

@@ -5,7 +5,7 @@ import * as z from "zod";
  * acknowledged them, so the sums are noted at a few of them: all of it must fit in a socket's attachment. Between two notes the
  * count is in the reader's favour.
  */
-export const Outstanding = z.object({
+export const Unacknowledged = z.object({
   sentBytes: z.number(),
   acknowledgedBytes: z.number(),
   /** How much had been sent at the last note. */
@@ -13,29 +13,29 @@ export const Outstanding = z.object({
   /** A message's number, and how much had been sent with it; those only that are not acknowledged yet. */
   notes: z.array(z.tuple([z.int(), z.number()])),
 });
-export type Outstanding = z.output<typeof Outstanding>;
+export type Unacknowledged = z.output<typeof Unacknowledged>;
 
 /** As many notes as there are steps up to the bound of a socket. */
 const NOTES = 32;
 
-export const nothingOutstanding = (): Outstanding => ({
+export const noneUnacknowledged = (): Unacknowledged => ({
   sentBytes: 0,
   acknowledgedBytes: 0,
   notedBytes: 0,
   notes: [],
 });
 
-export const outstandingBytes = ({ sentBytes, acknowledgedBytes }: Outstanding): number =>
+export const unacknowledgedBytes = ({ sentBytes, acknowledgedBytes }: Unacknowledged): number =>
   sentBytes - acknowledgedBytes;
 
-export function noteSent(outstanding: Outstanding, seq: number, bytes: number, maxBytes: number): void {
+export function recordSent(outstanding: Unacknowledged, seq: number, bytes: number, maxBytes: number): void {
   outstanding.sentBytes += bytes;
   if (outstanding.sentBytes - outstanding.notedBytes < maxBytes / NOTES) return;
   outstanding.notes.push([seq, outstanding.sentBytes]);
   outstanding.notedBytes = outstanding.sentBytes;
 }
 
-export function noteAcknowledged(outstanding: Outstanding, upTo: number): void {
+export function recordAcknowledged(outstanding: Unacknowledged, upTo: number): void {
   outstanding.notes = outstanding.notes.filter(([seq]) => seq >= upTo);
   const [, acknowledged] = outstanding.notes[0] ?? [0, outstanding.sentBytes];
   outstanding.acknowledgedBytes = Math.max(outstanding.acknowledgedBytes, acknowledged);

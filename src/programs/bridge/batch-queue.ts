@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { MAX_DELIVERY } from "../../schemas/telemetry.ts";
-import { say } from "../shared/cli.ts";
+import { print } from "../shared/cli.ts";
 import { type Outgoing, rejection } from "./outgoing.ts";
 
 /**
@@ -143,7 +143,7 @@ export class BatchQueue {
             if (await this.#suspect(first)) return;
           }
         }
-        say(`${batch.length} messages wait: ${(error as Error).message}`);
+        print(`${batch.length} messages wait: ${(error as Error).message}`);
         await sleep(pauseMs, undefined, { signal }).catch(() => {});
       }
     }

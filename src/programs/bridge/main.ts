@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { Refused, runCommand, say } from "../shared/cli.ts";
+import { print, runCommand, UserError } from "../shared/cli.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "../shared/config-file.ts";
 import { interruption } from "../shared/interruption.ts";
 import { BatchQueue } from "./batch-queue.ts";
@@ -40,10 +40,10 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     options: { help: { type: "boolean", short: "h", default: false }, ...CONFIG_OPTION },
   });
-  if (values.help) return say(HELP);
+  if (values.help) return print(HELP);
   loadConfiguration(values.config);
   const { SERVICE_URL, MQTT_URL, BRIDGE_APP, BRIDGE_KEY, BRIDGE_SHARE, BRIDGE_ID } = process.env;
-  if (!BRIDGE_KEY) throw new Refused("BRIDGE_KEY is missing: the api key of the bridge's app. Try --help.");
+  if (!BRIDGE_KEY) throw new UserError("BRIDGE_KEY is missing: the api key of the bridge's app. Try --help.");
   const options: ServiceOptions = {
     url: SERVICE_URL || "http://127.0.0.1:8787",
     appName: BRIDGE_APP || "bridge",
@@ -93,13 +93,13 @@ async function main(): Promise<void> {
         onMessage: take,
       });
     } catch (error) {
-      if (!stop.aborted) say(`Waiting for the service and the broker: ${(error as Error).message}`);
+      if (!stop.aborted) print(`Waiting for the service and the broker: ${(error as Error).message}`);
     }
     await sleep(1_000, undefined, { signal: stop }).catch(() => {});
   }
   clearInterval(reporting);
   rejections.flush();
-  say(`Stopped. ${stored} messages stored.`);
+  print(`Stopped. ${stored} messages stored.`);
 }
 
 await runCommand(main);

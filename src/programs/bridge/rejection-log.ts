@@ -1,4 +1,4 @@
-import { say } from "../shared/cli.ts";
+import { print } from "../shared/cli.ts";
 
 /** Prints a line for each rejected message, up to a number of them a minute: an agent must not fill the log. */
 export interface RejectionLog {
@@ -17,12 +17,12 @@ export function createRejectionLog(): RejectionLog {
     note(topic, reason) {
       if (++count > MAX_LINES) return;
       // As JSON: a client that chooses the topic must not write lines of its own.
-      say(
+      print(
         `message rejected ${JSON.stringify({ topic: topic.slice(0, MAX_LENGTH), reason: reason.slice(0, MAX_LENGTH) })}`,
       );
     },
     flush() {
-      if (count > MAX_LINES) say(`${count - MAX_LINES} more messages rejected`);
+      if (count > MAX_LINES) print(`${count - MAX_LINES} more messages rejected`);
       count = 0;
     },
   };

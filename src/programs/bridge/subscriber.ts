@@ -1,5 +1,5 @@
 import { connect, type IPublishPacket } from "mqtt";
-import { say } from "../shared/cli.ts";
+import { print } from "../shared/cli.ts";
 
 /** Messages from the broker, each of which is acknowledged only when its taker says so. */
 
@@ -103,6 +103,6 @@ export async function listen({
   client.connect();
   await connected;
   await client.subscribeAsync(topics, { qos: 1 });
-  say(LISTENING);
+  print(LISTENING);
   await ended;
 }

@@ -1,5 +1,5 @@
 import { emulatedJobOf, JOB_CHARACTERS } from "../../accounts/agent-names.ts";
-import type { AccountChanges, Changed } from "../../accounts/audit-feed.ts";
+import type { AuditFeed, Changed } from "../../accounts/audit-feed.ts";
 import type { AccountVersions } from "../../accounts/login/account-versions.ts";
 
 /** A client that is connected with a token, and may stay while its account has the version that the token names. */
@@ -20,8 +20,8 @@ export interface KeptForAgents {
  * Ends the connections of clients whose account is gone, or has changed so that its tokens are no longer valid, and drops what is kept
  * for agents that are gone. As elsewhere in the service, the audit trail tells which accounts to look up: one query for all of them.
  */
-export class AccountWatch {
-  readonly #changes: AccountChanges;
+export class AccessGuard {
+  readonly #changes: AuditFeed;
   readonly #versionsOf: AccountVersions;
   readonly #kept: KeptForAgents | undefined;
   readonly #connected = new Set<Watched>();
@@ -30,7 +30,7 @@ export class AccountWatch {
   readonly #uncheckedOwners = new Set<string>();
   #mark: number | undefined;
 
-  constructor(changes: AccountChanges, versionsOf: AccountVersions, kept?: KeptForAgents) {
+  constructor(changes: AuditFeed, versionsOf: AccountVersions, kept?: KeptForAgents) {
     this.#changes = changes;
     this.#versionsOf = versionsOf;
     this.#kept = kept;

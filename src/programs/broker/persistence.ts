@@ -33,7 +33,7 @@ export type MayHear = (client: Client, topic: string) => boolean;
  * Here such a message is stored ahead, before aedes gets to acknowledge it. It bears a mark of its own, by which the store knows it
  * when aedes comes to store it.
  */
-export class BrokerStore extends AsyncLevelPersistence {
+export class BrokerPersistence extends AsyncLevelPersistence {
   readonly #level: ClassicLevel;
   readonly #brokerId: string;
   readonly #mark: string;

@@ -20,7 +20,10 @@ type Write = (...args: unknown[]) => Promise<void>;
 const TRY_EVERY_MS = 500;
 const PROBE_KEY = "probe";
 
-export async function openMendingLevel(folder: string, { onBroken, onMended }: MendingOptions): Promise<ClassicLevel> {
+export async function openSelfHealingLevel(
+  folder: string,
+  { onBroken, onMended }: MendingOptions,
+): Promise<ClassicLevel> {
   const level = new ClassicLevel(folder);
   let isBroken = false;
 

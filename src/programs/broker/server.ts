@@ -8,14 +8,14 @@ import { Aedes, type Client } from "aedes";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { createWebSocketStream, WebSocketServer } from "ws";
 import * as z from "zod";
-import { createAccountChanges } from "../../accounts/audit-feed.ts";
+import { createAuditFeed } from "../../accounts/audit-feed.ts";
 import { createAccountVersions } from "../../accounts/login/account-versions.ts";
 import { type BrokerClient, mayPublish, maySubscribe } from "../../broker/topics.ts";
 import { createDatabase, type DatabaseOptions } from "../../storage/libsql.ts";
-import { AccountWatch } from "./access-guard.ts";
+import { AccessGuard } from "./access-guard.ts";
 import { limitPackets } from "./packet-limit.ts";
-import { BrokerStore, type MayHear } from "./persistence.ts";
-import { openMendingLevel } from "./self-healing-level.ts";
+import { BrokerPersistence, type MayHear } from "./persistence.ts";
+import { openSelfHealingLevel } from "./self-healing-level.ts";
 import { BrokerSessions, sessionIdOf } from "./sessions.ts";
 
 const [folder = "", host = "127.0.0.1", tcpPort, wsPort, jwksUrl = "", issuer = ""] = process.argv.slice(2);
@@ -46,7 +46,7 @@ const willTopics = new WeakMap<Client, string>();
 
 // What is acknowledged with QoS 1 or 2 is on disk and outlives the broker's own end, also a kill. (The operating system may still
 // hold it in memory: a power cut is another matter.)
-const level = await openMendingLevel(folder, {
+const level = await openSelfHealingLevel(folder, {
   onBroken: (error) => {
     console.log(`The doors are shut until the store can be written to: ${error.message}`);
     shutDoors();
@@ -61,7 +61,7 @@ const mayHear: MayHear = (client, topic) => {
   const identity = known.get(client);
   return identity !== undefined && maySubscribe(identity, topic);
 };
-const store = new BrokerStore(level, id, mayHear);
+const store = new BrokerPersistence(level, id, mayHear);
 
 const broker = await Aedes.createBroker({
   id,
@@ -156,9 +156,9 @@ function closeWithAccount(client: Client, { kind, name }: BrokerClient, version:
   if (forget !== undefined) client.conn.once("close", forget);
 }
 
-function watchAccounts(options: DatabaseOptions): AccountWatch {
+function watchAccounts(options: DatabaseOptions): AccessGuard {
   const database = createDatabase(options);
-  const accounts = new AccountWatch(createAccountChanges(database), createAccountVersions(database), sessions);
+  const accounts = new AccessGuard(createAuditFeed(database), createAccountVersions(database), sessions);
   const lookAgain = (): void => {
     // While the database is away nobody is sent away: who has a good token stays until it is back.
     const looked = accounts.look().catch(() => {});

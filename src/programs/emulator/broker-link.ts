@@ -1,7 +1,7 @@
 import { connect, type MqttClient } from "mqtt";
 import { SPINUP_TOPIC } from "../../broker/topics.ts";
 import { KEEP_ALIVE_S } from "../bridge/subscriber.ts";
-import { say } from "../shared/cli.ts";
+import { print } from "../shared/cli.ts";
 import type { EmulatorService } from "./emulator-client.ts";
 
 /** One connection to the broker for all emulated access points. What was not acknowledged when it broke is sent again. */
@@ -12,7 +12,7 @@ export interface BrokerLinkOptions {
   service: EmulatorService;
   signal: AbortSignal;
   /** After so long without an acknowledgement that is due, the connection is given up for another one. */
-  patienceMs?: number;
+  timeoutMs?: number;
 }
 
 export type CommandHandler = (payload: Buffer) => void;
@@ -21,7 +21,7 @@ const RECONNECT_MS = 500;
 const RETRY_RENEWAL_MS = 5_000;
 /** Beyond this, what is measured while the broker is away is not worth keeping. */
 const MAX_UNACKNOWLEDGED = 100_000;
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 export class BrokerLink {
   readonly #options: BrokerLinkOptions;
@@ -49,7 +49,7 @@ export class BrokerLink {
       manualConnect: true,
     });
     this.#client = client;
-    client.on("error", (error) => say(`The broker: ${error.message}`));
+    client.on("error", (error) => print(`The broker: ${error.message}`));
     client.on("message", (topic, payload) => this.#take(topic, payload));
     const subscribed = new Promise<void>((resolve) => {
       client.on("connect", () => {
@@ -62,7 +62,7 @@ export class BrokerLink {
       });
     });
     client.connect();
-    this.#watch(client, this.#options.patienceMs ?? PATIENCE_MS);
+    this.#watch(client, this.#options.timeoutMs ?? TIMEOUT_MS);
     await Promise.race([
       subscribed,
       new Promise((resolve) => this.#options.signal.addEventListener("abort", resolve, { once: true })),
@@ -96,12 +96,12 @@ export class BrokerLink {
    * On a new connection the client first sends again what was not acknowledged, and subscribes only when all of that has been. Should
    * one acknowledgement get lost on the way, it would wait for ever on a connection that is otherwise fine, and hear nothing.
    */
-  #watch(client: MqttClient, patienceMs: number): void {
+  #watch(client: MqttClient, timeoutMs: number): void {
     this.#watching = setInterval(() => {
-      if (!client.connected || this.#unacknowledged === 0 || Date.now() - this.#waitingSinceMs < patienceMs) return;
+      if (!client.connected || this.#unacknowledged === 0 || Date.now() - this.#waitingSinceMs < timeoutMs) return;
       this.#waitingSinceMs = Date.now();
       client.stream.destroy();
-    }, patienceMs / 4);
+    }, timeoutMs / 4);
     this.#watching.unref();
   }
 

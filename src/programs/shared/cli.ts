@@ -9,19 +9,19 @@ export const bold = (text: string): string => paint(1, text);
 export const dim = (text: string): string => paint(2, text);
 export const red = (text: string): string => paint(31, text);
 
-export function say(text: string): void {
+export function print(text: string): void {
   console.log(text);
 }
 
 /** Prints a line of a component under its name. A log collector gets JSON lines as they are. */
-export function sayFrom(part: string, line: string): void {
+export function printFrom(part: string, line: string): void {
   const isForCollector = process.stdout.isTTY !== true && line.startsWith("{");
   console.log(isForCollector ? line : `${dim(`${part.padEnd(10)} │`)} ${line}`);
 }
 
 /** A refusal that a person can act on: printed as it is, without a stack. */
-export class Refused extends Error {
-  override name = "Refused";
+export class UserError extends Error {
+  override name = "UserError";
 }
 
 /** Runs a command to its end; a refusal is printed, and is the only failure that is not a bug. Ctrl-C is none. */
@@ -31,8 +31,8 @@ export async function runCommand(main: () => Promise<void>): Promise<void> {
   } catch (error) {
     // What was left to itself may still be trying.
     if (isInterruption(error)) process.exit(130);
-    if (!(error instanceof Refused || isMistyped(error))) throw error;
-    say(red(error instanceof Refused ? error.message : `${error.message} Try --help.`));
+    if (!(error instanceof UserError || isMistyped(error))) throw error;
+    print(red(error instanceof UserError ? error.message : `${error.message} Try --help.`));
     process.exitCode = 1;
   }
 }

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { parseEnv } from "node:util";
-import { Refused, red, say } from "./cli.ts";
+import { print, red, UserError } from "./cli.ts";
 import { isSecret, isSetting } from "./settings.ts";
 
 /** For `parseArgs` of every command that takes a configuration file. */
@@ -24,7 +24,7 @@ export function loadConfiguration(given: string | undefined, env: NodeJS.Process
   // To a group one may have given it on purpose.
   const isOpen = (statSync(file).mode & 0o004) !== 0;
   if (isOpen && [...settings].some(([name, value]) => isSecret(name) && value !== "")) {
-    say(red(`Warning: ${file} holds secrets, and everyone on this machine can read it (chmod o-r).`));
+    print(red(`Warning: ${file} holds secrets, and everyone on this machine can read it (chmod o-r).`));
   }
 }
 
@@ -32,7 +32,7 @@ function readConfiguration(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    throw new Refused(`The configuration file ${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
+    throw new UserError(`The configuration file ${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
   }
 }
 
@@ -42,7 +42,7 @@ export function parseConfiguration(text: string, file: string): Map<string, stri
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     if (/^\s*(#|$)/.test(line)) continue;
     const refuse = (why: string): never => {
-      throw new Refused(`${file}, line ${index + 1}: ${why}`);
+      throw new UserError(`${file}, line ${index + 1}: ${why}`);
     };
     const [setting] = Object.entries(parseEnv(line));
     if (setting === undefined) return refuse("this is not NAME=value.");

@@ -1,5 +1,5 @@
 import { renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { Refused } from "./cli.ts";
+import { UserError } from "./cli.ts";
 
 /** Writes a file for its owner's eyes only, by way of another one: whoever reads it, or crashes meanwhile, finds it whole. */
 export function writeWhole(file: string, text: string): void {
@@ -13,5 +13,5 @@ export function writeWhole(file: string, text: string): void {
 export function refuseOthersFolder(path: string): void {
   const { uid } = statSync(path);
   if (uid === process.getuid?.()) return;
-  throw new Refused(`${path} belongs to another user (${uid}). Run this as that one: sudo -u <user> npm run …`);
+  throw new UserError(`${path} belongs to another user (${uid}). Run this as that one: sudo -u <user> npm run …`);
 }

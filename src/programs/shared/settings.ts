@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { resolve } from "node:path";
 import { Email } from "../../schemas/primitives.ts";
-import { Refused } from "./cli.ts";
+import { UserError } from "./cli.ts";
 
 /** The settings of the local stack, from the environment. README, "Settings", lists them. */
 export interface Settings {
@@ -105,19 +105,19 @@ export function readSettings(env: NodeJS.ProcessEnv, defaults: Record<string, st
     const given = text(name);
     const number = given === undefined ? fallback : Number(given);
     if (!Number.isInteger(number) || number < 1 || number > 65_535) {
-      throw new Refused(`${name} must be a port number from 1 to 65535, not "${given}".`);
+      throw new UserError(`${name} must be a port number from 1 to 65535, not "${given}".`);
     }
     return { name, number, explicit: given !== undefined };
   };
   const adminPassword = text("ADMIN_PASSWORD");
   if (adminPassword !== undefined && (adminPassword.length < 8 || adminPassword.length > 128)) {
-    throw new Refused("ADMIN_PASSWORD must have 8 to 128 characters.");
+    throw new UserError("ADMIN_PASSWORD must have 8 to 128 characters.");
   }
   const adminUsername = Email.safeParse(text("ADMIN_USERNAME") ?? "admin@example.com");
-  if (!adminUsername.success) throw new Refused("ADMIN_USERNAME must be an e-mail address.");
+  if (!adminUsername.success) throw new UserError("ADMIN_USERNAME must be an e-mail address.");
   const host = text("HOST") ?? "127.0.0.1";
   if (isIP(host) === 0 && host !== "localhost") {
-    throw new Refused(`HOST must be an address of this machine (127.0.0.1, 0.0.0.0, ::), not "${host}".`);
+    throw new UserError(`HOST must be an address of this machine (127.0.0.1, 0.0.0.0, ::), not "${host}".`);
   }
   return {
     host,

@@ -1,11 +1,11 @@
 import { randomSecret } from "../../auth/secrets.ts";
-import { Refused } from "../shared/cli.ts";
+import { UserError } from "../shared/cli.ts";
 import type { Settings, WantedPort } from "../shared/settings.ts";
 import { type ClickHouseAccess, clickhouseSettings, newClickHouseAccess } from "./components/clickhouse-access.ts";
 import { type MailOptions, mailUrl } from "./components/mail-catcher-process.ts";
 import type { PasswordsOptions } from "./components/password-hasher-process.ts";
 import { newSqldAccess, type SqldAccess } from "./components/sqld.ts";
-import type { HandedSocket } from "./inherited-socket.ts";
+import type { InheritedSocket } from "./inherited-socket.ts";
 import { anyFreePort, claimPort } from "./ports.ts";
 import type { Secrets } from "./stack-secrets.ts";
 
@@ -13,7 +13,7 @@ import type { Secrets } from "./stack-secrets.ts";
 export interface Addresses {
   port: number;
   /** Where the service's port is somebody else's, who started us with it. */
-  socket: HandedSocket | undefined;
+  socket: InheritedSocket | undefined;
   serviceUrl: string;
   libsqlUrl: string;
   clickhouseUrl: string;
@@ -28,7 +28,7 @@ export interface Addresses {
   passwords: PasswordsOptions;
 }
 
-export async function chooseAddresses(settings: Settings, socket?: HandedSocket): Promise<Addresses> {
+export async function chooseAddresses(settings: Settings, socket?: InheritedSocket): Promise<Addresses> {
   const { host } = settings;
   const port = socket === undefined ? await claimPort(settings.port, host) : agreed(settings.port, socket);
   let mqtt: Addresses["mqtt"];
@@ -60,9 +60,11 @@ export async function chooseAddresses(settings: Settings, socket?: HandedSocket)
 }
 
 /** Whoever set a port and holds a socket on another one has forgotten one of the two. */
-function agreed(wanted: WantedPort, { port }: HandedSocket): number {
+function agreed(wanted: WantedPort, { port }: InheritedSocket): number {
   if (wanted.explicit && wanted.number !== port) {
-    throw new Refused(`${wanted.name} is ${wanted.number}, but controller.socket listens on ${port}. Let them agree.`);
+    throw new UserError(
+      `${wanted.name} is ${wanted.number}, but controller.socket listens on ${port}. Let them agree.`,
+    );
   }
   return port;
 }

@@ -3,7 +3,7 @@ import { createUserStore } from "../../accounts/user-store.ts";
 import { Duplicate } from "../../lib/errors.ts";
 import { createDatabase, type DatabaseOptions } from "../../storage/libsql.ts";
 import { nativePasswords } from "../password-hasher/native-passwords.ts";
-import { Refused } from "../shared/cli.ts";
+import { UserError } from "../shared/cli.ts";
 
 export interface FirstAdministrator {
   username: string;
@@ -27,7 +27,7 @@ export async function ensureAdministrator(
     await users.insert({ username, passwordHash, roles: ["admin"] }, { kind: "console", name: "start", requestId: "" });
   } catch (error) {
     if (!(error instanceof Duplicate)) throw error;
-    throw new Refused(`${username} exists and is no administrator. Set ADMIN_USERNAME to another name.`);
+    throw new UserError(`${username} exists and is no administrator. Set ADMIN_USERNAME to another name.`);
   }
   return chosenPassword === undefined ? { username, password } : { username };
 }

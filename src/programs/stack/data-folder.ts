@@ -1,7 +1,7 @@
 import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
-import { Refused, say } from "../shared/cli.ts";
+import { print, UserError } from "../shared/cli.ts";
 import { refuseOthersFolder, writeWhole } from "../shared/files.ts";
 import { isAlive, markOf, signalGroup } from "../shared/processes.ts";
 
@@ -41,24 +41,24 @@ export function openDataFolder(path: string, { reset, keepSecrets = false }: Res
     accessSync(path, constants.W_OK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new Refused(`${path} cannot be written to (${code}). Set DATA_DIR to a folder that can.`);
+    throw new UserError(`${path} cannot be written to (${code}). Set DATA_DIR to a folder that can.`);
   }
   refuseOthersFolder(path);
   const entries = readdirSync(path);
   if (entries.length > 0 && !entries.includes(MARK_FILE)) {
-    throw new Refused(`${path} holds other things. Set DATA_DIR to a folder that is empty or does not exist.`);
+    throw new UserError(`${path} holds other things. Set DATA_DIR to a folder that is empty or does not exist.`);
   }
   markFolder(path);
   const stateFile = join(path, STATE_FILE);
   const earlier = readState(stateFile);
   if (earlier !== undefined && isAlive(earlier.owner)) {
-    throw new Refused(
+    throw new UserError(
       `${path} is in use by process ${earlier.owner.pid}. Stop that one, or set DATA_DIR to another folder.`,
     );
   }
   for (const [name, mark] of Object.entries(earlier?.parts ?? {})) {
     if (!isAlive(mark)) continue;
-    say(`Ending ${name} (process ${mark.pid}), left over from a run that was cut off.`);
+    print(`Ending ${name} (process ${mark.pid}), left over from a run that was cut off.`);
     signalGroup(mark.pid, "SIGKILL");
   }
   rmSync(stateFile, { force: true });
@@ -68,7 +68,7 @@ export function openDataFolder(path: string, { reset, keepSecrets = false }: Res
   }
 
   const owner = markOf(process.pid);
-  if (owner === undefined) throw new Refused("This needs Linux with /proc.");
+  if (owner === undefined) throw new UserError("This needs Linux with /proc.");
   const folder: DataFolder = {
     path,
     record(pids, urls) {

@@ -1,8 +1,8 @@
 import { readFileSync, readlinkSync } from "node:fs";
-import { Refused } from "../shared/cli.ts";
+import { UserError } from "../shared/cli.ts";
 
 /** A listening socket that somebody else holds, as systemd does for a .socket unit: connections wait in it while nobody serves it. */
-export interface HandedSocket {
+export interface InheritedSocket {
   fd: number;
   port: number;
 }
@@ -13,11 +13,12 @@ const FIRST_FD = 3;
 const LISTENS = "0A";
 
 /** The socket that we were started with, if any (sd_listen_fds(3)). LISTEN_PID names whom it is for: a child of npm does not get it. */
-export function handedSocket(env: NodeJS.ProcessEnv): HandedSocket | undefined {
+export function handedSocket(env: NodeJS.ProcessEnv): InheritedSocket | undefined {
   if (env.LISTEN_PID !== String(process.pid)) return undefined;
-  if (env.LISTEN_FDS !== "1") throw new Refused(`One socket can be served, not ${env.LISTEN_FDS} (controller.socket).`);
+  if (env.LISTEN_FDS !== "1")
+    throw new UserError(`One socket can be served, not ${env.LISTEN_FDS} (controller.socket).`);
   const port = listeningPort(FIRST_FD);
-  if (port === undefined) throw new Refused("The socket that was handed over is none that listens on a TCP port.");
+  if (port === undefined) throw new UserError("The socket that was handed over is none that listens on a TCP port.");
   return { fd: FIRST_FD, port };
 }
 

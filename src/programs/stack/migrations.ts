@@ -8,7 +8,7 @@ import { migrate } from "drizzle-orm/libsql/migrator";
 import { refuseUnfinishedRestore } from "../../../scripts/ops/backup/unfinished.ts";
 import type { StoresConfig } from "../../env.ts";
 import { loadGazetteer } from "../gazetteer/load.ts";
-import { Refused } from "../shared/cli.ts";
+import { UserError } from "../shared/cli.ts";
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 
@@ -109,7 +109,7 @@ export async function applyDdl(config: StoresConfig, isDue: (file: DdlFile) => b
       const known = applied.get(name);
       if (known === hash) continue;
       if (known !== undefined)
-        throw new Refused(`${name} was changed after it had been applied. Put the change in a new file.`);
+        throw new UserError(`${name} was changed after it had been applied. Put the change in a new file.`);
       await runAll(client, sql, cluster);
       await client.insert({ table: "schema_migrations", values: [{ name, hash }], format: "JSONEachRow" });
     }

@@ -1,5 +1,5 @@
 import { createServer } from "node:net";
-import { Refused, say } from "../shared/cli.ts";
+import { print, UserError } from "../shared/cli.ts";
 import type { WantedPort } from "../shared/settings.ts";
 
 const TRIES = 100;
@@ -12,18 +12,18 @@ export async function claimPort(
 ): Promise<number> {
   for (let port = wanted.number; port < Math.min(wanted.number + TRIES, 65_536); port++) {
     if (!taken.has(port) && (await listens(port, host)) !== undefined) {
-      if (port !== wanted.number) say(`Port ${wanted.number} (${wanted.name}) is taken; using ${port}.`);
+      if (port !== wanted.number) print(`Port ${wanted.number} (${wanted.name}) is taken; using ${port}.`);
       return port;
     }
-    if (wanted.explicit) throw new Refused(`Port ${port} (${wanted.name}) is taken. Choose another one, or free it.`);
+    if (wanted.explicit) throw new UserError(`Port ${port} (${wanted.name}) is taken. Choose another one, or free it.`);
   }
-  throw new Refused(`No free port between ${wanted.number} and ${wanted.number + TRIES} (${wanted.name}).`);
+  throw new UserError(`No free port between ${wanted.number} and ${wanted.number + TRIES} (${wanted.name}).`);
 }
 
 /** Any free port, for parts that only the stack itself talks to. */
 export async function anyFreePort(): Promise<number> {
   const port = await listens(0, "127.0.0.1");
-  if (port === undefined) throw new Refused("No free port.");
+  if (port === undefined) throw new UserError("No free port.");
   return port;
 }
 

@@ -1,5 +1,5 @@
 import { createAppStore } from "../../accounts/app-store.ts";
-import { createSealing } from "../../auth/encryptor.ts";
+import { createEncryptor } from "../../auth/encryptor.ts";
 import type { Config } from "../../env.ts";
 import type { AppPermission } from "../../schemas/app.ts";
 import { createDatabase } from "../../storage/libsql.ts";
@@ -15,7 +15,7 @@ export async function ensureServiceApp(
   permissions: Partial<Record<AppPermission, true>>,
 ): Promise<void> {
   const apps = createAppStore(createDatabase({ url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN }));
-  const apiKeys = createSealing(config.ENCRYPTION_KEY);
+  const apiKeys = createEncryptor(config.ENCRYPTION_KEY);
   const existing = await apps.find(appName);
   if (existing === undefined) {
     const id = crypto.randomUUID();

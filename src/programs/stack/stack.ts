@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { BadConfiguration, parseEnv } from "../../env.ts";
-import { bold, Refused, runCommand, say } from "../shared/cli.ts";
+import { bold, print, runCommand, UserError } from "../shared/cli.ts";
 import { CONFIG_OPTION, loadConfiguration } from "../shared/config-file.ts";
 import { notifyReady } from "../shared/service-manager.ts";
 import { readSettings, type Settings } from "../shared/settings.ts";
@@ -25,10 +25,10 @@ const OPTIONS = {
 export async function runStack(form: StackForm): Promise<void> {
   await runCommand(async () => {
     const { values } = parseArgs({ options: OPTIONS });
-    if (values.help) return say(form.help);
+    if (values.help) return print(form.help);
     loadConfiguration(values.config);
     await run(form, values.reset).catch((error: unknown) => {
-      throw error instanceof BadConfiguration ? new Refused(error.message) : error;
+      throw error instanceof BadConfiguration ? new UserError(error.message) : error;
     });
   });
   // A start that was cut short may still be waiting for parts that are gone by now.
@@ -66,12 +66,12 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
       notifyReady();
       await Promise.race([supervisor.fatal, stopRequested]);
     }
-    say("Stopping.");
+    print("Stopping.");
   } finally {
     await supervisor.stop();
     folder.release();
   }
-  say("Stopped.");
+  print("Stopped.");
 }
 
 const STOPPED = Symbol("stopped");
@@ -99,7 +99,7 @@ function announce(settings: Settings, addresses: Addresses, administrator: First
     ],
     ["Outgoing mail", addresses.mail === undefined ? addresses.mailUrl : mailFolder(settings.dataDir)],
   ];
-  say(`\nReady after ${(tookMs / 1000).toFixed(1)} s.\n`);
-  for (const [name = "", value] of rows) say(`  ${name.padEnd(15)} ${value}`);
-  say("\nCtrl-C stops everything.\n");
+  print(`\nReady after ${(tookMs / 1000).toFixed(1)} s.\n`);
+  for (const [name = "", value] of rows) print(`  ${name.padEnd(15)} ${value}`);
+  print("\nCtrl-C stops everything.\n");
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../../env.ts";
 import { describeError } from "../../lib/log.ts";
-import { Refused, red, say } from "../shared/cli.ts";
+import { print, red, UserError } from "../shared/cli.ts";
 import type { Settings } from "../shared/settings.ts";
 import type { Addresses } from "./addresses.ts";
 import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts";
@@ -34,11 +34,11 @@ export async function startParts(
   const step = async <T>(name: string, work: Promise<T>): Promise<T> => {
     const startedMs = Date.now();
     const result = await work;
-    say(`  ${name} ready after ${((Date.now() - startedMs) / 1000).toFixed(1)} s`);
+    print(`  ${name} ready after ${((Date.now() - startedMs) / 1000).toFixed(1)} s`);
     return result;
   };
 
-  say("Starting …");
+  print("Starting …");
   const database = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
   const accounts = async () => {
     if (sqld !== undefined) await supervisor.start(sqldPart(dataDir, sqld.port, sqld.access.publicKey));
@@ -96,7 +96,7 @@ async function loadTowns(config: Config, signal: AbortSignal): Promise<void> {
   try {
     await persistently("The gazetteer cannot be loaded", () => fillGazetteer(config, signal));
   } catch (error) {
-    if (!signal.aborted) say(red(`${(error as Error).message} Start again to find places by name.`));
+    if (!signal.aborted) print(red(`${(error as Error).message} Start again to find places by name.`));
   }
 }
 
@@ -108,8 +108,8 @@ async function persistently(complaint: string, work: () => Promise<void>): Promi
     try {
       return await work();
     } catch (error) {
-      if (error instanceof Refused) throw error;
-      if (attempt === ATTEMPTS) throw new Refused(`${complaint}: ${describeError(error)}`);
+      if (error instanceof UserError) throw error;
+      if (attempt === ATTEMPTS) throw new UserError(`${complaint}: ${describeError(error)}`);
       await sleep(1_000 * attempt);
     }
   }
@@ -126,5 +126,5 @@ async function untilReady(serviceUrl: string): Promise<void> {
       // Not listening yet.
     }
   }
-  throw new Refused(`The service did not become ready: ${answer}`);
+  throw new UserError(`The service did not become ready: ${answer}`);
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Refused, red, say, sayFrom } from "../shared/cli.ts";
+import { print, printFrom, red, UserError } from "../shared/cli.ts";
 import { signalGroup } from "../shared/processes.ts";
 import { ROOT } from "../shared/project.ts";
 import { isSecret } from "../shared/settings.ts";
@@ -90,8 +90,8 @@ export class Supervisor {
     for (const { part, child, exited } of this.#running.toReversed()) {
       if (child.pid === undefined) continue;
       signalGroup(child.pid, "SIGTERM");
-      const patienceMs = Math.max(0, Math.min(part.graceMs ?? 1_000, deadlineMs - Date.now()));
-      await Promise.race([exited, sleep(patienceMs, undefined, { ref: false })]);
+      const timeoutMs = Math.max(0, Math.min(part.graceMs ?? 1_000, deadlineMs - Date.now()));
+      await Promise.race([exited, sleep(timeoutMs, undefined, { ref: false })]);
       // Also after a clean end: the part may have left children of its own behind.
       signalGroup(child.pid, "SIGKILL");
       await exited;
@@ -114,7 +114,7 @@ export class Supervisor {
         if (lastLines.length > LAST_LINES) lastLines.shift();
         if (this.#stopping) return;
         const shown = part.display === undefined ? line : part.display(line);
-        if (shown !== undefined) sayFrom(part.name, shown);
+        if (shown !== undefined) printFrom(part.name, shown);
       });
     }
     const exited = new Promise<void>((resolve) => {
@@ -127,7 +127,9 @@ export class Supervisor {
   #watch(running: Running): void {
     const { part, child } = running;
     this.#onChange();
-    child.once("error", (error) => this.#fatal.reject(new Refused(`${part.name} cannot be started: ${error.message}`)));
+    child.once("error", (error) =>
+      this.#fatal.reject(new UserError(`${part.name} cannot be started: ${error.message}`)),
+    );
     child.once("exit", (code, signal) => {
       if (this.#stopping) return;
       // Whatever it had started goes with it; its successor needs the ports.
@@ -141,19 +143,19 @@ export class Supervisor {
     const nowMs = Date.now();
     running.deathsMs = [...running.deathsMs.filter((deathMs) => deathMs > nowMs - DEATHS_WINDOW_MS), nowMs];
     const deaths = running.deathsMs.length;
-    say(red(`${part.name} ended unexpectedly (${how}).`));
-    for (const line of lastLines) sayFrom(part.name, line);
+    print(red(`${part.name} ended unexpectedly (${how}).`));
+    for (const line of lastLines) printFrom(part.name, line);
     if (deaths >= MAX_DEATHS) {
-      this.#fatal.reject(new Refused(`${part.name} ended ${deaths} times within a minute; giving up.`));
+      this.#fatal.reject(new UserError(`${part.name} ended ${deaths} times within a minute; giving up.`));
       return;
     }
     const pauseMs = FIRST_PAUSE_MS * 2 ** (deaths - 1);
-    say(`Starting ${part.name} again in ${pauseMs / 1000} s.`);
+    print(`Starting ${part.name} again in ${pauseMs / 1000} s.`);
     await sleep(pauseMs);
     if (this.#stopping) return;
     Object.assign(running, this.#spawn(part));
     this.#watch(running);
-    if (await this.#untilReady(running)) say(`${part.name} is back.`);
+    if (await this.#untilReady(running)) print(`${part.name} is back.`);
   }
 
   /** Polls until the part is ready; false where it ended, or the stack did, before that. */
@@ -169,7 +171,7 @@ export class Supervisor {
         return true;
       }
       if (Date.now() > deadlineMs) {
-        this.#fatal.reject(new Refused(`${part.name} was not ready within ${READY_TIMEOUT_MS / 1000} s.`));
+        this.#fatal.reject(new UserError(`${part.name} was not ready within ${READY_TIMEOUT_MS / 1000} s.`));
         return false;
       }
       await sleep(READY_POLL_MS);

@@ -1,11 +1,11 @@
-import type { HandedSocket } from "./inherited-socket.ts";
+import type { InheritedSocket } from "./inherited-socket.ts";
 import type { Part } from "./supervisor.ts";
 
 export interface WorkerOptions {
   host: string;
   port: number;
   /** Listens there already, held by whoever started us. */
-  socket: HandedSocket | undefined;
+  socket: InheritedSocket | undefined;
   /** Where the Worker is reached from this machine. */
   url: string;
   /** Fires when the stack is told to stop. */
@@ -20,7 +20,7 @@ export interface StackForm {
   /** Settings of the Worker whose defaults differ in this form. */
   defaults?: Record<string, string>;
   /** The socket that it is started with, if it can serve one. */
-  socket?(): HandedSocket | undefined;
+  socket?(): InheritedSocket | undefined;
   /** Whether the Worker starts only when everything behind it is ready. */
   opensLast: boolean;
   workerPart(options: WorkerOptions): Part | Promise<Part>;

@@ -5,14 +5,14 @@ import { Unavailable } from "../../lib/errors.ts";
 import { describeError, log } from "../../lib/log.ts";
 import { series } from "../../monitoring/catalog.ts";
 import { ledgerOf } from "../../monitoring/ledger.ts";
-import { Tally } from "../../monitoring/recorder.ts";
+import { MetricRecorder } from "../../monitoring/recorder.ts";
 import { createClickHouse, isRefused } from "../../storage/clickhouse.ts";
 import { MAX_POINTS } from "../store/series-queries.ts";
 import { type AgentSample, createTelemetryStore, type TelemetryStore } from "../store/telemetry-store.ts";
-import { News, type NewsAnswer, type Place } from "./change-feed.ts";
-import { Novelty } from "./deduplicator.ts";
+import { ChangeFeed, type ChangeFeedPage, type FeedCursor } from "./change-feed.ts";
+import { Deduplicator } from "./deduplicator.ts";
 import { GroupCommit, type Rejected } from "./group-commit.ts";
-import { Latest, type LatestColumns } from "./latest.ts";
+import { LatestCache, type LatestColumns } from "./latest.ts";
 import { LiveWindow } from "./live-window.ts";
 import { laneOf } from "./weeks.ts";
 
@@ -36,16 +36,16 @@ const MAX_POINTS_OF_AGENT = 200_000;
  */
 export class AgentShard extends DurableObject<Env> {
   readonly #store: TelemetryStore;
-  readonly #novelty: Novelty;
+  readonly #novelty: Deduplicator;
   readonly #commits: GroupCommit<AgentSample>;
   readonly #window: LiveWindow;
-  readonly #news = new News({
+  readonly #news = new ChangeFeed({
     ...{ maxSamples: 1_000, maxLength: 4 * MEGABYTE, maxTotalLength: 16 * MEGABYTE, maxFollowed: 10_000 },
     followedMs: 60_000,
     now: Date.now,
   });
-  readonly #latest = new Latest({ spanMs: 300_000, maxAgents: 100_000, now: Date.now });
-  readonly #tally: Tally;
+  readonly #latest = new LatestCache({ spanMs: 300_000, maxAgents: 100_000, now: Date.now });
+  readonly #recorder: MetricRecorder;
   readonly #spanMs: number;
   /** Agents whose past is on its way from the store. */
   readonly #filling = new Map<string, Promise<void>>();
@@ -54,7 +54,7 @@ export class AgentShard extends DurableObject<Env> {
     super(ctx, env);
     const config = parseEnv(env);
     this.#store = createTelemetryStore(createClickHouse(config));
-    this.#novelty = new Novelty(this.#store);
+    this.#novelty = new Deduplicator(this.#store);
     this.#commits = new GroupCommit({
       select: (samples) => this.#novelty.only(samples),
       commit: (samples, token) => this.#commit(samples, token),
@@ -68,7 +68,7 @@ export class AgentShard extends DurableObject<Env> {
       maxWaitingLength: 16 * MEGABYTE,
       now: Date.now,
     });
-    this.#tally = new Tally({ ledger: ledgerOf(env.LEDGER), now: Date.now });
+    this.#recorder = new MetricRecorder({ ledger: ledgerOf(env.LEDGER), now: Date.now });
     this.#spanMs = config.LIVE_WINDOW_MINUTES * 60_000;
     this.#window = new LiveWindow({
       spanMs: this.#spanMs,
@@ -85,8 +85,8 @@ export class AgentShard extends DurableObject<Env> {
       return rejected.length === 0 ? "committed" : this.#rejectedOf(samples, rejected);
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
-      this.#tally.add(REFUSED, samples.length);
-      this.#tally.handOverIfDue();
+      this.#recorder.add(REFUSED, samples.length);
+      this.#recorder.flushIfDue();
       log.warn("samples not committed", { samples: samples.length, error: describeError(error) });
       return "unavailable";
     }
@@ -94,8 +94,8 @@ export class AgentShard extends DurableObject<Env> {
 
   #rejectedOf(samples: readonly AgentSample[], rejected: readonly Rejected<AgentSample>[]): Appended {
     const [first] = rejected;
-    this.#tally.add(REFUSED, rejected.length);
-    this.#tally.handOverIfDue();
+    this.#recorder.add(REFUSED, rejected.length);
+    this.#recorder.flushIfDue();
     // The message of the store may quote what the agent sent.
     const error = first?.error instanceof ClickHouseError ? first.error.type : describeError(first?.error);
     log.error("samples rejected by the store", { samples: rejected.length, ap_id: first?.item.apId, error });
@@ -111,9 +111,9 @@ export class AgentShard extends DurableObject<Env> {
       for (const { apId } of samples) this.#window.forget(apId);
       throw error;
     }
-    this.#tally.add(BATCHES);
-    this.#tally.add(COMMITTED, samples.length);
-    this.#tally.handOverIfDue();
+    this.#recorder.add(BATCHES);
+    this.#recorder.add(COMMITTED, samples.length);
+    this.#recorder.flushIfDue();
     this.#novelty.committed(samples);
     for (const sample of samples) this.#window.add(sample.apId, sample);
     this.#news.add(samples);
@@ -122,7 +122,7 @@ export class AgentShard extends DurableObject<Env> {
 
   /** How many samples wait for their commit; what was counted so far is handed over then. */
   async waiting(): Promise<number> {
-    await this.#tally.handOver();
+    await this.#recorder.flush();
     return this.#commits.waiting;
   }
 
@@ -132,7 +132,7 @@ export class AgentShard extends DurableObject<Env> {
   }
 
   /** What was committed of an agent after a place, for live streams; waits where nothing was. */
-  async news(apId: string, place: Place | undefined, waitMs: number): Promise<NewsAnswer> {
+  async news(apId: string, place: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage> {
     return await this.#news.since(apId, place, waitMs);
   }
 

@@ -10,7 +10,7 @@ import { pause } from "../../lib/sleep.ts";
  * away; the others wait for it, each with a promise and a timer of its own: workerd hands over a promise to the request that made it,
  * and takes one that waits for nothing of its own to hang.
  */
-export interface SharedCallsOptions<T, R> {
+export interface CallBatcherOptions<T, R> {
   /** What is called, in words. */
   part: string;
   /** Returns one result for each item. */
@@ -20,7 +20,7 @@ export interface SharedCallsOptions<T, R> {
   /** What goes together in one call at the most; what weighs more by itself goes by itself. */
   maxWeight: number;
   /** So long everyone waits for an outcome. */
-  patienceMs: number;
+  timeoutMs: number;
 }
 
 interface Gathered<T, R> {
@@ -29,19 +29,19 @@ interface Gathered<T, R> {
   waiting: PromiseWithResolvers<R>[];
 }
 
-export class SharedCalls<T, R> {
-  readonly #options: SharedCallsOptions<T, R>;
+export class CallBatcher<T, R> {
+  readonly #options: CallBatcherOptions<T, R>;
   #gathered: Gathered<T, R> | undefined;
 
-  constructor(options: SharedCallsOptions<T, R>) {
+  constructor(options: CallBatcherOptions<T, R>) {
     this.#options = options;
   }
 
   /** Resolves when the call that the item is in has been made, with the item's result. */
   async add(item: T, weight: number): Promise<R> {
-    const { part, maxWeight, patienceMs } = this.#options;
+    const { part, maxWeight, timeoutMs } = this.#options;
     const outcome = Promise.withResolvers<R>();
-    const timer = setTimeout(() => outcome.reject(new Unavailable(part, new Error("No outcome"))), patienceMs);
+    const timer = setTimeout(() => outcome.reject(new Unavailable(part, new Error("No outcome"))), timeoutMs);
     let gathered = this.#gathered;
     if (gathered === undefined || gathered.weight + weight > maxWeight) {
       gathered = { items: [], weight: 0, waiting: [] };

@@ -5,20 +5,20 @@ import type { AgentSample } from "../store/telemetry-store.ts";
  * What was committed lately of those agents that somebody follows, in the order of its coming, for live streams: each asks for what
  * came after the place up to which it has everything, and waits where nothing has.
  */
-export interface Place {
+export interface FeedCursor {
   /** Memory is not for ever: a place is one in the memory of one object. */
   epoch: string;
   seq: number;
 }
 
-export interface NewsAnswer {
-  place: Place;
+export interface ChangeFeedPage {
+  place: FeedCursor;
   samples: AgentSample[];
   /** Something in between is not remembered any more, and has to be read from the store. */
   isIncomplete: boolean;
 }
 
-export interface NewsOptions {
+export interface ChangeFeedOptions {
   /** Of one agent: how many, and how much of memory they may take, in bytes, about. */
   maxSamples: number;
   maxLength: number;
@@ -40,15 +40,15 @@ interface Followed {
   waiting: Set<() => void>;
 }
 
-export class News {
-  readonly #options: NewsOptions;
+export class ChangeFeed {
+  readonly #options: ChangeFeedOptions;
   readonly #epoch = crypto.randomUUID();
   /** In the order in which they were last asked for. */
   readonly #followed = new Map<string, Followed>();
   #seq = 0;
   #totalLength = 0;
 
-  constructor(options: NewsOptions) {
+  constructor(options: ChangeFeedOptions) {
     this.#options = options;
   }
 
@@ -79,7 +79,7 @@ export class News {
   }
 
   /** What came after a place; without one, from now on. Waits for so long at the most where nothing did. */
-  async since(apId: string, place: Place | undefined, waitMs: number): Promise<NewsAnswer> {
+  async since(apId: string, place: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage> {
     const followed = this.#follow(apId);
     if (place === undefined) return this.#answer([], false);
     if (place.epoch !== this.#epoch || place.seq < followed.forgottenUpTo) return this.#answer([], true);
@@ -123,7 +123,7 @@ export class News {
     for (const wake of followed.waiting) wake();
   }
 
-  #answer(news: readonly { sample: AgentSample }[], isIncomplete: boolean): NewsAnswer {
+  #answer(news: readonly { sample: AgentSample }[], isIncomplete: boolean): ChangeFeedPage {
     return { place: { epoch: this.#epoch, seq: this.#seq }, samples: news.map(({ sample }) => sample), isIncomplete };
   }
 

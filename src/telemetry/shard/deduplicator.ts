@@ -10,7 +10,7 @@ const NEVER_MS = Number.NEGATIVE_INFINITY;
  *
  * A sample that is newer than anything of its agent is new without a question; only the others are looked up.
  */
-export class Novelty {
+export class Deduplicator {
   readonly #store: Pick<TelemetryStore, "newestSamples" | "stored">;
   /** The time of the newest sample of each agent that is stored. */
   readonly #newestMs = new Map<string, number>();

@@ -5,12 +5,12 @@ const METRICS = ["load", "quality", "users"] as const;
 type Metric = (typeof METRICS)[number];
 
 /** An agent's latest value of each of them. */
-export type Figures = Record<Metric, number | null>;
+export type LatestMetrics = Record<Metric, number | null>;
 
 /** Those of many agents, column by column: ten thousand objects take ten times as long from one place to another. */
 export type LatestColumns = { apIds: string[] } & Record<Metric, (number | null)[]>;
 
-export interface LatestOptions {
+export interface LatestCacheOptions {
   /** What is older is not worth showing. */
   spanMs: number;
   maxAgents: number;
@@ -20,12 +20,12 @@ export interface LatestOptions {
 type Points = Partial<Record<Metric, { tsMs: number; value: number }>>;
 
 /** The latest values of all agents, in memory: what came before it began is unknown. */
-export class Latest {
-  readonly #options: LatestOptions;
+export class LatestCache {
+  readonly #options: LatestCacheOptions;
   /** In the order in which they were last heard of. */
   readonly #agents = new Map<string, Points>();
 
-  constructor(options: LatestOptions) {
+  constructor(options: LatestCacheOptions) {
     this.#options = options;
   }
 

@@ -1,5 +1,5 @@
 import type { Sample } from "../samples.ts";
-import { Track } from "./metric-series.ts";
+import { MetricSeries } from "./metric-series.ts";
 
 /**
  * The last minutes of those agents that somebody watches, in memory. An agent is remembered from the moment it is first asked for;
@@ -17,7 +17,7 @@ const AGENT_BYTES = 256;
 export class LiveWindow {
   readonly #options: LiveWindowOptions;
   /** In the order in which they were last asked for. */
-  readonly #watched = new Map<string, Map<string, Track>>();
+  readonly #watched = new Map<string, Map<string, MetricSeries>>();
   #bytes = 0;
 
   constructor(options: LiveWindowOptions) {
@@ -89,10 +89,10 @@ export class LiveWindow {
     return this.#options.now() - this.#options.spanMs;
   }
 
-  #put(tracks: Map<string, Track>, metric: string, tsMs: number, value: number): void {
+  #put(tracks: Map<string, MetricSeries>, metric: string, tsMs: number, value: number): void {
     let track = tracks.get(metric);
     if (track === undefined) {
-      track = new Track();
+      track = new MetricSeries();
       tracks.set(metric, track);
       this.#bytes += track.bytes;
     }
@@ -101,7 +101,7 @@ export class LiveWindow {
   }
 
   /** Names may be of clients, which come and go: what has got nothing for so long that nothing is left of it goes. */
-  #dropEnded(tracks: Map<string, Track>): void {
+  #dropEnded(tracks: Map<string, MetricSeries>): void {
     for (const [metric, track] of tracks) {
       this.#on(track, () => {});
       if (!track.isEmpty) continue;
@@ -111,7 +111,7 @@ export class LiveWindow {
   }
 
   /** Whatever is done with a track, what is too old goes first, and its bytes are counted anew. */
-  #on<T>(track: Track, work: () => T): T {
+  #on<T>(track: MetricSeries, work: () => T): T {
     const before = track.bytes;
     track.dropBefore(this.#startMs);
     const result = work();

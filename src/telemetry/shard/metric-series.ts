@@ -4,7 +4,7 @@ import { toIsoTime } from "../../lib/iso-time.ts";
  * One metric's points, ascending in time; mostly they come at the end and go at the start. Their JSON is kept from one reading to
  * the next: a chart that asks every second finds all but the newest point written already.
  */
-export class Track {
+export class MetricSeries {
   #ts = new Float64Array(FIRST_CAPACITY);
   #values = new Float64Array(FIRST_CAPACITY);
   #start = 0;

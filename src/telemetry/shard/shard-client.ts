@@ -1,13 +1,13 @@
 import { withDeadline } from "../../lib/deadline.ts";
 import { Unavailable } from "../../lib/errors.ts";
 import { describeError, log } from "../../lib/log.ts";
-import { reachObject } from "../../storage/durable-objects.ts";
+import { callObject } from "../../storage/durable-objects.ts";
 import type { SeriesQuery } from "../store/series-queries.ts";
 import type { AgentSample } from "../store/telemetry-store.ts";
 import type { AgentShard, Appended } from "./agent-shard.ts";
-import { SharedCalls } from "./call-batcher.ts";
-import type { NewsAnswer, Place } from "./change-feed.ts";
-import type { Figures, LatestColumns } from "./latest.ts";
+import { CallBatcher } from "./call-batcher.ts";
+import type { ChangeFeedPage, FeedCursor } from "./change-feed.ts";
+import type { LatestColumns, LatestMetrics } from "./latest.ts";
 import { isBacklog } from "./weeks.ts";
 
 const PART = "telemetry store";
@@ -18,18 +18,18 @@ const MAX_TOGETHER = 4 * 1024 * 1024;
 /** In characters, of all calls that are under way: an isolate has 128 MB for everything. */
 const MAX_WAITING = 32 * 1024 * 1024;
 /** The store has its own patience, and a little less of it. */
-const PATIENCE_MS = 40_000;
+const TIMEOUT_MS = 40_000;
 
 /** The way to an agent's shard: agents are spread over a few objects by their names. */
-export interface Shards {
+export interface ShardClient {
   /** Returns when the samples have been committed, with those that the store rejects as wrong in themselves. */
   append(samples: readonly AgentSample[]): Promise<ReadonlySet<AgentSample>>;
   /** Recent points out of memory, one text of JSON for each metric; nothing where they are not all there, or are too many. */
   read(query: SeriesQuery & { metrics: readonly string[] }): Promise<string[] | undefined>;
   /** What was committed of an agent after a place; waits for so long at the most where nothing was. */
-  news(apId: string, place: Place | undefined, waitMs: number): Promise<NewsAnswer>;
+  news(apId: string, place: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage>;
   /** The latest values of all agents, but for those of a shard that does not answer. */
-  latest(): Promise<Map<string, Figures>>;
+  latest(): Promise<Map<string, LatestMetrics>>;
   /** How many samples wait for their commit, by shard, but for shards that do not answer. */
   waiting(): Promise<Map<number, number>>;
 }
@@ -37,7 +37,7 @@ export interface Shards {
 /** What is waited for one of all shards at the most. */
 const EACH_MS = 1_000;
 
-export function createShards(namespace: DurableObjectNamespace<AgentShard>, count: number): Shards {
+export function createShardClient(namespace: DurableObjectNamespace<AgentShard>, count: number): ShardClient {
   const shardOf = (apId: string) => hash(apId) % count;
   // The id is made out of the name once: that takes a hash.
   const ids = new Map<number, DurableObjectId>();
@@ -48,14 +48,14 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
   };
 
   const callsTo = (shard: number) =>
-    new SharedCalls<Appending, readonly number[]>({
+    new CallBatcher<Appending, readonly number[]>({
       part: PART,
       gatherMs: GATHER_MS,
       maxWeight: MAX_TOGETHER,
-      patienceMs: PATIENCE_MS,
+      timeoutMs: TIMEOUT_MS,
       call: async (appending) => {
         const text = appending.map(({ text }) => text).join();
-        const outcome = await reachObject<Appended>(PART, byNumber(shard).append(text));
+        const outcome = await callObject<Appended>(PART, byNumber(shard).append(text));
         if (outcome === "unavailable") throw new Unavailable(PART, new Error("A shard could not commit"));
         return spread(appending, outcome === "committed" ? [] : outcome.rejected);
       },
@@ -65,7 +65,7 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
   const backlogs = Array.from({ length: count }, (_, shard) => callsTo(shard));
   let waitingLength = 0;
 
-  const appendTo = async (calls: SharedCalls<Appending, readonly number[]>, samples: readonly AgentSample[]) => {
+  const appendTo = async (calls: CallBatcher<Appending, readonly number[]>, samples: readonly AgentSample[]) => {
     const text = JSON.stringify(samples).slice(1, -1);
     if (waitingLength + text.length > MAX_WAITING) throw new Unavailable(PART, new Error("Too much is under way"));
     waitingLength += text.length;
@@ -104,16 +104,16 @@ export function createShards(namespace: DurableObjectNamespace<AgentShard>, coun
     },
 
     async read({ apId, metrics, fromMs, toMs }) {
-      return await reachObject(PART, byNumber(shardOf(apId)).read(apId, [...metrics], { fromMs, toMs }));
+      return await callObject(PART, byNumber(shardOf(apId)).read(apId, [...metrics], { fromMs, toMs }));
     },
 
     async news(apId, place, waitMs) {
-      return await reachObject(PART, byNumber(shardOf(apId)).news(apId, place, waitMs));
+      return await callObject(PART, byNumber(shardOf(apId)).news(apId, place, waitMs));
     },
 
     async latest() {
       const answers = await ofEach<LatestColumns>((shard) => shard.latest());
-      const figures = new Map<string, Figures>();
+      const figures = new Map<string, LatestMetrics>();
       for (const { apIds, load, quality, users } of answers.values()) {
         for (const [i, apId] of apIds.entries())
           figures.set(apId, { load: load[i] ?? null, quality: quality[i] ?? null, users: users[i] ?? null });

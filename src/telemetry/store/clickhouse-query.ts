@@ -4,7 +4,7 @@ import type { ClickHouse } from "../../storage/clickhouse.ts";
 /** How ClickHouse is asked, and the parts that many questions share. */
 
 /** A read whose asker has gone is cut off. */
-export const READING = {
+export const READ_SETTINGS = {
   readonly: "2",
   cancel_http_readonly_queries_on_client_close: 1,
   // All copies of a value lie in the partition of its week.
@@ -16,19 +16,25 @@ export const READING = {
 } as const;
 
 /** Asks, and holds the answer against a schema. */
-export type Read = <S extends z.ZodType>(
+export type RunQuery = <S extends z.ZodType>(
   schema: S,
   query: string,
   params: Record<string, unknown>,
 ) => Promise<z.output<S>>;
 
 /** In columns where there may be many rows: to look at each number is a fifth of the work of looking at as many objects. */
-export const readerOf =
-  (clickhouse: ClickHouse, format: "JSONEachRow" | "JSONColumnsWithMetadata"): Read =>
+export const createQuery =
+  (clickhouse: ClickHouse, format: "JSONEachRow" | "JSONColumnsWithMetadata"): RunQuery =>
   async (schema, query, query_params) =>
     schema.parse(
       await clickhouse.reach(async (client, abort_signal) => {
-        const answer = await client.query({ query, query_params, abort_signal, format, clickhouse_settings: READING });
+        const answer = await client.query({
+          query,
+          query_params,
+          abort_signal,
+          format,
+          clickhouse_settings: READ_SETTINGS,
+        });
         return await answer.json();
       }),
     );

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { column, IN_MINUTES, IN_RANGE, type Read } from "./clickhouse-query.ts";
+import { column, IN_MINUTES, IN_RANGE, type RunQuery } from "./clickhouse-query.ts";
 
 /** Points for charts: as they are where they are few, and otherwise means over equal spans. */
 
@@ -32,7 +32,7 @@ const Columns = z.object({
 });
 
 /** @param read in columns */
-export async function readSeries(read: Read, { apId, metrics, fromMs, toMs }: SeriesQuery): Promise<Series[]> {
+export async function readSeries(read: RunQuery, { apId, metrics, fromMs, toMs }: SeriesQuery): Promise<Series[]> {
   const spanMs = Math.floor((toMs - fromMs) / MAX_POINTS) + 1;
   // From half a minute on, in whole ones: their means are there already, and a day of them is a sixtieth of its points.
   const bucketMs = spanMs > MINUTE_MS / 2 ? Math.ceil(spanMs / MINUTE_MS) * MINUTE_MS : spanMs;

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { ClickHouse } from "../../storage/clickhouse.ts";
 import type { Sample } from "../samples.ts";
-import { column, IN_MINUTES, IN_RANGE, READING, readerOf } from "./clickhouse-query.ts";
+import { column, createQuery, IN_MINUTES, IN_RANGE, READ_SETTINGS } from "./clickhouse-query.ts";
 import { MAX_POINTS, readSeries, type Series, type SeriesQuery } from "./series-queries.ts";
 
 /** The telemetry in ClickHouse: what goes in, and every question that is asked of it. */
@@ -58,8 +58,8 @@ const Counted = z.array(z.object({ count: z.coerce.number() }));
 const Names = z.array(z.object({ metric: z.string() }));
 
 export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
-  const rows = readerOf(clickhouse, "JSONEachRow");
-  const columns = readerOf(clickhouse, "JSONColumnsWithMetadata");
+  const rows = createQuery(clickhouse, "JSONEachRow");
+  const columns = createQuery(clickhouse, "JSONColumnsWithMetadata");
 
   /** The latest of a time of each agent, or of all. */
   const latest = async (column: "last_seen" | "last_received", apIds?: readonly string[]) => {
@@ -190,7 +190,7 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
           abort_signal,
           format: "JSONEachRow",
           // As the rows are to be sent: nobody reads them on the way.
-          clickhouse_settings: { ...READING, ...IN_SMALL_BLOCKS, date_time_output_format: "iso" },
+          clickhouse_settings: { ...READ_SETTINGS, ...IN_SMALL_BLOCKS, date_time_output_format: "iso" },
         });
         return await answer.text();
       });

@@ -1,11 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { deedText, detailText, partyOf } from "../../../src/dashboard/features/administration/audit/audit-text.ts";
+import {
+  describeAction,
+  detailText,
+  parseActor,
+} from "../../../src/dashboard/features/administration/audit/audit-text.ts";
 
 describe("the words of an audit entry", () => {
   it("say what was done", () => {
-    expect(deedText("change password and change roles")).toBe("Changed the password and changed the roles");
-    expect(deedText("send command")).toBe("Sent a command");
-    expect(deedText("emulation cancelled")).toBe("Stopped an emulation");
+    expect(describeAction("change password and change roles")).toBe("Changed the password and changed the roles");
+    expect(describeAction("send command")).toBe("Sent a command");
+    expect(describeAction("emulation cancelled")).toBe("Stopped an emulation");
   });
 
   it.each([
@@ -25,9 +29,9 @@ describe("the words of an audit entry", () => {
   });
 
   it("name the parties", () => {
-    expect(partyOf("agent:roof-1")).toEqual({ name: "roof-1", kind: "access point" });
-    expect(partyOf("service")).toEqual({ name: "service", kind: "the service itself" });
-    expect(partyOf("anyone")).toEqual({ name: "anyone", kind: "not signed in" });
-    expect(partyOf("agents")).toEqual({ name: "agents", kind: "several access points" });
+    expect(parseActor("agent:roof-1")).toEqual({ name: "roof-1", kind: "access point" });
+    expect(parseActor("service")).toEqual({ name: "service", kind: "the service itself" });
+    expect(parseActor("anyone")).toEqual({ name: "anyone", kind: "not signed in" });
+    expect(parseActor("agents")).toEqual({ name: "agents", kind: "several access points" });
   });
 });

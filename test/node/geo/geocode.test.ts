@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { countryCode } from "../../../src/geo/countries.ts";
-import { type Gazetteer, readLocation, resolveLocations } from "../../../src/geo/geocode.ts";
-import { placeKey } from "../../../src/geo/normalize-name.ts";
+import { type Gazetteer, geocode, readLocation } from "../../../src/geo/geocode.ts";
+import { normalizePlaceName } from "../../../src/geo/normalize-name.ts";
 import { decodeOpenLocationCode } from "../../../src/geo/open-location-code.ts";
 import { type GazetteerRow, gazetteerRows, rowsOf } from "../../../src/programs/gazetteer/rows.ts";
 
@@ -17,7 +17,7 @@ const gazetteer: Gazetteer = {
     );
   },
 };
-const resolve = async (text: string) => (await resolveLocations([text], gazetteer))[0];
+const resolve = async (text: string) => (await geocode([text], gazetteer))[0];
 
 const near = (latitude: number, longitude: number, digits = 4) => ({
   latitude: expect.closeTo(latitude, digits),
@@ -292,7 +292,7 @@ describe("the name of a place", () => {
   });
 
   it("is looked up once, with all others, and the answers keep their order", async () => {
-    const answers = await resolveLocations(["Bristol", "1,2", "Oxford", "Bristol", "bristol", "nope"], gazetteer);
+    const answers = await geocode(["Bristol", "1,2", "Oxford", "Bristol", "bristol", "nope"], gazetteer);
     expect(asked.map(({ key }) => key)).toEqual(["bristol", "oxford", "nope"]);
     expect(answers).toEqual([
       expect.objectContaining({ place: "Bristol, GB" }),
@@ -306,7 +306,7 @@ describe("the name of a place", () => {
 
   it("is not looked up where there is none to look up", async () => {
     const none: Gazetteer = { findAll: () => Promise.reject(new Error()) };
-    expect(await resolveLocations(["1,2", "geo:3,4"], none)).toHaveLength(2);
+    expect(await geocode(["1,2", "geo:3,4"], none)).toHaveLength(2);
   });
 });
 
@@ -354,7 +354,7 @@ describe("the gazetteer's rows", () => {
     expect(rows.length).toBeGreaterThan(200_000);
     const broken = rows.filter(
       ({ key, name, country, latitude, longitude, weight, placeId }) =>
-        key !== placeKey(key) ||
+        key !== normalizePlaceName(key) ||
         !/^[A-Z]{2}$/.test(country) ||
         name === "" ||
         !(Math.abs(latitude) <= 90 && Math.abs(longitude) <= 180) ||
@@ -425,7 +425,7 @@ describe("hostile input", () => {
             expect(Math.abs(found.latitude)).toBeLessThanOrEqual(90);
             expect(Math.abs(found.longitude)).toBeLessThanOrEqual(180);
           }
-          if ("query" in found) expect(found.query.key).toBe(placeKey(found.query.key));
+          if ("query" in found) expect(found.query.key).toBe(normalizePlaceName(found.query.key));
         },
       ),
       { numRuns: 2_000 },

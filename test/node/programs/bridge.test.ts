@@ -16,7 +16,7 @@ import { BatchQueue } from "../../../src/programs/bridge/batch-queue.ts";
 import { createService } from "../../../src/programs/bridge/bridge-client.ts";
 import { toOutgoing } from "../../../src/programs/bridge/outgoing.ts";
 import { LISTENING } from "../../../src/programs/bridge/subscriber.ts";
-import { BrokerStore } from "../../../src/programs/broker/persistence.ts";
+import { BrokerPersistence } from "../../../src/programs/broker/persistence.ts";
 import { ROOT } from "../../../src/programs/shared/project.ts";
 import { Delivery } from "../../../src/schemas/telemetry.ts";
 
@@ -62,7 +62,7 @@ describe("the bridge", () => {
     folder = mkdtempSync(join(tmpdir(), "bridge-"));
     level = new ClassicLevel(folder);
     await level.open();
-    const store = new BrokerStore(level, "broker", () => true);
+    const store = new BrokerPersistence(level, "broker", () => true);
     broker = await Aedes.createBroker({
       id: "broker",
       persistence: store,

@@ -5,7 +5,7 @@ import { Aedes, type AedesPublishPacket, type Client } from "aedes";
 import { ClassicLevel } from "classic-level";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { until } from "../../../scripts/harness/product.ts";
-import { BrokerStore } from "../../../src/programs/broker/persistence.ts";
+import { BrokerPersistence } from "../../../src/programs/broker/persistence.ts";
 import {
   AGENT_SESSION_MS,
   BrokerSessions,
@@ -19,7 +19,7 @@ describe("the broker's persistent sessions", () => {
   let folder: string;
   let level: ClassicLevel;
   let broker: Aedes;
-  let store: BrokerStore;
+  let store: BrokerPersistence;
   let sessions: BrokerSessions;
   let nowMs: number;
   let sent: number;
@@ -30,7 +30,7 @@ describe("the broker's persistent sessions", () => {
     level = new ClassicLevel(folder);
     await level.open();
     const limit = { messages: 10, bytes: 1_000 };
-    store = new BrokerStore(
+    store = new BrokerPersistence(
       level,
       id,
       () => true,

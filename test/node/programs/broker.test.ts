@@ -496,7 +496,7 @@ describe("the broker", () => {
         apiKey: "no secret",
       }),
       signal: new AbortController().signal,
-      patienceMs: 400,
+      timeoutMs: 400,
     });
     try {
       await link.connect();

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { createClient } from "@libsql/client/http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createAppStore } from "../../../src/accounts/app-store.ts";
-import { createSealing } from "../../../src/auth/encryptor.ts";
-import { createGeneratedSecrets } from "../../../src/auth/secrets.ts";
+import { createEncryptor } from "../../../src/auth/encryptor.ts";
+import { createSecretHasher } from "../../../src/auth/secrets.ts";
 import { parseStoresEnv } from "../../../src/env.ts";
 import { sqldPart } from "../../../src/programs/stack/components/sqld.ts";
 import { migrateAccounts } from "../../../src/programs/stack/migrations.ts";
@@ -46,18 +46,18 @@ describe("a change of secrets", () => {
     const apps = createAppStore(createDatabase({ url }));
     const seal = async (appName: string, keys: string[]) => {
       const id = crypto.randomUUID();
-      const sealedApiKey = await createSealing(keys).seal(API_KEY, id);
+      const sealedApiKey = await createEncryptor(keys).seal(API_KEY, id);
       await apps.insert({ id, appName, sealedApiKey, permissions: PERMISSIONS }, BY);
     };
     const open = async (appName: string, keys: string[]) => {
       const app = await apps.find(appName);
-      return await createSealing(keys).open(app?.sealedApiKey ?? "", app?.id ?? "");
+      return await createEncryptor(keys).open(app?.sealedApiKey ?? "", app?.id ?? "");
     };
     await seal("before", [former]);
     const client = createClient({ url });
     await client.execute({
       sql: "INSERT INTO outbox (job_number, part, topic, payload, created_at, due_at, expires_at, published) VALUES ('j', 1, 't', ?, 1, 1, 1, 0)",
-      args: [await createSealing([former]).seal("message", "j")],
+      args: [await createEncryptor([former]).seal("message", "j")],
     });
 
     expect((await admin("reseal")).code).toBe(1);
@@ -78,20 +78,20 @@ describe("a change of secrets", () => {
       await expect(open(name, [former])).rejects.toThrow();
     }
     const { rows } = await client.execute("SELECT payload FROM outbox");
-    expect(await createSealing(present).open(String(rows[0]?.payload), "j")).toBe("message");
+    expect(await createEncryptor(present).open(String(rows[0]?.payload), "j")).toBe("message");
     client.close();
   });
 
   it("of the pepper lets credentials from before it log in until it is over", async () => {
     const former = await keysOf("CREDENTIAL_PEPPER");
-    const hash = await createGeneratedSecrets(former).hash(API_KEY);
+    const hash = await createSecretHasher(former).hash(API_KEY);
     await admin("rotate-pepper");
-    const both = createGeneratedSecrets(await keysOf("CREDENTIAL_PEPPER"));
+    const both = createSecretHasher(await keysOf("CREDENTIAL_PEPPER"));
     expect([await both.verify(hash, API_KEY), await both.verify(hash, `${API_KEY}x`)]).toEqual([true, false]);
     const fresh = await both.hash(API_KEY);
     expect(fresh).not.toBe(hash);
     await admin("rotate-pepper");
-    const present = createGeneratedSecrets(await keysOf("CREDENTIAL_PEPPER"));
+    const present = createSecretHasher(await keysOf("CREDENTIAL_PEPPER"));
     expect([await present.verify(fresh, API_KEY), await present.verify(hash, API_KEY)]).toEqual([true, false]);
   });
 });

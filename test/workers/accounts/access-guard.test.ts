@@ -2,10 +2,10 @@ import { env } from "cloudflare:test";
 import { inArray } from "drizzle-orm";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { agents, audit } from "../../../src/accounts/account-tables.ts";
-import { createAccountChanges } from "../../../src/accounts/audit-feed.ts";
+import { createAuditFeed } from "../../../src/accounts/audit-feed.ts";
 import { createAccountVersions } from "../../../src/accounts/login/account-versions.ts";
 import { parseEnv } from "../../../src/env.ts";
-import { AccountWatch } from "../../../src/programs/broker/access-guard.ts";
+import { AccessGuard } from "../../../src/programs/broker/access-guard.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { uniqueName } from "../support.ts";
 
@@ -39,9 +39,9 @@ async function queriesDuring(work: () => Promise<void>): Promise<number> {
 describe("the broker's watch over accounts", () => {
   afterEach(() => vi.restoreAllMocks());
 
-  const watching = (names: readonly string[], kept?: ConstructorParameters<typeof AccountWatch>[2]) => {
+  const watching = (names: readonly string[], kept?: ConstructorParameters<typeof AccessGuard>[2]) => {
     const ended: string[] = [];
-    const watch = new AccountWatch(createAccountChanges(database), createAccountVersions(database), kept);
+    const watch = new AccessGuard(createAuditFeed(database), createAccountVersions(database), kept);
     for (const name of names) {
       watch.add({ kind: "agent", name, version: VERSION, end: () => ended.push(name) });
     }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createAgentStore } from "../../../src/accounts/agent-store.ts";
-import { createSealing } from "../../../src/auth/encryptor.ts";
-import { createGeneratedSecrets, randomSecret } from "../../../src/auth/secrets.ts";
+import { createEncryptor } from "../../../src/auth/encryptor.ts";
+import { createSecretHasher, randomSecret } from "../../../src/auth/secrets.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { adminToken, logIn, newAgent, newApp, PASSWORD, send, settings, tokenOf, uniqueName } from "../support.ts";
 
@@ -103,7 +103,7 @@ describe("agents", () => {
   });
 
   it("with a generated credential log in by it, and with a chosen one no longer", async () => {
-    const generated = createGeneratedSecrets([settings.CREDENTIAL_PEPPER ?? ""]);
+    const generated = createSecretHasher([settings.CREDENTIAL_PEPPER ?? ""]);
     const secret = randomSecret();
     const apId = uniqueName();
     const credential = await generated.hash(secret);
@@ -126,7 +126,7 @@ describe("agents", () => {
   });
 
   it("log in a hundred at once without being held up", async () => {
-    const generated = createGeneratedSecrets([settings.CREDENTIAL_PEPPER ?? ""]);
+    const generated = createSecretHasher([settings.CREDENTIAL_PEPPER ?? ""]);
     const store = createAgentStore(database());
     const by = { kind: "console", name: "test", requestId: "" } as const;
     const secret = randomSecret();
@@ -212,7 +212,7 @@ describe("third-party apps", () => {
   });
 
   it("have keys that are sealed to them", async () => {
-    const apiKeys = createSealing([settings.ENCRYPTION_KEY ?? ""]);
+    const apiKeys = createEncryptor([settings.ENCRYPTION_KEY ?? ""]);
     const sealed = await apiKeys.seal("key", "one app");
     expect(sealed).not.toContain("key");
     expect(await apiKeys.open(sealed, "one app")).toBe("key");

@@ -3,11 +3,11 @@ import { waitUntil } from "cloudflare:workers";
 import { eq, gt, type SQL, sql } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { audit } from "../../../src/accounts/account-tables.ts";
-import { type Changed, createAccountChanges } from "../../../src/accounts/audit-feed.ts";
-import { forgetOldEntries } from "../../../src/accounts/audit-retention.ts";
+import { type Changed, createAuditFeed } from "../../../src/accounts/audit-feed.ts";
+import { pruneAuditTrail } from "../../../src/accounts/audit-retention.ts";
 import { createJobExpiry } from "../../../src/delivery/job-expiry.ts";
-import { createJobIndex } from "../../../src/jobs/job-store.ts";
-import { createStreams } from "../../../src/jobs/stream/stream-client.ts";
+import { createJobStore } from "../../../src/jobs/job-store.ts";
+import { createStreamClient } from "../../../src/jobs/stream/stream-client.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { adminToken, newAgent, PASSWORD, send, settings, signedUp, uniqueEmail, uniqueName } from "../support.ts";
 
@@ -81,7 +81,7 @@ describe("the audit trail", () => {
 
   it("lets go of old entries as new ones come in", async () => {
     const database = createDatabase({ url: settings.EMPTY_LIBSQL_URL ?? "" });
-    const changes = createAccountChanges(database, () => waitUntil(forgetOldEntries(database, 10_000)));
+    const changes = createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, 10_000)));
     const { mark } = await changes.since(undefined);
     const entry = (object: string, ageMs: number) => ({
       ...{ object, at: new Date(Date.now() - ageMs) },
@@ -133,8 +133,8 @@ describe("the audit trail of commands", () => {
     const [failing, silent, cancelled] = agents.map(({ apId }) => apId);
     const path = `/api/v1/callback/command?job_number=${jobs[0]}`;
     await send("POST", path, [{ status: "failed" }], agents[0]?.token);
-    const index = createJobIndex(createDatabase({ url: settings.LIBSQL_URL ?? "" }));
-    const expiry = createJobExpiry(index, createStreams(env.JOB_STREAM));
+    const index = createJobStore(createDatabase({ url: settings.LIBSQL_URL ?? "" }));
+    const expiry = createJobExpiry(index, createStreamClient(env.JOB_STREAM));
     await Promise.all([expiry.expire(jobs[1] ?? ""), expiry.expire(jobs[1] ?? "")]);
     await send("DELETE", `/api/v1/jobs/${jobs[2]}`, undefined, user.token);
     const ends = async (apId = "") => (await ofCommands(apId)).filter(([, action]) => action !== "send command");
@@ -196,7 +196,7 @@ describe("the audit trail of commands", () => {
 
   it("does not end what is known of accounts, and still moves on", async () => {
     const database = createDatabase({ url: settings.EMPTY_LIBSQL_URL ?? "" });
-    const changes = createAccountChanges(database);
+    const changes = createAuditFeed(database);
     const { mark } = await changes.since(undefined);
     const name = uniqueName();
     const told = (changed: Changed) => (changed === "everything" ? ["everything", name] : [...changed]);

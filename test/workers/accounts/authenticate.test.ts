@@ -2,7 +2,7 @@ import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { createAgentStore } from "../../../src/accounts/agent-store.ts";
 import { createAppStore } from "../../../src/accounts/app-store.ts";
-import { type AccountChanges, createAccountChanges } from "../../../src/accounts/audit-feed.ts";
+import { type AuditFeed, createAuditFeed } from "../../../src/accounts/audit-feed.ts";
 import { createAuthenticate } from "../../../src/accounts/login/authenticate.ts";
 import { createUserStore } from "../../../src/accounts/user-store.ts";
 import { createTokens } from "../../../src/auth/tokens.ts";
@@ -16,7 +16,7 @@ const database = createDatabase({ url: config.LIBSQL_URL });
 const tokens = createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 3600 });
 
 /** Sessions with a clock of their own, that count how often an account is looked up. */
-function sessions(changes: AccountChanges = createAccountChanges(database)) {
+function sessions(changes: AuditFeed = createAuditFeed(database)) {
   const clock = { ms: Date.now() };
   const counted = { lookups: 0, during: async () => {} };
   const agents = createAgentStore(database);
@@ -34,7 +34,7 @@ function sessions(changes: AccountChanges = createAccountChanges(database)) {
     },
     apps: createAppStore(database),
     changes,
-    doors: { setup: undefined, enrolment: undefined, scraper: undefined },
+    serviceTokens: { setup: undefined, enrolment: undefined, scraper: undefined },
     now: () => clock.ms,
   });
   return { authenticate, clock, counted };
@@ -109,7 +109,7 @@ describe("a session", () => {
 
   it("goes on for five seconds while changes cannot be seen, and not longer", async () => {
     let isAway = false;
-    const changes = createAccountChanges(database);
+    const changes = createAuditFeed(database);
     const { authenticate, clock } = sessions({
       since: async (mark) => {
         if (isAway) throw new Unavailable("accounts database", new Error("away"));

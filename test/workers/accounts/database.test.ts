@@ -3,8 +3,8 @@ import { sql } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { createDatabaseProbe } from "../../../src/accounts/database-probe.ts";
 import { Unavailable } from "../../../src/lib/errors.ts";
-import { reachObject } from "../../../src/storage/durable-objects.ts";
-import { createDatabase, reach } from "../../../src/storage/libsql.ts";
+import { callObject } from "../../../src/storage/durable-objects.ts";
+import { createDatabase, query } from "../../../src/storage/libsql.ts";
 import { settings } from "../support.ts";
 
 describe("an error of the accounts database", () => {
@@ -13,13 +13,13 @@ describe("an error of the accounts database", () => {
     "that may pass is one: %s",
     async (code) => {
       const failed = Promise.reject(new Error("Failed query", { cause: new LibsqlError("no", code) }));
-      await expect(reach(failed)).rejects.toThrow(Unavailable);
+      await expect(query(failed)).rejects.toThrow(Unavailable);
     },
   );
 
   it.each(["SQLITE_CONSTRAINT", "SQLITE_ERROR", "SQLITE_CORRUPT"])("that stays is not: %s", async (code) => {
     const failed = Promise.reject(new Error("Failed query", { cause: new LibsqlError("no", code) }));
-    await expect(reach(failed)).rejects.not.toThrow(Unavailable);
+    await expect(query(failed)).rejects.not.toThrow(Unavailable);
   });
 });
 
@@ -27,12 +27,12 @@ describe("an error of a Durable Object", () => {
   it.each(["database or disk is full: SQLITE_FULL", "internal error; reference = dssp1lh4578ngd7k8m3plukd"])(
     "that is the platform's own may pass: %s",
     async (message) => {
-      await expect(reachObject("job", Promise.reject(new Error(message)))).rejects.toThrow(Unavailable);
+      await expect(callObject("job", Promise.reject(new Error(message)))).rejects.toThrow(Unavailable);
     },
   );
 
   it("that is ours is a bug", async () => {
-    await expect(reachObject("job", Promise.reject(new TypeError("no")))).rejects.toThrow(TypeError);
+    await expect(callObject("job", Promise.reject(new TypeError("no")))).rejects.toThrow(TypeError);
   });
 });
 

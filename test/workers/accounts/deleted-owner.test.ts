@@ -4,13 +4,13 @@ import { describe, expect, it } from "vitest";
 import { outbox } from "../../../src/broker/outbox-table.ts";
 import { emulations } from "../../../src/emulator/emulation-tables.ts";
 import { parseEnv } from "../../../src/env.ts";
-import { createJobIndex } from "../../../src/jobs/job-store.ts";
+import { createJobStore } from "../../../src/jobs/job-store.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { movableClock } from "../jobs/job-support.ts";
 import { adminToken, bearer, newAgent, newApp, postJson, send, signedUp, uniqueName } from "../support.ts";
 
 const database = createDatabase({ url: parseEnv(env).LIBSQL_URL });
-const index = createJobIndex(database);
+const index = createJobStore(database);
 const MINUTE_MS = 60_000;
 const clock = movableClock();
 

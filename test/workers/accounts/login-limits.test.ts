@@ -2,9 +2,9 @@ import { env } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { createAgentStore } from "../../../src/accounts/agent-store.ts";
 import { clientNetwork } from "../../../src/accounts/login/client-network.ts";
-import { createAttempts } from "../../../src/accounts/login/rate-limiter.ts";
+import { createRateLimiter } from "../../../src/accounts/login/rate-limiter.ts";
 import { edgePasswords } from "../../../src/auth/argon2-wasm.ts";
-import { createGeneratedSecrets, randomSecret } from "../../../src/auth/secrets.ts";
+import { createSecretHasher, randomSecret } from "../../../src/auth/secrets.ts";
 import { parseEnv } from "../../../src/env.ts";
 import { TooMany } from "../../../src/lib/errors.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
@@ -101,7 +101,7 @@ describe("failed logins", () => {
   });
 
   it("never lock out an agent with a generated credential, and still limit wrong ones", async () => {
-    const secrets = createGeneratedSecrets(parseEnv(env).CREDENTIAL_PEPPER);
+    const secrets = createSecretHasher(parseEnv(env).CREDENTIAL_PEPPER);
     const password = randomSecret();
     const apId = uniqueName();
     await createAgentStore(database).insert(
@@ -119,7 +119,7 @@ describe("failed logins", () => {
   });
 });
 
-const attempts = createAttempts(database);
+const attempts = createRateLimiter(database);
 const fail = async (...limits: [key: string, max: number][]): Promise<Response> => {
   await attempts.limitFailures(
     limits.map(([key, max]) => ({ key, max, refusal: key })),

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import { createSealing } from "../../../src/auth/encryptor.ts";
-import { createGeneratedSecrets } from "../../../src/auth/secrets.ts";
+import { createEncryptor } from "../../../src/auth/encryptor.ts";
+import { createSecretHasher } from "../../../src/auth/secrets.ts";
 
 const key = (): string => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))));
 
@@ -18,27 +18,27 @@ async function abandonFirst(use: () => Promise<unknown>): Promise<void> {
 
 describe("keys that a request imports", () => {
   it("to seal with are imported again by the next request if the first one ends before it has them", async () => {
-    const sealing = createSealing([key()]);
-    await abandonFirst(() => sealing.seal("text", "owner"));
-    const sealed = await sealing.seal("text", "owner");
-    expect(await sealing.open(sealed, "owner")).toBe("text");
+    const encryptor = createEncryptor([key()]);
+    await abandonFirst(() => encryptor.seal("text", "owner"));
+    const sealed = await encryptor.seal("text", "owner");
+    expect(await encryptor.open(sealed, "owner")).toBe("text");
   });
 
   it("to hash generated secrets with are, too", async () => {
-    const secrets = createGeneratedSecrets([key()]);
+    const secrets = createSecretHasher([key()]);
     await abandonFirst(() => secrets.hash("secret"));
     expect(await secrets.verify(await secrets.hash("secret"), "secret")).toBe(true);
   });
 
   it("serve several first requests at once, and are imported once after that", async () => {
-    const [sealing, secrets] = [createSealing([key(), key()]), createGeneratedSecrets([key(), key()])];
-    const sealed = await Promise.all(Array.from({ length: 5 }, () => sealing.seal("text", "owner")));
-    expect(await Promise.all(sealed.map((text) => sealing.open(text, "owner")))).toEqual(Array(5).fill("text"));
+    const [encryptor, secrets] = [createEncryptor([key(), key()]), createSecretHasher([key(), key()])];
+    const sealed = await Promise.all(Array.from({ length: 5 }, () => encryptor.seal("text", "owner")));
+    expect(await Promise.all(sealed.map((text) => encryptor.open(text, "owner")))).toEqual(Array(5).fill("text"));
     const hashes = await Promise.all(Array.from({ length: 5 }, () => secrets.hash("secret")));
     expect(new Set(hashes).size).toBe(1);
     const importKey = vi.spyOn(crypto.subtle, "importKey");
     try {
-      await sealing.seal("text", "owner");
+      await encryptor.seal("text", "owner");
       await secrets.hash("secret");
       expect(importKey).not.toHaveBeenCalled();
     } finally {

@@ -1,7 +1,7 @@
 import { env, runDurableObjectAlarm } from "cloudflare:test";
 import { eq } from "drizzle-orm";
 import { describe, expect, it, vi } from "vitest";
-import { createSealing } from "../../../src/auth/encryptor.ts";
+import { createEncryptor } from "../../../src/auth/encryptor.ts";
 import { createTokens } from "../../../src/auth/tokens.ts";
 import { BrokerConnection } from "../../../src/broker/mqtt-connection.ts";
 import { outbox } from "../../../src/broker/outbox-table.ts";
@@ -11,7 +11,7 @@ import { adminToken, bearer, newAgent, request, send, settings, signedUp, unique
 
 const config = parseEnv(env);
 const database = createDatabase({ url: config.LIBSQL_URL });
-const sealing = createSealing(config.ENCRYPTION_KEY);
+const encryptor = createEncryptor(config.ENCRYPTION_KEY);
 const inOutbox = async (jobNumber: string) =>
   (await database.select().from(outbox).where(eq(outbox.jobNumber, jobNumber)))[0];
 const command = (apId: string, text: string, token: string) =>
@@ -27,7 +27,7 @@ describe("a command", () => {
     await expect.poll(async () => (await inOutbox(jobNumber))?.published, { timeout: 10_000 }).toBeGreaterThan(0);
     const { topic, payload } = (await inOutbox(jobNumber)) ?? { topic: "", payload: "{}" };
     expect(topic).toBe(`agent/${agent.apId}/command`);
-    expect(JSON.parse(await sealing.open(payload, jobNumber))).toMatchObject({
+    expect(JSON.parse(await encryptor.open(payload, jobNumber))).toMatchObject({
       job_number: jobNumber,
       command: "set_channel 36",
     });

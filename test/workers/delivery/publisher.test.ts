@@ -1,19 +1,19 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { eq } from "drizzle-orm";
 import { describe, expect, it, vi } from "vitest";
-import { createSealing } from "../../../src/auth/encryptor.ts";
+import { createEncryptor } from "../../../src/auth/encryptor.ts";
 import { createOutbox, outboxInsert } from "../../../src/broker/outbox.ts";
 import { outbox } from "../../../src/broker/outbox-table.ts";
 import { Publisher } from "../../../src/delivery/publisher.ts";
 import { parseEnv } from "../../../src/env.ts";
-import { createJobIndex } from "../../../src/jobs/job-store.ts";
+import { createJobStore } from "../../../src/jobs/job-store.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { uniqueName } from "../support.ts";
 
 const config = parseEnv(env);
 const database = createDatabase({ url: config.LIBSQL_URL });
-const sealing = createSealing(config.ENCRYPTION_KEY);
-const index = createJobIndex(database);
+const encryptor = createEncryptor(config.ENCRYPTION_KEY);
+const index = createJobStore(database);
 const MINUTE_MS = 60_000;
 
 interface Put {
@@ -28,7 +28,7 @@ interface Put {
 async function put(over: Partial<Put> = {}): Promise<string> {
   const { text = "{}", sealed, createdMs = Date.now(), lastsMs = MINUTE_MS } = over;
   const jobNumber = crypto.randomUUID();
-  const payload = sealed ?? (await sealing.seal(text, jobNumber));
+  const payload = sealed ?? (await encryptor.seal(text, jobNumber));
   await index.insert({ jobNumber, kind: "command", state: "queued", target: null, ownerId: "", owner: "" });
   const message = { jobNumber, part: 1, topic: "emulator_test", payload };
   await outboxInsert(database, message, createdMs, createdMs + lastsMs);
@@ -94,7 +94,7 @@ describe("the publisher", () => {
   });
 
   it("publishes what it can, though there are messages that it cannot open", async () => {
-    const sealedForAnother = await sealing.seal("{}", uniqueName());
+    const sealedForAnother = await encryptor.seal("{}", uniqueName());
     const former = await Promise.all(
       Array.from({ length: 120 }, () => put({ sealed: sealedForAnother, createdMs: Date.now() - 1_000 })),
     );

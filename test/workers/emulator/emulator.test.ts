@@ -1,17 +1,17 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { eq } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
-import { createSealing } from "../../../src/auth/encryptor.ts";
+import { createEncryptor } from "../../../src/auth/encryptor.ts";
 import { outbox } from "../../../src/broker/outbox-table.ts";
 import type { SpinupMessage } from "../../../src/emulator/plan.ts";
 import { parseEnv } from "../../../src/env.ts";
-import { createJobIndex } from "../../../src/jobs/job-store.ts";
+import { createJobStore } from "../../../src/jobs/job-store.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { adminToken, bearer, newApp, postJson, send, settings, signedUp, tokenOf, uniqueName } from "../support.ts";
 
 const config = parseEnv(env);
 const database = createDatabase({ url: config.LIBSQL_URL });
-const sealing = createSealing(config.ENCRYPTION_KEY);
+const encryptor = createEncryptor(config.ENCRYPTION_KEY);
 
 const spec = (changes: object = {}) => ({
   access_point_type: "WiFi",
@@ -36,7 +36,7 @@ const queued = async (emulators: unknown, token: string) => {
 const messagesOf = async (jobNumber: string) => {
   const rows = await database.select().from(outbox).where(eq(outbox.jobNumber, jobNumber)).orderBy(outbox.part);
   return await Promise.all(
-    rows.map(async ({ payload }) => JSON.parse(await sealing.open(payload, jobNumber)) as SpinupMessage),
+    rows.map(async ({ payload }) => JSON.parse(await encryptor.open(payload, jobNumber)) as SpinupMessage),
   );
 };
 const report = (jobNumber: string, item: object, token: string, key?: string) =>
@@ -250,7 +250,7 @@ describe("an emulator job", () => {
     expect(await stateOf(job_number, user.token)).toBe("done");
     expect(await (await send("GET", "/api/v1/emulator/", undefined, user.token)).json()).toEqual([]);
     // A word that came late, and one that is about no part.
-    const index = createJobIndex(database);
+    const index = createJobStore(database);
     expect(await index.note(job_number, { state: "running" })).toBe("done");
     expect((await report(job_number, { x: 1 }, one.token)).status).toBe(200);
     expect(await stateOf(job_number, user.token)).toBe("done");

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createGazetteer } from "../../../src/geo/gazetteer-store.ts";
-import { resolveLocations } from "../../../src/geo/geocode.ts";
+import { geocode } from "../../../src/geo/geocode.ts";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { settings } from "../support.ts";
@@ -9,11 +9,11 @@ describe("a gazetteer that is still being loaded", () => {
   const gazetteer = createGazetteer(createDatabase({ url: settings.EMPTY_LIBSQL_URL ?? "" }));
 
   it("is unavailable for names, which could mean the wrong town", async () => {
-    await expect(resolveLocations(["Bristol"], gazetteer)).rejects.toBeInstanceOf(Unavailable);
+    await expect(geocode(["Bristol"], gazetteer)).rejects.toBeInstanceOf(Unavailable);
     await expect(gazetteer.beginning({ key: "bris" }, 8)).rejects.toBeInstanceOf(Unavailable);
   });
 
   it("does not matter for coordinates", async () => {
-    expect(await resolveLocations(["51.4545,-2.5879"], gazetteer)).toEqual([{ latitude: 51.4545, longitude: -2.5879 }]);
+    expect(await geocode(["51.4545,-2.5879"], gazetteer)).toEqual([{ latitude: 51.4545, longitude: -2.5879 }]);
   });
 });

@@ -1,7 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Form, StoredKind } from "../../../src/schemas/stream-protocol.ts";
+import type { StoredKind, StreamFormat } from "../../../src/schemas/stream-protocol.ts";
 import {
   alarmOf,
   type Client,
@@ -23,7 +23,7 @@ const clock = movableClock({ standsStill: true });
 
 type Step =
   | { do: "post"; key: number | undefined; type: StoredKind }
-  | { do: "connect"; after: number | undefined; form: Form }
+  | { do: "connect"; after: number | undefined; form: StreamFormat }
   | { do: "acknowledge"; reader: number; back: number }
   | { do: "disconnect"; reader: number }
   | { do: "evict" }
@@ -44,7 +44,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant("connect" as const),
       after: fc.option(fc.nat(12), { nil: undefined }),
-      form: fc.constantFrom<Form[]>("envelope", "envelope", "bare"),
+      form: fc.constantFrom<StreamFormat[]>("envelope", "envelope", "bare"),
     }),
   },
   {
@@ -73,7 +73,7 @@ interface Message {
 
 interface Reading {
   client: Client;
-  form: Form;
+  form: StreamFormat;
   /** All that the reader is to have heard. */
   heard: string[];
 }
@@ -111,7 +111,7 @@ class Model {
     return message.seq;
   }
 
-  connect(client: Client, form: Form, after: number): void {
+  connect(client: Client, form: StreamFormat, after: number): void {
     this.expire();
     this.acknowledge(after);
     const reading: Reading = { client, form, heard: [] };

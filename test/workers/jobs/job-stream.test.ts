@@ -1,8 +1,8 @@
 import { env, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { parseEnv } from "../../../src/env.ts";
-import { createJobIndex } from "../../../src/jobs/job-store.ts";
-import { answerTo } from "../../../src/schemas/stream-protocol.ts";
+import { createJobStore } from "../../../src/jobs/job-store.ts";
+import { echoedCloseCode } from "../../../src/schemas/stream-protocol.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { adminToken, send, signedUp } from "../support.ts";
 import {
@@ -241,17 +241,17 @@ describe("a stream that is not read", () => {
 
   it("tells a producer how fast it is read", async () => {
     const job = newJob();
-    expect(await job.pace(MIB)).toEqual({ go: true, pauseMs: 0 });
+    expect(await job.throttle(MIB)).toEqual({ go: true, pauseMs: 0 });
     const client = await connect(job);
-    expect(await job.pace(MIB)).toEqual({ go: true, pauseMs: 250 });
+    expect(await job.throttle(MIB)).toEqual({ go: true, pauseMs: 250 });
     await post(job, ofBytes(MIB));
     await client.hears(1);
     client.send({ ack: 1 });
     await soon(async () => (await job.describe()).acknowledgedUpTo === 1);
     await evictDurableObject(job);
-    expect(await job.pace(MIB)).toEqual({ go: true, pauseMs: 0 });
+    expect(await job.throttle(MIB)).toEqual({ go: true, pauseMs: 0 });
     await post(job, ofBytes(MIB));
-    expect(await job.pace(MIB)).toEqual({ go: false });
+    expect(await job.throttle(MIB)).toEqual({ go: false });
   });
 
   it("lets messages expire, and announces them as one gap", async () => {
@@ -356,14 +356,14 @@ describe("a client's Close", () => {
     [5000, 1000],
     [65535, 1000],
   ])("with %d is answered with %d", (code, answer) => {
-    expect(answerTo(code)).toBe(answer);
+    expect(echoedCloseCode(code)).toBe(answer);
   });
 });
 
 describe("a stream's note to the index", () => {
   it("comes once an hour, however often the object has slept in between", async () => {
     const job = newJob();
-    const index = createJobIndex(createDatabase({ url: parseEnv(env).LIBSQL_URL }));
+    const index = createJobStore(createDatabase({ url: parseEnv(env).LIBSQL_URL }));
     const jobNumber = job.name ?? "";
     await index.insert({ jobNumber, kind: "stream", state: "running", target: null, ownerId: "x", owner: "user:x" });
     await post(job);
@@ -384,7 +384,7 @@ describe("the end of a stream", () => {
   it("leaves nothing where it was only asked for", async () => {
     const job = newJob();
     await job.describe();
-    await job.pace(1);
+    await job.throttle(1);
     await expectNothingLeft(job);
   });
 

@@ -1,7 +1,7 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { decodeJwt } from "jose";
 import { afterEach, beforeEach, expect, vi } from "vitest";
-import { type Opening, type Reader, toUpgrade } from "../../../src/jobs/stream/handshake.ts";
+import { encodeHandshake, type Reader, type StreamHandshake } from "../../../src/jobs/stream/handshake.ts";
 import type { JobStream } from "../../../src/jobs/stream/job-stream.ts";
 import { signedUp } from "../support.ts";
 
@@ -103,19 +103,19 @@ export async function soon(condition: () => boolean | Promise<boolean>): Promise
   for (let i = 0; i < 400 && !(await condition()); i++) await scheduler.wait(i < 20 ? 1 : 5);
 }
 
-export async function opening(over: Partial<Opening> = {}): Promise<Opening> {
+export async function opening(over: Partial<StreamHandshake> = {}): Promise<StreamHandshake> {
   return { jobNumber: "job-1", reader: await someReader(), form: "envelope", ...over };
 }
 
 export async function upgrade(
   job: Job,
-  over: Partial<Opening> = {},
+  over: Partial<StreamHandshake> = {},
   protocols: string | null = null,
 ): Promise<Response> {
-  return await job.fetch(toUpgrade(await opening(over), protocols));
+  return await job.fetch(encodeHandshake(await opening(over), protocols));
 }
 
-export async function connect(job: Job, over: Partial<Opening> = {}): Promise<Client> {
+export async function connect(job: Job, over: Partial<StreamHandshake> = {}): Promise<Client> {
   const response = await upgrade(job, over);
   if (response.webSocket === null) throw new Error(`Refused: ${response.status} ${await response.text()}`);
   return new Client(response.webSocket);

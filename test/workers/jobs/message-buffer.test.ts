@@ -1,26 +1,26 @@
 import { env, evictDurableObject, runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { gapToWire, type StoredMessage, toWire } from "../../../src/jobs/stream/envelope.ts";
+import { encodeGap, encodeMessage, type StoredMessage } from "../../../src/jobs/stream/envelope.ts";
 import { MAX_KEY_LENGTH } from "../../../src/jobs/stream/idempotency.ts";
-import { type BufferLimits, MAX_DATA_BYTES, PendingBuffer } from "../../../src/jobs/stream/message-buffer.ts";
+import { type BufferLimits, MAX_DATA_BYTES, MessageBuffer } from "../../../src/jobs/stream/message-buffer.ts";
 
 const NOW = 1_800_000_000_000;
 const LIMITS: BufferLimits = { messages: 5, bytes: 100, retentionMs: 1_000, keys: 8 };
 
 interface Buffered {
-  buffer: PendingBuffer;
+  buffer: MessageBuffer;
   clock: { ms: number };
   storage: DurableObjectStorage;
   /** Another buffer over the same tables, as after a restart. */
-  again(): PendingBuffer;
+  again(): MessageBuffer;
 }
 
 /** A buffer in the storage of an object that no other test uses. */
 function withBuffer<R>(test: (buffered: Buffered) => R | Promise<R>, limits = LIMITS): Promise<R> {
   return runInDurableObject(env.JOB_STREAM.getByName(crypto.randomUUID()), (_, { storage }) => {
     const clock = { ms: NOW };
-    const again = () => new PendingBuffer({ storage, limits, now: () => clock.ms });
+    const again = () => new MessageBuffer({ storage, limits, now: () => clock.ms });
     return test({ buffer: again(), clock, storage, again });
   });
 }
@@ -30,12 +30,12 @@ const ofBytes = (bytes: number) => message(JSON.stringify("x".repeat(bytes - 2))
 const tablesIn = (storage: DurableObjectStorage) => storage.sql.exec("SELECT name FROM sqlite_master").toArray();
 
 /** Everything that is kept, page by page. */
-function kept(buffer: PendingBuffer, after = 0): StoredMessage[] {
+function kept(buffer: MessageBuffer, after = 0): StoredMessage[] {
   const all: StoredMessage[] = [];
   for (let page = buffer.page(after); page.length > 0; page = buffer.page(all.at(-1)?.seq ?? 0)) all.push(...page);
   return all;
 }
-const seqs = (buffer: PendingBuffer) => kept(buffer).map(({ seq }) => seq);
+const seqs = (buffer: MessageBuffer) => kept(buffer).map(({ seq }) => seq);
 
 describe("the pending buffer", () => {
   it("numbers messages from 1 on without holes and keeps their text as it came", () =>
@@ -207,9 +207,9 @@ describe("the pending buffer", () => {
 
   it("is as it was after the object was evicted", async () => {
     const stub = env.JOB_STREAM.getByName(crypto.randomUUID());
-    const inside = <R>(test: (buffer: PendingBuffer) => R) =>
+    const inside = <R>(test: (buffer: MessageBuffer) => R) =>
       runInDurableObject(stub, (_, { storage }) =>
-        test(new PendingBuffer({ storage, limits: LIMITS, now: () => NOW })),
+        test(new MessageBuffer({ storage, limits: LIMITS, now: () => NOW })),
       );
     await inside((buffer) => {
       for (let i = 0; i < 3; i++) buffer.append(message(`[${i}]`, `k${i}`));
@@ -378,22 +378,22 @@ describe("the wire", () => {
 
   it("carries the data as it came, in an envelope or bare", () => {
     const ts = new Date(NOW).toISOString();
-    expect(toWire("envelope", 'j"1', stored({}))).toBe(
+    expect(encodeMessage("envelope", 'j"1', stored({}))).toBe(
       `{"job_number":"j\\"1","seq":3,"type":"agent_data","ts":"${ts}","final":false,"data":[{"a":1.0}]}`,
     );
-    expect(toWire("bare", "j", stored({}))).toBe('[{"a":1.0}]');
+    expect(encodeMessage("bare", "j", stored({}))).toBe('[{"a":1.0}]');
   });
 
   it("gives a bare socket arrays of data only", () => {
-    expect(toWire("bare", "j", stored({ type: "status", data: "[]" }))).toBeUndefined();
-    expect(toWire("bare", "j", stored({ type: "error", data: "[]" }))).toBeUndefined();
-    expect(toWire("bare", "j", stored({ type: "command", data: '{"a":1}' }))).toBeUndefined();
-    expect(toWire("bare", "j", stored({ type: "emulator", data: " \n[]" }))).toBe(" \n[]");
-    expect(gapToWire("bare", "j", { fromSeq: 1, toSeq: 2 }, NOW)).toBeUndefined();
+    expect(encodeMessage("bare", "j", stored({ type: "status", data: "[]" }))).toBeUndefined();
+    expect(encodeMessage("bare", "j", stored({ type: "error", data: "[]" }))).toBeUndefined();
+    expect(encodeMessage("bare", "j", stored({ type: "command", data: '{"a":1}' }))).toBeUndefined();
+    expect(encodeMessage("bare", "j", stored({ type: "emulator", data: " \n[]" }))).toBe(" \n[]");
+    expect(encodeGap("bare", "j", { fromSeq: 1, toSeq: 2 }, NOW)).toBeUndefined();
   });
 
   it("tells of a gap under the number of the last that is missing", () => {
-    expect(JSON.parse(gapToWire("envelope", "j", { fromSeq: 2, toSeq: 9 }, NOW) ?? "")).toMatchObject({
+    expect(JSON.parse(encodeGap("envelope", "j", { fromSeq: 2, toSeq: 9 }, NOW) ?? "")).toMatchObject({
       seq: 9,
       type: "gap",
       final: false,

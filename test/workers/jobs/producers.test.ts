@@ -5,13 +5,13 @@ import { createAgentStore } from "../../../src/accounts/agent-store.ts";
 import { parseEnv } from "../../../src/env.ts";
 import { produceAgentDetails } from "../../../src/jobs/producers/agent-details.ts";
 import { produceAgentHistory } from "../../../src/jobs/producers/agent-history.ts";
-import type { Pace } from "../../../src/jobs/producers/flow-control.ts";
-import { fitting, MAX_ROWS, type Producer, type Step } from "../../../src/jobs/producers/producer.ts";
-import { Production } from "../../../src/jobs/producers/producer-runner.ts";
+import type { Throttle } from "../../../src/jobs/producers/flow-control.ts";
+import { countThatFits, MAX_ROWS, type Producer, type ProducerStep } from "../../../src/jobs/producers/producer.ts";
+import { ProducerRunner } from "../../../src/jobs/producers/producer-runner.ts";
 import type { NewMessage } from "../../../src/jobs/stream/message-buffer.ts";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
-import { News } from "../../../src/telemetry/shard/change-feed.ts";
+import { ChangeFeed } from "../../../src/telemetry/shard/change-feed.ts";
 import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
 import { newAgent } from "../support.ts";
 
@@ -23,26 +23,26 @@ class Remains {
   readonly messages: NewMessage[] = [];
   readonly notes: string[] = [];
   room = Number.POSITIVE_INFINITY;
-  pace: () => Pace = () => ({ go: true, pauseMs: 0 });
+  throttle: () => Throttle = () => ({ go: true, pauseMs: 0 });
   note: () => Promise<void> = async () => {};
   /** When the last reader left; nothing while one is there. */
   unreadSinceMs: number | undefined;
   now: () => number = Date.now;
   isTooLarge: (message: NewMessage) => boolean = () => false;
 
-  wake(producer: Producer): Production {
+  wake(producer: Producer): ProducerRunner {
     const kv = {
       get: (key: string) => structuredClone(this.values.get(key)),
       put: (key: string, value: unknown) => void this.values.set(key, structuredClone(value)),
     };
-    return new Production({
+    return new ProducerRunner({
       storage: { kv: kv as unknown as SyncKvStorage },
       producerOf: () => producer,
       hasRoomFor: (messages) => this.messages.length + messages.length <= this.room,
       append: (message) =>
         this.isTooLarge(message) ? { outcome: "too_large" } : { outcome: "stored", seq: this.messages.push(message) },
       deliver: async () => {},
-      pace: () => this.pace(),
+      throttle: () => this.throttle(),
       note: async (_, { state, detail }) => {
         await this.note();
         this.notes.push(state === "running" && detail !== "" ? `${state}: ${detail}` : state);
@@ -61,7 +61,7 @@ class Remains {
 
 /** Counts to `end`, one number at a step. */
 const counting = (end: number, before: (i: number) => void = () => {}): Producer => ({
-  async next(cursor): Promise<Step> {
+  async next(cursor): Promise<ProducerStep> {
     const i = cursor === undefined ? 0 : Number(cursor);
     before(i);
     return { rows: [String(i)], cursor: i + 1, isLast: i + 1 === end, ...(i === 0 && { estimated: end }) };
@@ -104,12 +104,12 @@ describe("a production", () => {
 
   it("waits where it may not go on, and where there is no room, and loses nothing by it", async () => {
     const remains = new Remains();
-    remains.pace = () => (remains.messages.length < 5 ? { go: true, pauseMs: 0 } : { go: false });
+    remains.throttle = () => (remains.messages.length < 5 ? { go: true, pauseMs: 0 } : { go: false });
     const production = remains.wake(counting(20));
     production.begin("job", WORK);
     await production.run();
     expect(remains.messages).toHaveLength(5);
-    remains.pace = () => ({ go: true, pauseMs: 1 });
+    remains.throttle = () => ({ go: true, pauseMs: 1 });
     remains.room = 10;
     await production.run();
     expect(remains.messages.length).toBeLessThanOrEqual(10);
@@ -178,11 +178,11 @@ describe("a production", () => {
 
 describe("rows", () => {
   it("fit in a message by number and by size, one always", () => {
-    expect(fitting(Array.from({ length: MAX_ROWS + 1 }, () => "1"))).toBe(MAX_ROWS);
+    expect(countThatFits(Array.from({ length: MAX_ROWS + 1 }, () => "1"))).toBe(MAX_ROWS);
     const large = "x".repeat(300 * 1024);
-    expect(fitting([large, large, large])).toBe(1);
-    expect(fitting(["x".repeat(1024 * 1024)])).toBe(1);
-    expect(fitting([])).toBe(0);
+    expect(countThatFits([large, large, large])).toBe(1);
+    expect(countThatFits(["x".repeat(1024 * 1024)])).toBe(1);
+    expect(countThatFits([])).toBe(0);
   });
 });
 
@@ -264,7 +264,7 @@ describe("a live stream without a reader", () => {
     const startMs = 1_800_000_000_000;
     const clock = { ms: startMs };
     const stored: AgentSample[] = [];
-    const news = new News({
+    const news = new ChangeFeed({
       maxSamples: 1_000,
       maxLength: 1e6,
       maxTotalLength: 1_000_000,
@@ -352,7 +352,7 @@ describe("a live stream without a reader", () => {
   it("goes on while a reader is there, and for a while after it left", async () => {
     const remains = new Remains();
     const { clock, startMs, production } = reportingAgent(remains, HOUR_MS);
-    remains.pace = () => {
+    remains.throttle = () => {
       if (clock.ms - startMs >= 20 * MINUTE_MS) remains.unreadSinceMs ??= clock.ms;
       return { go: true, pauseMs: 0 };
     };

@@ -2,14 +2,14 @@ import { runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CredentialRef } from "../../../src/accounts/login/credential-check.ts";
-import { type Flow, pace } from "../../../src/jobs/producers/flow-control.ts";
-import { PendingBuffer } from "../../../src/jobs/stream/message-buffer.ts";
+import { type FlowState, throttle } from "../../../src/jobs/producers/flow-control.ts";
+import { MessageBuffer } from "../../../src/jobs/stream/message-buffer.ts";
 import { JobSockets } from "../../../src/jobs/stream/sockets.ts";
 import {
-  noteAcknowledged,
-  noteSent,
-  nothingOutstanding,
-  outstandingBytes,
+  noneUnacknowledged,
+  recordAcknowledged,
+  recordSent,
+  unacknowledgedBytes,
 } from "../../../src/jobs/stream/unacknowledged.ts";
 import { BUFFER_LIMITS } from "../../../src/schemas/stream-protocol.ts";
 import { Client, newJob, opening, someReader } from "./job-support.ts";
@@ -20,7 +20,7 @@ type Asked = PromiseWithResolvers<boolean> & { name: string };
 
 interface World {
   clock: { ms: number };
-  buffer: PendingBuffer;
+  buffer: MessageBuffer;
   sockets: JobSockets;
   /** What is asked about readers' access, for the test to answer. */
   asked: Asked[];
@@ -34,7 +34,7 @@ function withSockets<R>(test: (world: World) => Promise<R>, unacknowledgedBytes 
   return runInDurableObject(newJob(), async (_, ctx) => {
     const clock = { ms: 1_800_000_000_000 };
     const now = () => clock.ms;
-    const buffer = new PendingBuffer({ storage: ctx.storage, limits: BUFFER_LIMITS, now });
+    const buffer = new MessageBuffer({ storage: ctx.storage, limits: BUFFER_LIMITS, now });
     const asked: Asked[] = [];
     const isCredentialCurrent = ({ name }: CredentialRef) => {
       const answer = Promise.withResolvers<boolean>();
@@ -216,33 +216,33 @@ describe("what is outstanding", () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 400 });
     await fc.assert(
       fc.property(sizes, fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })), (messages, chance) => {
-        const outstanding = nothingOutstanding();
+        const outstanding = noneUnacknowledged();
         let acknowledged = 0;
         const sent: number[] = [];
         const truth = () => sent.slice(acknowledged).reduce((sum, bytes) => sum + bytes, 0);
         for (const bytes of messages) {
-          if (outstandingBytes(outstanding) + bytes > maxBytes) break;
+          if (unacknowledgedBytes(outstanding) + bytes > maxBytes) break;
           sent.push(bytes);
-          noteSent(outstanding, sent.length, bytes, maxBytes);
+          recordSent(outstanding, sent.length, bytes, maxBytes);
           if (chance.next().value < 0.2) {
             acknowledged = Math.max(acknowledged, Math.round(chance.next().value * sent.length));
-            noteAcknowledged(outstanding, acknowledged);
+            recordAcknowledged(outstanding, acknowledged);
           }
-          expect(outstandingBytes(outstanding)).toBeLessThanOrEqual(truth());
-          expect(outstandingBytes(outstanding)).toBeGreaterThan(truth() - maxBytes / 32 - 300);
+          expect(unacknowledgedBytes(outstanding)).toBeLessThanOrEqual(truth());
+          expect(unacknowledgedBytes(outstanding)).toBeGreaterThan(truth() - maxBytes / 32 - 300);
           expect(outstanding.notes.length).toBeLessThanOrEqual(33);
         }
-        noteAcknowledged(outstanding, sent.length);
-        expect(outstandingBytes(outstanding)).toBe(0);
+        recordAcknowledged(outstanding, sent.length);
+        expect(unacknowledgedBytes(outstanding)).toBe(0);
       }),
     );
   });
 });
 
-describe("the pace of a producer", () => {
+describe("the throttle of a producer", () => {
   const room = { messages: 10, bytes: 5 * MIB };
   const socket = (unacknowledgedBytes: number, hasAcknowledged: boolean) => ({ unacknowledgedBytes, hasAcknowledged });
-  const at = (sockets: Flow["sockets"], left = room) => pace({ sockets, room: left }, MIB / 2, 16 * MIB);
+  const at = (sockets: FlowState["sockets"], left = room) => throttle({ sockets, room: left }, MIB / 2, 16 * MIB);
   const [go, wait] = [{ go: true, pauseMs: 0 }, { go: false }];
 
   it("is as the buffer has room where nobody reads", () => {

@@ -4,7 +4,7 @@ import { version } from "../../../package.json";
 import { histogram, series } from "../../../src/monitoring/catalog.ts";
 import { toText } from "../../../src/monitoring/exposition.ts";
 import type { Ledger } from "../../../src/monitoring/ledger.ts";
-import { Tally } from "../../../src/monitoring/recorder.ts";
+import { MetricRecorder } from "../../../src/monitoring/recorder.ts";
 import {
   adminToken,
   appWith,
@@ -280,7 +280,7 @@ describe("the ledger", () => {
   });
 });
 
-describe("a tally", () => {
+describe("a recorder", () => {
   it("hands over at most every half minute, and keeps what could not be handed over", async () => {
     const clock = { ms: 0 };
     const taken: Map<string, number>[] = [];
@@ -289,10 +289,10 @@ describe("a tally", () => {
       if (isAway) throw new Error("away");
       taken.push(increments);
     };
-    const tally = new Tally({ ledger: { add }, now: () => clock.ms });
+    const recorder = new MetricRecorder({ ledger: { add }, now: () => clock.ms });
     const count = () => {
-      tally.add("a");
-      tally.handOverIfDue();
+      recorder.add("a");
+      recorder.flushIfDue();
     };
     count();
     count();
@@ -305,16 +305,16 @@ describe("a tally", () => {
     clock.ms = 60_000;
     count();
     expect(taken[1]).toEqual(new Map([["a", 3]]));
-    await tally.handOver();
+    await recorder.flush();
     expect(taken.length).toBe(2);
   });
 
   it("puts what it measures into buckets that hold those below", () => {
     const lag = histogram("controller_ingest_lag_seconds", "http");
     const sums = new Map<string, number>();
-    const tally = new Tally({ ledger: { add: async () => undefined }, now: Date.now });
-    vi.spyOn(tally, "add").mockImplementation((name, by = 1) => void sums.set(name, (sums.get(name) ?? 0) + by));
-    for (const ms of [-3, 0, 5, 6, 400, 10_000, 99_999]) tally.observe(lag, ms);
+    const recorder = new MetricRecorder({ ledger: { add: async () => undefined }, now: Date.now });
+    vi.spyOn(recorder, "add").mockImplementation((name, by = 1) => void sums.set(name, (sums.get(name) ?? 0) + by));
+    for (const ms of [-3, 0, 5, 6, 400, 10_000, 99_999]) recorder.observe(lag, ms);
     sums.set("controller_of_an_earlier_version x", 1);
     sums.set(series("controller_outbox_messages"), 1e21);
     const { values } = readExposition(toText(sums));

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { News, type NewsOptions, type Place } from "../../../src/telemetry/shard/change-feed.ts";
+import { ChangeFeed, type ChangeFeedOptions, type FeedCursor } from "../../../src/telemetry/shard/change-feed.ts";
 
 const sample = (apId: string, tsMs: number) => ({ apId, tsMs, metrics: { m: tsMs }, texts: {} });
 const times = ({ samples }: { samples: { tsMs: number }[] }) => samples.map(({ tsMs }) => tsMs);
 
 describe("news", () => {
-  const newsOf = (limits: Partial<NewsOptions> = {}) => {
+  const newsOf = (limits: Partial<ChangeFeedOptions> = {}) => {
     const clock = { ms: 0 };
     const all = { maxSamples: 10, maxLength: 10_000, maxTotalLength: 100_000, maxFollowed: 10, followedMs: 1_000 };
-    return { clock, news: new News({ ...all, ...limits, now: () => clock.ms }) };
+    return { clock, news: new ChangeFeed({ ...all, ...limits, now: () => clock.ms }) };
   };
 
   it("are what came after a place, of one agent, in the order of its coming", async () => {
@@ -72,7 +72,7 @@ describe("news", () => {
 
   it("are of so many agents at the most: a reader whose agent gave way hears that something is missing", async () => {
     const { news } = newsOf({ maxFollowed: 2 });
-    const places = new Map<string, Place>();
+    const places = new Map<string, FeedCursor>();
     for (const apId of ["a", "b"]) places.set(apId, (await news.since(apId, undefined, 0)).place);
     const waiting = news.since("a", places.get("a"), 60_000);
     await news.since("b", places.get("b"), 0);

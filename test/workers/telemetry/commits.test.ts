@@ -3,10 +3,10 @@ import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import type { Appended } from "../../../src/telemetry/shard/agent-shard.ts";
-import { SharedCalls } from "../../../src/telemetry/shard/call-batcher.ts";
-import { Novelty } from "../../../src/telemetry/shard/deduplicator.ts";
+import { CallBatcher } from "../../../src/telemetry/shard/call-batcher.ts";
+import { Deduplicator } from "../../../src/telemetry/shard/deduplicator.ts";
 import { GroupCommit } from "../../../src/telemetry/shard/group-commit.ts";
-import { createShards } from "../../../src/telemetry/shard/shard-client.ts";
+import { createShardClient } from "../../../src/telemetry/shard/shard-client.ts";
 import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
 import { testStore, uniqueName } from "../support.ts";
 
@@ -243,12 +243,12 @@ describe("a group commit", () => {
 });
 
 describe("shared calls", () => {
-  const options = { part: "store", gatherMs: 5, maxWeight: 10, patienceMs: 1_000 };
+  const options = { part: "store", gatherMs: 5, maxWeight: 10, timeoutMs: 1_000 };
 
   it("are one for what comes within a moment, and each caller gets its outcome", async () => {
     const calls: number[][] = [];
     const isBad = (items: readonly number[]) => items.includes(3);
-    const shared = new SharedCalls<number, number>({
+    const shared = new CallBatcher<number, number>({
       ...options,
       call: async (items) => {
         calls.push([...items]);
@@ -265,7 +265,7 @@ describe("shared calls", () => {
 
   it("take no more together than is allowed, and what is too heavy by itself", async () => {
     const calls: number[][] = [];
-    const shared = new SharedCalls<number, number>({
+    const shared = new CallBatcher<number, number>({
       ...options,
       call: async (items) => {
         calls.push([...items]);
@@ -278,7 +278,7 @@ describe("shared calls", () => {
 
   it("keep nobody waiting for ever", async () => {
     const never = Promise.withResolvers<number[]>();
-    const shared = new SharedCalls<number, number>({ ...options, patienceMs: 20, call: () => never.promise });
+    const shared = new CallBatcher<number, number>({ ...options, timeoutMs: 20, call: () => never.promise });
     await expect(shared.add(1, 1)).rejects.toThrow(Unavailable);
     never.resolve([]);
   });
@@ -327,7 +327,7 @@ describe("the way to a shard", () => {
   it("refuses what would make more than 32 MiB wait in one Worker, and goes on with the rest", async () => {
     const held = Promise.withResolvers<Appended>();
     const namespace = { idFromName: (name: string) => ({ name }), get: () => ({ append: () => held.promise }) };
-    const shards = createShards(namespace as unknown as typeof env.AGENT_SHARD, 1);
+    const shards = createShardClient(namespace as unknown as typeof env.AGENT_SHARD, 1);
     const append = () =>
       shards.append([{ apId: "a", tsMs: Date.now(), metrics: {}, texts: { t: "x".repeat(10 * 1024 * 1024) } }]);
     const waiting = [append(), append(), append()];
@@ -341,7 +341,7 @@ describe("the way to a shard", () => {
 describe("novelty", () => {
   it("does not take an old sample that was in doubt for the newest of its agent", async () => {
     const sample = (tsMs: number): AgentSample => ({ apId: "a", tsMs, metrics: { m: 1 }, texts: {} });
-    const novelty = new Novelty({
+    const novelty = new Deduplicator({
       newestSamples: async () => new Map([["a", 100]]),
       stored: async (samples) => samples.map(({ apId, tsMs }) => ({ apId, tsMs, metric: "m" })),
     });
@@ -366,7 +366,7 @@ describe("novelty", () => {
       fc.asyncProperty(fc.array(step, { maxLength: 6 }), async (steps) => {
         const run = uniqueName();
         const startMs = Date.now() - 60_000;
-        const novelty = new Novelty(store);
+        const novelty = new Deduplicator(store);
         const model = new Map<string, number>();
         for (const step of steps) {
           const samples: AgentSample[] =

@@ -2,12 +2,12 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { toIsoTime } from "../../../src/lib/iso-time.ts";
 import { LiveWindow } from "../../../src/telemetry/shard/live-window.ts";
-import { Track } from "../../../src/telemetry/shard/metric-series.ts";
+import { MetricSeries } from "../../../src/telemetry/shard/metric-series.ts";
 import { newAgent, send, testStore } from "../support.ts";
 
 const NOW = 1_000_000;
 const sample = (tsMs: number, metrics: Record<string, number>) => ({ tsMs, metrics, texts: {} });
-const SMALLEST_TRACK_BYTES = new Track().bytes;
+const SMALLEST_TRACK_BYTES = new MetricSeries().bytes;
 const windowOf = (spanMs = 1_000, maxBytes = 16_000) => {
   const clock = { ms: NOW };
   return { clock, window: new LiveWindow({ spanMs, maxBytes, now: () => clock.ms }) };

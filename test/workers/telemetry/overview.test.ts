@@ -6,7 +6,7 @@ import { createOverview } from "../../../src/fleet/overview.ts";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import type { AccessPointState, Overview } from "../../../src/schemas/overview.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
-import { Latest } from "../../../src/telemetry/shard/latest.ts";
+import { LatestCache } from "../../../src/telemetry/shard/latest.ts";
 import { adminToken, appWith, bearer, newAgent, newApp, send, settings, signedUp, tokenOf } from "../support.ts";
 
 const post = (body: unknown, token: string) => send("POST", "/api/v1/agent_update/update", body, token);
@@ -149,7 +149,7 @@ describe("the overview", () => {
 
 describe("made for many", () => {
   const actor: Actor = {
-    ...{ kind: "admin", id: "", name: "", version: 0, expiresAtMs: 0, roles: [], requestId: "", isWhole: true },
+    ...{ kind: "admin", id: "", name: "", version: 0, expiresAtMs: 0, roles: [], requestId: "", hasFullScope: true },
     scopes: new Set(["agents:read", "telemetry:read"]),
   };
   const outline = { apId: "a", onboard: true, accessPointType: null, latitude: 1, longitude: 2, interval: null };
@@ -210,7 +210,7 @@ describe("the latest values", () => {
   const NOW = 1_000_000;
   const latestOf = (maxAgents = 100) => {
     const clock = { ms: NOW };
-    return { clock, latest: new Latest({ spanMs: 1_000, maxAgents, now: () => clock.ms }) };
+    return { clock, latest: new LatestCache({ spanMs: 1_000, maxAgents, now: () => clock.ms }) };
   };
   const sample = (apId: string, tsMs: number, metrics: Record<string, number>) => ({ apId, tsMs, metrics, texts: {} });
 

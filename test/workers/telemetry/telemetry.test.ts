@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { parseEnv } from "../../../src/env.ts";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import { createClickHouse } from "../../../src/storage/clickhouse.ts";
-import { READING } from "../../../src/telemetry/store/clickhouse-query.ts";
+import { READ_SETTINGS } from "../../../src/telemetry/store/clickhouse-query.ts";
 import {
   adminToken,
   anyText,
@@ -423,7 +423,7 @@ describe("a read that nobody waits for any more", () => {
       client.query({
         query: "SELECT sleepEachRow(1) FROM numbers(120)",
         query_id: mark,
-        clickhouse_settings: { ...READING, max_block_size: "1", function_sleep_max_microseconds_per_block: "0" },
+        clickhouse_settings: { ...READ_SETTINGS, max_block_size: "1", function_sleep_max_microseconds_per_block: "0" },
         abort_signal: gone.signal,
       }),
     );

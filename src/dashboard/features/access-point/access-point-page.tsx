@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import type { Agent } from "../../../schemas/agent.ts";
-import { Refused } from "../../api/call.ts";
+import { ApiError } from "../../api/call.ts";
 import { readAgent } from "../../api/operations.ts";
 import { href, type PageProps } from "../../app/router.ts";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
@@ -27,7 +27,7 @@ function Named({ apId, query }: { apId: string; query: URLSearchParams }) {
     if (apId !== "") document.title = `${apId} · Network Controller`;
   }, [apId]);
 
-  if (apId === "" || (error instanceof Refused && error.status === 404)) return <Unknown apId={apId} />;
+  if (apId === "" || (error instanceof ApiError && error.status === 404)) return <Unknown apId={apId} />;
   if (agent === undefined)
     return error === undefined ? <Loading lines={8} /> : <Failed error={error} onRetry={refresh} />;
   return <Found agent={agent} query={query} />;

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { Refused } from "../../api/call.ts";
+import { ApiError } from "../../api/call.ts";
 import { serviceNowMs } from "../../api/clock.ts";
 import { sendCommand } from "../../api/operations.ts";
 import { Confirm } from "../../components/dialog.tsx";
@@ -90,7 +90,7 @@ export function Commands({ apId, known }: { apId: string; known: unknown }) {
 
 /** Of two commands in a row the first one wins; the service says when the next one may follow. */
 function saidWhen(error: unknown): never {
-  if (!(error instanceof Refused) || error.status !== 409 || error.retryAfterMs === undefined) throw error;
+  if (!(error instanceof ApiError) || error.status !== 409 || error.retryAfterMs === undefined) throw error;
   const seconds = Math.ceil(error.retryAfterMs / 1_000);
   throw new Error(`Another command was sent to it a moment ago. Send this one again in ${seconds} s.`);
 }

@@ -6,7 +6,7 @@ import { session, signOut } from "../../app/session.ts";
 import { Confirm } from "../../components/dialog.tsx";
 import { Form, faultOf, SubmitButton } from "../../components/form.tsx";
 import { NewPasswordFields, NOT_TYPED } from "../../components/new-password.tsx";
-import { tell } from "../../components/notices.tsx";
+import { notify } from "../../components/notices.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
 import { useLoaded } from "../../lib/load.ts";
@@ -76,10 +76,10 @@ function ChangePassword({ username }: { username: string }) {
 async function signInAnew(username: string, password: string): Promise<void> {
   try {
     await signIn(username, password);
-    tell("Your password is changed.");
+    notify("Your password is changed.");
   } catch {
     signOut();
-    tell("Your password is changed. Sign in with it.");
+    notify("Your password is changed. Sign in with it.");
   }
 }
 
@@ -101,7 +101,7 @@ function DeleteAccount({ username }: { username: string }) {
             await deleteUser(username);
             signOut();
             go([]);
-            tell("Your account is deleted.");
+            notify("Your account is deleted.");
           }}
           onClose={() => setIsAsking(false)}
         >

@@ -1,10 +1,10 @@
 import { useEffect, useState } from "preact/hooks";
-import { Refused } from "../../api/call.ts";
+import { ApiError } from "../../api/call.ts";
 import { recoverPassword, resetPassword } from "../../api/operations.ts";
 import { go, href, place } from "../../app/router.ts";
 import { Form, faultOf, SubmitButton, TextField } from "../../components/form.tsx";
 import { NewPasswordFields, NOT_TYPED } from "../../components/new-password.tsx";
-import { tell } from "../../components/notices.tsx";
+import { notify } from "../../components/notices.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
 import { useObserved } from "../../lib/observable.ts";
@@ -70,11 +70,11 @@ function ResetBy({ token }: { token: string }) {
   const { run, isBusy, error } = useAction(async () => {
     if (typed.password !== typed.again) return;
     await resetPassword(token, typed.password);
-    tell("The new password is set. Sign in with it.");
+    notify("The new password is set. Sign in with it.");
     go([]);
   });
   const fault = faultOf(error, "new_password");
-  if (error instanceof Refused && error.status === 400)
+  if (error instanceof ApiError && error.status === 400)
     return (
       <>
         <p role="alert">This link is of no use any more: it was used, or its 15 minutes are over.</p>

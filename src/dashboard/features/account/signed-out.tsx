@@ -1,6 +1,6 @@
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Refused } from "../../api/call.ts";
+import { ApiError } from "../../api/call.ts";
 import { settings, signUp } from "../../api/operations.ts";
 import { signIn } from "../../api/sign-in.ts";
 import { go, href, place } from "../../app/router.ts";
@@ -91,7 +91,7 @@ function SignUp({ username, onUsername }: WayProps) {
     await signIn(username, password);
     go([]);
   });
-  const isTaken = error instanceof Refused && error.status === 409;
+  const isTaken = error instanceof ApiError && error.status === 409;
   const faults = {
     username: isTaken ? "There is an account with this address. Sign in instead." : faultOf(error, "username"),
     password: faultOf(error, "password"),

@@ -1,7 +1,7 @@
 import { runningEmulators } from "../../api/operations.ts";
 import { useObserved } from "../../lib/observable.ts";
 import { usePoll } from "../../lib/poll.ts";
-import { lastMade } from "./last-spin-up.ts";
+import { lastSpinUp } from "./last-spin-up.ts";
 import { Running } from "./running.tsx";
 import { SpinUpForm } from "./spin-up-form.tsx";
 import { JustMade } from "./spin-up-result.tsx";
@@ -10,7 +10,7 @@ import "../../style/emulator.css";
 const EVERY_MS = 5_000;
 
 export function Emulator() {
-  const made = useObserved(lastMade);
+  const made = useObserved(lastSpinUp);
   const jobs = usePoll(runningEmulators, EVERY_MS);
   return (
     <div class="stack">
@@ -21,12 +21,14 @@ export function Emulator() {
       <div class="emulator">
         <SpinUpForm
           onMade={(answer) => {
-            lastMade.set(answer);
+            lastSpinUp.set(answer);
             jobs.refresh();
           }}
         />
         <div class="stack">
-          {made !== undefined && <JustMade key={made.job_number} made={made} onClose={() => lastMade.set(undefined)} />}
+          {made !== undefined && (
+            <JustMade key={made.job_number} made={made} onClose={() => lastSpinUp.set(undefined)} />
+          )}
           <Running jobs={jobs} />
         </div>
       </div>

@@ -8,8 +8,8 @@ export interface Made extends SpinupQueued {
 }
 
 /** Still there for whoever looks at another page in between, though not for whoever signs in next. */
-export const lastMade = observable<Made | undefined>(undefined);
+export const lastSpinUp = observable<Made | undefined>(undefined);
 
 session.subscribe(() => {
-  if (session.get() === undefined) lastMade.set(undefined);
+  if (session.get() === undefined) lastSpinUp.set(undefined);
 });

@@ -4,13 +4,13 @@ import { removeEmulator } from "../../api/operations.ts";
 import { href } from "../../app/router.ts";
 import { JobStateMark } from "../../components/badges.tsx";
 import { Confirm } from "../../components/dialog.tsx";
-import { tell } from "../../components/notices.tsx";
+import { notify } from "../../components/notices.tsx";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
 import { Ago } from "../../components/time.tsx";
 import type { Polled } from "../../lib/poll.ts";
 import { countText } from "../../lib/size.ts";
 import { ownerText, shortNumber } from "../jobs/names.ts";
-import { lastMade } from "./last-spin-up.ts";
+import { lastSpinUp } from "./last-spin-up.ts";
 
 const SHOWN = 50;
 
@@ -19,8 +19,8 @@ export function Running({ jobs: { data, error, refresh } }: { jobs: Polled<JobRe
   const [leaving, setLeaving] = useState<JobRecord>();
   const remove = async (job: JobRecord) => {
     const { detail } = await removeEmulator(job.job_number);
-    tell(`Stopped: ${detail.replace("agents", "access points")}.`);
-    if (lastMade.get()?.job_number === job.job_number) lastMade.set(undefined);
+    notify(`Stopped: ${detail.replace("agents", "access points")}.`);
+    if (lastSpinUp.get()?.job_number === job.job_number) lastSpinUp.set(undefined);
     refresh();
   };
   return (

@@ -1,5 +1,5 @@
 import { useRef, useState } from "preact/hooks";
-import { Refused } from "../../api/call.ts";
+import { ApiError } from "../../api/call.ts";
 import { spinUp } from "../../api/operations.ts";
 import { Form, faultOf, SubmitButton } from "../../components/form.tsx";
 import { Failed } from "../../components/states.tsx";
@@ -82,7 +82,7 @@ export function SpinUpForm({ onMade }: { onMade(made: Made): void }) {
             There may be {countOf(LIMITS.accessPointsInAll, "access point")} in all, not {countText(inAll)}.
           </p>
         )}
-        {error instanceof Refused && error.faults.length > 0 ? (
+        {error instanceof ApiError && error.faults.length > 0 ? (
           <p class="fault" role="alert">
             {saidOfAll ?? "Nothing was started. See what is marked above."}
           </p>

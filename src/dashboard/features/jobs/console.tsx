@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { tell } from "../../components/notices.tsx";
+import { notify } from "../../components/notices.tsx";
 import { countOf, sizeText } from "../../lib/size.ts";
 import { KEPT_RAW_MESSAGES, prettyText, type RawMessage } from "./raw-messages.ts";
 
@@ -16,9 +16,9 @@ export function Console({ messages }: { messages: readonly RawMessage[] }) {
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(shown.map(({ text }) => text).join("\n"));
-      tell(`${countOf(shown.length, "message")} copied.`);
+      notify(`${countOf(shown.length, "message")} copied.`);
     } catch {
-      tell("The browser does not let this page copy: it wants a secure connection, or your leave.");
+      notify("The browser does not let this page copy: it wants a secure connection, or your leave.");
     }
   };
   return (

@@ -1,12 +1,12 @@
 import { useState } from "preact/hooks";
 import type { JobStatus } from "../../../schemas/job.ts";
-import { Refused } from "../../api/call.ts";
+import { ApiError } from "../../api/call.ts";
 import { cancelJob, readJob } from "../../api/operations.ts";
 import { href } from "../../app/router.ts";
 import { JobStateMark } from "../../components/badges.tsx";
 import { Copyable } from "../../components/copy.tsx";
 import { Confirm } from "../../components/dialog.tsx";
-import { tell } from "../../components/notices.tsx";
+import { notify } from "../../components/notices.tsx";
 import { Failed, Loading, Progress } from "../../components/states.tsx";
 import { Ago } from "../../components/time.tsx";
 import { usePoll } from "../../lib/poll.ts";
@@ -24,7 +24,7 @@ export function JobPage({ jobNumber, takesAll }: { jobNumber: string; takesAll: 
     (status) => (status === undefined || isUnderWay(status.state) ? EVERY_MS : SELDOM_MS),
     [jobNumber],
   );
-  const isUnknown = job.error instanceof Refused && job.error.status === 404;
+  const isUnknown = job.error instanceof ApiError && job.error.status === 404;
   return (
     <div class="stack">
       <header>
@@ -56,7 +56,7 @@ function Facts({ job, onChange }: { job: JobStatus; onChange(): void }) {
   const [isAsking, setIsAsking] = useState(false);
   const cancel = async () => {
     await cancelJob(job_number);
-    tell("The job is stopped.");
+    notify("The job is stopped.");
     onChange();
   };
   return (

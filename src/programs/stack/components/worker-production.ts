@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import workerd from "workerd";
 import * as z from "zod";
-import { Refused } from "../../shared/cli.ts";
+import { UserError } from "../../shared/cli.ts";
 import { signalGroup } from "../../shared/processes.ts";
 import { installed, ROOT } from "../../shared/project.ts";
 import { removeEndedObjects } from "../prune-objects.ts";
@@ -103,7 +103,7 @@ export async function buildWorker({
   const output = Promise.all([text(wrangler.stdout), text(wrangler.stderr)]);
   const code = await new Promise((resolve) => wrangler.once("close", resolve));
   signal?.removeEventListener("abort", end);
-  if (code !== 0 && !signal?.aborted) throw new Refused(`The Worker cannot be built:\n${(await output).join("")}`);
+  if (code !== 0 && !signal?.aborted) throw new UserError(`The Worker cannot be built:\n${(await output).join("")}`);
 }
 
 async function readWranglerConfig(config: string) {

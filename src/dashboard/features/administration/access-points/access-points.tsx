@@ -4,7 +4,7 @@ import { deleteAgent, overview, updateAgent } from "../../../api/operations.ts";
 import { href } from "../../../app/router.ts";
 import { ConditionMark, conditionOf, TechnologyBadge } from "../../../components/badges.tsx";
 import { Confirm } from "../../../components/dialog.tsx";
-import { tell } from "../../../components/notices.tsx";
+import { notify } from "../../../components/notices.tsx";
 import { useLoaded } from "../../../lib/load.ts";
 import { RecordButton, RecordRow, Records } from "../records.tsx";
 import { SetPassword } from "../set-password.tsx";
@@ -64,7 +64,7 @@ function Deed({ doing, onDone, onClose }: { doing: Doing; onDone(): void; onClos
           consequence="The access point is cut off until it logs in with the new one."
           send={async (password) => {
             await updateAgent(apId, { password });
-            tell(`${apId} has a new password.`);
+            notify(`${apId} has a new password.`);
           }}
           onClose={onClose}
         />
@@ -76,7 +76,7 @@ function Deed({ doing, onDone, onClose }: { doing: Doing; onDone(): void; onClos
           label="Delete the access point"
           onConfirm={async () => {
             await deleteAgent(apId);
-            tell(`${apId} is deleted.`);
+            notify(`${apId} is deleted.`);
             onDone();
           }}
           onClose={onClose}

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { readAgent, updateAgent } from "../../../api/operations.ts";
 import { Dialog } from "../../../components/dialog.tsx";
 import { Form, SubmitButton, TextArea } from "../../../components/form.tsx";
-import { tell } from "../../../components/notices.tsx";
+import { notify } from "../../../components/notices.tsx";
 import { Failed, Loading } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
 import { useLoaded } from "../../../lib/load.ts";
@@ -31,7 +31,7 @@ function Editor({ apId, configuration, onDone, onClose }: EditProps & { configur
   const { run, isBusy, error } = useAction(async () => {
     if ("fault" in read) return;
     await updateAgent(apId, { configuration: read.value });
-    tell(`${apId} is configured.`);
+    notify(`${apId} is configured.`);
     onDone();
     onClose();
   });

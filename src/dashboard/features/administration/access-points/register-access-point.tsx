@@ -3,7 +3,7 @@ import { createAgent } from "../../../api/operations.ts";
 import { Copyable } from "../../../components/copy.tsx";
 import { Dialog } from "../../../components/dialog.tsx";
 import { Form, faultOf, SelectField, SubmitButton, TextArea, TextField } from "../../../components/form.tsx";
-import { tell } from "../../../components/notices.tsx";
+import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
 import { PasswordField } from "../password-field.tsx";
@@ -50,7 +50,7 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
     if ("fault" in further) return;
     const { apId, password } = draft;
     await createAgent({ ap_id: apId, password, configuration: configurationOf(draft, further.value) });
-    tell(`${apId} is registered.`);
+    notify(`${apId} is registered.`);
     onRegistered(apId);
   });
   const faults = {

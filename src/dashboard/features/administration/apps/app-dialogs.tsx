@@ -3,7 +3,7 @@ import type { Permissions } from "../../../../schemas/app.ts";
 import { createApp, updateApp } from "../../../api/operations.ts";
 import { Dialog } from "../../../components/dialog.tsx";
 import { Form, faultOf, SubmitButton, TextField } from "../../../components/form.tsx";
-import { tell } from "../../../components/notices.tsx";
+import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
 import { newApiKey } from "../secrets.ts";
@@ -41,7 +41,7 @@ function Registration({
   const { run, isBusy, error } = useAction(async () => {
     const apiKey = newApiKey();
     await createApp({ app_name: appName, api_key: apiKey, permissions: permissionsOf(draft, {}) });
-    tell(`${appName} is registered.`);
+    notify(`${appName} is registered.`);
     onRegistered(appName, apiKey);
   });
   const faults = { appName: faultOf(error, "app_name"), apIds: faultOf(error, "ap_ids") };
@@ -84,7 +84,7 @@ export function ChangePermissions({
   const [draft, setDraft] = useState(() => draftOf(permissions));
   const { run, isBusy, error } = useAction(async () => {
     await updateApp(appName, { permissions: permissionsOf(draft, permissions) });
-    tell(`The permissions of ${appName} are changed.`);
+    notify(`The permissions of ${appName} are changed.`);
     onDone();
     onClose();
   });

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { updateApp } from "../../../api/operations.ts";
 import { Copyable } from "../../../components/copy.tsx";
 import { Dialog } from "../../../components/dialog.tsx";
-import { tell } from "../../../components/notices.tsx";
+import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
 import { newApiKey } from "../secrets.ts";
@@ -33,7 +33,7 @@ export function NewKey({ appName, onClose }: { appName: string; onClose(): void 
   const { run, isBusy, error } = useAction(async () => {
     const made = newApiKey();
     await updateApp(appName, { api_key: made });
-    tell(`${appName} has a new key.`);
+    notify(`${appName} has a new key.`);
     setApiKey(made);
   });
   return (

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Permissions } from "../../../../schemas/app.ts";
 import { deleteApp, listApps } from "../../../api/operations.ts";
 import { Confirm } from "../../../components/dialog.tsx";
-import { tell } from "../../../components/notices.tsx";
+import { notify } from "../../../components/notices.tsx";
 import { useLoaded } from "../../../lib/load.ts";
 import { RecordButton, RecordRow, Records } from "../records.tsx";
 import { ChangePermissions, CreateApp } from "./app-dialogs.tsx";
@@ -74,7 +74,7 @@ function Deed({ doing, onDone, onClose }: { doing: Doing; onDone(): void; onClos
           label="Delete the app"
           onConfirm={async () => {
             await deleteApp(appName);
-            tell(`${appName} is deleted.`);
+            notify(`${appName} is deleted.`);
             onDone();
           }}
           onClose={onClose}

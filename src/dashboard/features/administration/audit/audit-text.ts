@@ -41,7 +41,7 @@ const KINDS: { [kind: string]: string } = {
 };
 
 /** Several at once are joined by "and"; one that is not known here speaks for itself. */
-export function deedText(action: string): string {
+export function describeAction(action: string): string {
   const text = action
     .split(" and ")
     .map((deed) => own(DEEDS, deed) ?? deed)
@@ -66,7 +66,7 @@ export function detailText(detail: AuditEntry["detail"]): string {
 }
 
 /** `user:me@example.com` is a name, and what bears it. */
-export function partyOf(text: string): { name: string; kind: string } {
+export function parseActor(text: string): { name: string; kind: string } {
   const at = text.indexOf(":");
   if (at < 0) return { name: text, kind: own(KINDS, text) ?? "" };
   const kind = text.slice(0, at);

@@ -4,7 +4,7 @@ import { go, href, type PageProps } from "../../../app/router.ts";
 import { Form, TextField } from "../../../components/form.tsx";
 import { Empty, Failed, Loading } from "../../../components/states.tsx";
 import { Ago, timeText } from "../../../components/time.tsx";
-import { deedText, detailText, partyOf } from "./audit-text.ts";
+import { describeAction, detailText, parseActor } from "./audit-text.ts";
 import { useTrail } from "./trail.ts";
 
 const HERE = ["administration", "audit"];
@@ -125,7 +125,7 @@ function Entries({ entries }: { entries: readonly AuditEntry[] }) {
                 <Party text={actor} address={href(HERE, { actor })} />
               </td>
               <td>
-                {deedText(action)}
+                {describeAction(action)}
                 {detail !== null && <span class="soft">{detailText(detail)}</span>}
               </td>
               <td>
@@ -141,7 +141,7 @@ function Entries({ entries }: { entries: readonly AuditEntry[] }) {
 
 /** A name that leads to everything it did, or that was done to it. */
 function Party({ text, address }: { text: string; address: string }) {
-  const { name, kind } = partyOf(text);
+  const { name, kind } = parseActor(text);
   return (
     <>
       <a href={address}>{name}</a>

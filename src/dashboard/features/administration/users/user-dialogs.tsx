@@ -5,7 +5,7 @@ import { renewal } from "../../../app/session.ts";
 import { Choices } from "../../../components/choices.tsx";
 import { Dialog } from "../../../components/dialog.tsx";
 import { Form, faultOf, SubmitButton, TextField } from "../../../components/form.tsx";
-import { tell } from "../../../components/notices.tsx";
+import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
 import { PasswordField } from "../password-field.tsx";
@@ -17,7 +17,7 @@ export function CreateUser({ onDone, onClose }: { onDone(): void; onClose(): voi
   const [roles, setRoles] = useState<Role[]>(["user"]);
   const { run, isBusy, error } = useAction(async () => {
     await createUser({ username, password, roles });
-    tell(`${username} has an account now.`);
+    notify(`${username} has an account now.`);
     onDone();
     onClose();
   });
@@ -69,7 +69,7 @@ export function ChangeRoles({
   const [roles, setRoles] = useState(() => rolesOf(user));
   const { run, isBusy, error } = useAction(async () => {
     await updateUser(username, { roles });
-    tell(`The roles of ${username} are changed.`);
+    notify(`The roles of ${username} are changed.`);
     onDone();
     onClose();
     // One's own token has ended with them.

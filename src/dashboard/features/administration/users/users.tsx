@@ -4,7 +4,7 @@ import { deleteUser, listUsers, updateUser } from "../../../api/operations.ts";
 import { href } from "../../../app/router.ts";
 import { session } from "../../../app/session.ts";
 import { Confirm } from "../../../components/dialog.tsx";
-import { tell } from "../../../components/notices.tsx";
+import { notify } from "../../../components/notices.tsx";
 import { useLoaded } from "../../../lib/load.ts";
 import { useObserved } from "../../../lib/observable.ts";
 import { RecordButton, RecordRow, Records } from "../records.tsx";
@@ -88,7 +88,7 @@ function Deed({
           consequence="The old password ends, and so do all sign-ins with it."
           send={async (password) => {
             await updateUser(username, { password });
-            tell(`${username} has a new password.`);
+            notify(`${username} has a new password.`);
           }}
           onClose={onClose}
         />
@@ -100,7 +100,7 @@ function Deed({
           label="Delete the user"
           onConfirm={async () => {
             await deleteUser(username);
-            tell(`${username} is deleted.`);
+            notify(`${username} is deleted.`);
             onDone();
           }}
           onClose={onClose}
