@@ -328,10 +328,11 @@ describe("npm start", () => {
   ])("holds to its document whatever it is asked for, and by whom (seed %i)", async (seed) => {
     const said = product.output().length;
     const tokens = { ended: await endedToken(dataDir, ADMIN.username), enrolment: ENROLMENT_TOKEN };
-    const options = { url: product.url, admin: ADMIN, seed, seconds: 3, perSecond: 100, tokens };
+    // By number, not by time: a busy machine makes few requests in a few seconds.
+    const options = { url: product.url, admin: ADMIN, seed, seconds: 100, perSecond: 100, maxRequests: 150, tokens };
     const { requests, findings } = await fuzz(options);
     expect([...findings, ...logFindings(product.output().slice(said))]).toEqual([]);
-    expect(requests).toBeGreaterThan(50);
+    expect(requests).toBeGreaterThanOrEqual(options.maxRequests);
   });
 
   it("stores what agents report over MQTT while others publish messages that cannot be stored", async () => {

@@ -71,6 +71,15 @@ describe("the page's retries", () => {
       expect(requests).toBe(6);
     });
 
+    it("end at once if the page gives up while a request is under way", { timeout: 10_000 }, async () => {
+      const abort = new AbortController();
+      const send = async () => {
+        abort.abort(new Error("gone"));
+        return await fetch(url, { signal: abort.signal });
+      };
+      await expect(sendRepeatedly(send, abort.signal, [60_000])).rejects.toThrow("gone");
+    });
+
     it("end at once if the page no longer wants the response", async () => {
       const abort = new AbortController();
       faults = [{ status: 500 }, { status: 500 }];
