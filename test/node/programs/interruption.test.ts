@@ -6,17 +6,17 @@ import { until } from "../../../scripts/harness/product.ts";
 
 /** A command that waits to be interrupted, and then takes as long to clear away as its argument says. */
 const COMMAND = `
-  import { runCommand, say } from ${JSON.stringify(pathOf("cli.ts"))};
+  import { runCommand, print } from ${JSON.stringify(pathOf("cli.ts"))};
   import { interruption, unlessAborted } from ${JSON.stringify(pathOf("interruption.ts"))};
   await runCommand(async () => {
     const signal = interruption("Stopping.");
     const work = new Promise((resolve) => setTimeout(resolve, 60_000));
-    say("Begun.");
+    print("Begun.");
     try {
       await unlessAborted(work, signal);
     } finally {
       await new Promise((resolve) => setTimeout(resolve, Number(process.argv[1])));
-      say("Cleared away.");
+      print("Cleared away.");
     }
   });`;
 
