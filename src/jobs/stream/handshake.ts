@@ -23,7 +23,7 @@ export const StreamHandshake = z.object({
 });
 export type StreamHandshake = z.output<typeof StreamHandshake>;
 
-const HEADER = "X-Job-Stream-StreamHandshake";
+const HEADER = "X-Job-Stream-Opening";
 
 /**
  * The request that opens a socket at the job's object, made anew: nothing that came from outside goes along, least of all the
