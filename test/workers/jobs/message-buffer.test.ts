@@ -2,8 +2,9 @@ import { env, evictDurableObject, runInDurableObject } from "cloudflare:test";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { encodeGap, encodeMessage, type StoredMessage } from "../../../src/jobs/stream/envelope.ts";
-import { MAX_KEY_LENGTH } from "../../../src/jobs/stream/idempotency.ts";
 import { type BufferLimits, MAX_DATA_BYTES, MessageBuffer } from "../../../src/jobs/stream/message-buffer.ts";
+import { MAX_KEY_LENGTH } from "../../../src/jobs/stream/message-store.ts";
+import { asJsonText, encodeJson } from "../../../src/lib/json-text.ts";
 
 const NOW = 1_800_000_000_000;
 const LIMITS: BufferLimits = { messages: 5, bytes: 100, retentionMs: 1_000, keys: 8 };
@@ -12,48 +13,48 @@ interface Buffered {
   buffer: MessageBuffer;
   clock: { ms: number };
   storage: DurableObjectStorage;
-  /** Another buffer over the same tables, as after a restart. */
-  again(): MessageBuffer;
+  /** Returns another buffer over the same tables, as after a restart. */
+  reopen(): MessageBuffer;
 }
 
-/** A buffer in the storage of an object that no other test uses. */
+/** Runs a test with a buffer in the storage of a new object. */
 function withBuffer<R>(test: (buffered: Buffered) => R | Promise<R>, limits = LIMITS): Promise<R> {
   return runInDurableObject(env.JOB_STREAM.getByName(crypto.randomUUID()), (_, { storage }) => {
     const clock = { ms: NOW };
-    const again = () => new MessageBuffer({ storage, limits, now: () => clock.ms });
-    return test({ buffer: again(), clock, storage, again });
+    const reopen = () => new MessageBuffer({ storage, limits, now: () => clock.ms });
+    return test({ buffer: reopen(), clock, storage, reopen });
   });
 }
 
-const message = (data = "[]", key?: string) => ({ type: "agent_data" as const, data, key });
+const message = (data = "[]", key?: string) => ({ type: "agent_data" as const, data: asJsonText(data), key });
 const ofBytes = (bytes: number) => message(JSON.stringify("x".repeat(bytes - 2)));
 const tablesIn = (storage: DurableObjectStorage) => storage.sql.exec("SELECT name FROM sqlite_master").toArray();
 
-/** Everything that is kept, page by page. */
-function kept(buffer: MessageBuffer, after = 0): StoredMessage[] {
+/** Returns all stored messages, page by page. */
+function stored(buffer: MessageBuffer, after = 0): StoredMessage[] {
   const all: StoredMessage[] = [];
   for (let page = buffer.page(after); page.length > 0; page = buffer.page(all.at(-1)?.seq ?? 0)) all.push(...page);
   return all;
 }
-const seqs = (buffer: MessageBuffer) => kept(buffer).map(({ seq }) => seq);
+const seqs = (buffer: MessageBuffer) => stored(buffer).map(({ seq }) => seq);
 
-describe("the pending buffer", () => {
-  it("numbers messages from 1 on without holes and keeps their text as it came", () =>
+describe("the message buffer", () => {
+  it("numbers messages from 1 without gaps, and keeps their text unchanged", () =>
     withBuffer(({ buffer }) => {
       const texts = ['[ 1.0, "é\\u00e9" ]', "[1e400]", '{"a" : [ ]}'];
       expect(texts.map((data) => buffer.append(message(data)))).toEqual(
         [1, 2, 3].map((seq) => ({ outcome: "stored", seq })),
       );
-      expect(kept(buffer).map(({ data }) => data)).toEqual(texts);
+      expect(stored(buffer).map(({ data }) => data)).toEqual(texts);
       expect(buffer.bytes).toBe(texts.reduce((sum, text) => sum + new TextEncoder().encode(text).length, 0));
     }));
 
-  it("leaves nothing behind where it was only looked into", () =>
+  it("creates no tables if it is only read", () =>
     withBuffer(({ buffer, storage }) => {
       buffer.expire();
       buffer.acknowledge(7);
       buffer.markSent(7);
-      buffer.touch();
+      buffer.recordActivity();
       expect([buffer.isEmpty, buffer.lastSeq, buffer.page(0), buffer.gapAfter(0), buffer.room]).toEqual([
         true,
         0,
@@ -64,7 +65,7 @@ describe("the pending buffer", () => {
       expect(tablesIn(storage)).toEqual([]);
     }));
 
-  it("answers a repeated key with the first one's number, also when it is full, acknowledged or closed", () =>
+  it("returns the first number for a repeated key, even if it is full, acknowledged or closed", () =>
     withBuffer(({ buffer }) => {
       buffer.append(message("[1]", "k"));
       for (let i = 0; i < 4; i++) buffer.append(message());
@@ -79,7 +80,7 @@ describe("the pending buffer", () => {
       expect(buffer.lastSeq).toBe(5);
     }));
 
-  it("forgets keys with time, and all but the last few", () =>
+  it("forgets keys that are too old or too many", () =>
     withBuffer(({ buffer, clock, storage }) => {
       const keys = () => storage.sql.exec("SELECT count(*) AS n FROM idempotency").one().n;
       buffer.append(message("[1]", "k"));
@@ -96,7 +97,7 @@ describe("the pending buffer", () => {
       expect(buffer.append(message("[1]", "k"))).toMatchObject({ seq: 23 });
     }));
 
-  it("makes room with what was sent, oldest first, and says which are missing", () =>
+  it("drops sent messages to make room, oldest first, and reports the gap", () =>
     withBuffer(({ buffer }) => {
       for (let i = 0; i < 5; i++) buffer.append(message());
       buffer.markSent(3);
@@ -107,7 +108,7 @@ describe("the pending buffer", () => {
       expect(buffer.gapAfter(2)).toBeUndefined();
     }));
 
-  it("is full rather than drop what was never sent, until its time is up", () =>
+  it("is full rather than drop unsent messages, until they expire", () =>
     withBuffer(({ buffer, clock }) => {
       for (let i = 0; i < 5; i++) buffer.append(message());
       buffer.markSent(1);
@@ -120,7 +121,7 @@ describe("the pending buffer", () => {
       expect([seqs(buffer), buffer.gapAfter(0)]).toEqual([[7], { fromSeq: 1, toSeq: 6 }]);
     }));
 
-  it("counts bytes too, and drops nothing where that would not be enough", () =>
+  it("counts bytes too, and drops nothing if that would not make enough room", () =>
     withBuffer(({ buffer }) => {
       buffer.append(ofBytes(30));
       buffer.append(ofBytes(60));
@@ -131,7 +132,7 @@ describe("the pending buffer", () => {
       expect([seqs(buffer), buffer.bytes]).toEqual([[2, 3], 100]);
     }));
 
-  it("tells nobody to stay away for long", () =>
+  it("asks callers to retry within a minute", () =>
     withBuffer(
       ({ buffer }) => {
         buffer.append(message());
@@ -140,7 +141,7 @@ describe("the pending buffer", () => {
       { ...LIMITS, messages: 1, retentionMs: 86_400_000 },
     ));
 
-  it("frees what is acknowledged, which is not missing then, and no more than was sent", () =>
+  it("drops acknowledged messages without a gap, and none that were not sent", () =>
     withBuffer(({ buffer }) => {
       for (let i = 0; i < 4; i++) buffer.append(message());
       buffer.markSent(2);
@@ -150,7 +151,7 @@ describe("the pending buffer", () => {
       expect(buffer.acknowledgedUpTo).toBe(2);
     }));
 
-  it("holds what is acknowledged for a socket that is yet to be sent it", () =>
+  it("keeps acknowledged messages that another socket still needs", () =>
     withBuffer(({ buffer }) => {
       for (let i = 0; i < 4; i++) buffer.append(message());
       buffer.markSent(4);
@@ -160,15 +161,15 @@ describe("the pending buffer", () => {
       expect([seqs(buffer), buffer.lastSeq]).toEqual([[], 4]);
     }));
 
-  it("goes on with its numbers when everything has gone", () =>
-    withBuffer(({ buffer, again }) => {
+  it("continues its numbers after all messages were dropped", () =>
+    withBuffer(({ buffer, reopen }) => {
       buffer.append(message());
       buffer.markSent(1);
       buffer.acknowledge(1);
-      expect(again().append(message())).toEqual({ outcome: "stored", seq: 2 });
+      expect(reopen().append(message())).toEqual({ outcome: "stored", seq: 2 });
     }));
 
-  it("refuses rows that production would refuse", () =>
+  it("rejects rows that Cloudflare would reject", () =>
     withBuffer(
       ({ buffer }) => {
         expect(buffer.append(ofBytes(MAX_DATA_BYTES))).toMatchObject({ outcome: "stored" });
@@ -181,7 +182,7 @@ describe("the pending buffer", () => {
       { ...LIMITS, bytes: 16 * 1024 * 1024 },
     ));
 
-  it("reads in pages that fit in memory", () =>
+  it("returns pages of limited size", () =>
     withBuffer(
       ({ buffer }) => {
         for (let i = 0; i < 4; i++) buffer.append(ofBytes(400_000));
@@ -192,7 +193,7 @@ describe("the pending buffer", () => {
       { ...LIMITS, messages: 1_000, bytes: 16 * 1024 * 1024 },
     ));
 
-  it("lets messages expire in their order, also when the clock was set back", () =>
+  it("expires messages in order, even if the clock was set back", () =>
     withBuffer(({ buffer, clock }) => {
       buffer.append(message());
       clock.ms -= 500;
@@ -205,7 +206,7 @@ describe("the pending buffer", () => {
       expect(seqs(buffer)).toEqual([]);
     }));
 
-  it("is as it was after the object was evicted", async () => {
+  it("keeps its state when the object is evicted", async () => {
     const stub = env.JOB_STREAM.getByName(crypto.randomUUID());
     const inside = <R>(test: (buffer: MessageBuffer) => R) =>
       runInDurableObject(stub, (_, { storage }) =>
@@ -220,14 +221,14 @@ describe("the pending buffer", () => {
     await evictDurableObject(stub);
     await inside((buffer) => {
       expect([buffer.lastSeq, buffer.sentUpTo, buffer.acknowledgedUpTo, buffer.closed]).toEqual([3, 2, 1, "expired"]);
-      expect(kept(buffer).map(({ data }) => data)).toEqual(["[1]", "[2]"]);
+      expect(stored(buffer).map(({ data }) => data)).toEqual(["[1]", "[2]"]);
       expect(buffer.append(message("[]", "k0"))).toEqual({ outcome: "stored", seq: 1 });
       expect(buffer.append(message())).toEqual({ outcome: "closed", state: "expired" });
     });
   });
 });
 
-describe("the pending buffer, whatever happens in whatever order", () => {
+describe("the message buffer under random events", () => {
   type Step =
     | { do: "append"; bytes: number; key: number | undefined }
     | { do: "send"; share: number }
@@ -259,71 +260,71 @@ describe("the pending buffer, whatever happens in whatever order", () => {
     { weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const) }) },
   );
 
-  /** All messages there ever were, and what became of each. */
-  interface Known {
+  /** One appended message of the model. */
+  interface Modelled {
     seq: number;
     data: string;
     tsMs: number;
     key: string | undefined;
     isSent: boolean;
-    isGone: boolean;
+    isDropped: boolean;
   }
 
-  it("keeps its promises", () =>
-    withBuffer(async ({ clock, storage, again }) => {
+  it("behaves as modelled", () =>
+    withBuffer(async ({ clock, storage, reopen }) => {
       let steps = 0;
       const run = (script: Step[]) => {
         clock.ms = NOW;
-        let buffer = again();
-        const all: Known[] = [];
+        let buffer = reopen();
+        const all: Modelled[] = [];
         let acknowledged = 0;
-        const there = () => all.filter(({ isGone }) => !isGone);
-        const sizeOf = (messages: Known[]) => messages.reduce((sum, { data }) => sum + data.length, 0);
+        const remaining = () => all.filter(({ isDropped }) => !isDropped);
+        const sizeOf = (messages: Modelled[]) => messages.reduce((sum, { data }) => sum + data.length, 0);
         const expire = () => {
-          for (const known of all) known.isGone ||= known.tsMs + LIMITS.retentionMs <= clock.ms;
+          for (const each of all) each.isDropped ||= each.tsMs + LIMITS.retentionMs <= clock.ms;
         };
         for (const next of script) {
           steps++;
           switch (next.do) {
             case "append": {
               const key = next.key === undefined ? undefined : `k${next.key}`;
-              const data = JSON.stringify("x".repeat(next.bytes - 2));
+              const data = encodeJson("x".repeat(next.bytes - 2));
               const outcome = buffer.append(message(data, key));
               expire();
               const first = all.findLast(
-                (known) =>
+                (each) =>
                   key !== undefined &&
-                  known.key === key &&
-                  known.tsMs + LIMITS.retentionMs > clock.ms &&
-                  known.seq > all.length - LIMITS.keys,
+                  each.key === key &&
+                  each.tsMs + LIMITS.retentionMs > clock.ms &&
+                  each.seq > all.length - LIMITS.keys,
               );
               if (first !== undefined) {
                 expect(outcome).toEqual({ outcome: "stored", seq: first.seq });
                 break;
               }
-              const fits = (messages: Known[]) =>
+              const fits = (messages: Modelled[]) =>
                 messages.length < LIMITS.messages && sizeOf(messages) + data.length <= LIMITS.bytes;
-              if (!fits(there().filter(({ isSent }) => !isSent))) {
+              if (!fits(remaining().filter(({ isSent }) => !isSent))) {
                 expect(outcome).toMatchObject({ outcome: "full" });
                 break;
               }
-              while (!fits(there())) for (const oldest of there().slice(0, 1)) oldest.isGone = true;
+              while (!fits(remaining())) for (const oldest of remaining().slice(0, 1)) oldest.isDropped = true;
               const seq = all.length + 1;
               expect(outcome).toEqual({ outcome: "stored", seq });
-              all.push({ seq, data, tsMs: clock.ms, key, isSent: false, isGone: false });
+              all.push({ seq, data, tsMs: clock.ms, key, isSent: false, isDropped: false });
               break;
             }
             case "send": {
               const upTo = Math.round(all.length * next.share);
               buffer.markSent(upTo);
-              for (const known of all) known.isSent ||= known.seq <= upTo;
+              for (const each of all) each.isSent ||= each.seq <= upTo;
               break;
             }
             case "acknowledge": {
               const needed = next.neededBack === undefined ? Number.POSITIVE_INFINITY : all.length - next.neededBack;
               buffer.acknowledge(next.seq, needed);
               acknowledged = Math.max(acknowledged, Math.min(next.seq, all.filter(({ isSent }) => isSent).length));
-              for (const known of all) known.isGone ||= known.seq <= Math.min(acknowledged, needed);
+              for (const each of all) each.isDropped ||= each.seq <= Math.min(acknowledged, needed);
               break;
             }
             case "wait":
@@ -332,25 +333,25 @@ describe("the pending buffer, whatever happens in whatever order", () => {
               expire();
               break;
             case "restart":
-              buffer = again();
+              buffer = reopen();
               break;
           }
-          expect(kept(buffer).map(({ seq, data, tsMs }) => ({ seq, data, tsMs }))).toEqual(
-            there().map(({ seq, data, tsMs }) => ({ seq, data, tsMs })),
+          expect(stored(buffer).map(({ seq, data, tsMs }) => ({ seq, data, tsMs }))).toEqual(
+            remaining().map(({ seq, data, tsMs }) => ({ seq, data, tsMs })),
           );
           expect([buffer.lastSeq, buffer.messages, buffer.bytes, buffer.acknowledgedUpTo]).toEqual([
             all.length,
-            there().length,
-            sizeOf(there()),
+            remaining().length,
+            sizeOf(remaining()),
             acknowledged,
           ]);
-          // Nothing is missing in silence, and nothing went that nobody was sent, but for its age.
-          const lost = all.filter(({ seq, isGone }) => isGone && seq > acknowledged).map(({ seq }) => seq);
+          // A gap reports every message that was dropped unread. Only expiry drops unsent messages.
+          const lost = all.filter(({ seq, isDropped }) => isDropped && seq > acknowledged).map(({ seq }) => seq);
           const gap = buffer.gapAfter(acknowledged);
           expect(gap).toEqual(lost.length === 0 ? undefined : { fromSeq: lost[0], toSeq: lost.at(-1) });
           expect(lost.length).toBe(gap === undefined ? 0 : gap.toSeq - gap.fromSeq + 1);
-          for (const known of all) {
-            if (known.isGone && !known.isSent) expect(known.tsMs + LIMITS.retentionMs).toBeLessThanOrEqual(clock.ms);
+          for (const each of all) {
+            if (each.isDropped && !each.isSent) expect(each.tsMs + LIMITS.retentionMs).toBeLessThanOrEqual(clock.ms);
           }
         }
       };
@@ -365,34 +366,34 @@ describe("the pending buffer, whatever happens in whatever order", () => {
     }));
 });
 
-describe("the wire", () => {
-  const stored = (over: Partial<StoredMessage>): StoredMessage => ({
+describe("the encoding of messages", () => {
+  const storedMessage = (over: Omit<Partial<StoredMessage>, "data"> & { data?: string }): StoredMessage => ({
     seq: 3,
     type: "agent_data",
     tsMs: NOW,
     final: false,
-    data: '[{"a":1.0}]',
     bytes: 11,
     ...over,
+    data: asJsonText(over.data ?? '[{"a":1.0}]'),
   });
 
-  it("carries the data as it came, in an envelope or bare", () => {
+  it("carries the data unchanged, in an envelope or bare", () => {
     const ts = new Date(NOW).toISOString();
-    expect(encodeMessage("envelope", 'j"1', stored({}))).toBe(
+    expect(encodeMessage("envelope", 'j"1', storedMessage({}))).toBe(
       `{"job_number":"j\\"1","seq":3,"type":"agent_data","ts":"${ts}","final":false,"data":[{"a":1.0}]}`,
     );
-    expect(encodeMessage("bare", "j", stored({}))).toBe('[{"a":1.0}]');
+    expect(encodeMessage("bare", "j", storedMessage({}))).toBe('[{"a":1.0}]');
   });
 
-  it("gives a bare socket arrays of data only", () => {
-    expect(encodeMessage("bare", "j", stored({ type: "status", data: "[]" }))).toBeUndefined();
-    expect(encodeMessage("bare", "j", stored({ type: "error", data: "[]" }))).toBeUndefined();
-    expect(encodeMessage("bare", "j", stored({ type: "command", data: '{"a":1}' }))).toBeUndefined();
-    expect(encodeMessage("bare", "j", stored({ type: "emulator", data: " \n[]" }))).toBe(" \n[]");
+  it("encodes only arrays of data for a bare socket", () => {
+    expect(encodeMessage("bare", "j", storedMessage({ type: "status", data: "[]" }))).toBeUndefined();
+    expect(encodeMessage("bare", "j", storedMessage({ type: "error", data: "[]" }))).toBeUndefined();
+    expect(encodeMessage("bare", "j", storedMessage({ type: "command", data: '{"a":1}' }))).toBeUndefined();
+    expect(encodeMessage("bare", "j", storedMessage({ type: "emulator", data: " \n[]" }))).toBe(" \n[]");
     expect(encodeGap("bare", "j", { fromSeq: 1, toSeq: 2 }, NOW)).toBeUndefined();
   });
 
-  it("tells of a gap under the number of the last that is missing", () => {
+  it("reports a gap with the number of the last missing message", () => {
     expect(JSON.parse(encodeGap("envelope", "j", { fromSeq: 2, toSeq: 9 }, NOW) ?? "")).toMatchObject({
       seq: 9,
       type: "gap",
