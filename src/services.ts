@@ -142,7 +142,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const known = createJobCache(index);
   const ownedJobs = createOwnedJobs(database, streams);
   const callbacks = createCallbacks({
-    ...{ index, known, streams, outbox },
+    ...{ jobStore: index, jobCache: known, streams, outbox },
     emulatorReports: createEmulatorReports(createPartStore(database), outbox),
   });
 
@@ -189,7 +189,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       secrets: secretHasher,
     }),
     health,
-    jobs: createJobs({ index, known, streams, agents, outbox }),
+    jobs: createJobs({ jobStore: index, jobCache: known, streams, agents, outbox }),
     loggedRequests: config.LOG_REQUESTS,
     login: withLoginMetrics(
       createLogin({ users, agents, apps, attempts, passwords, secretHasher, apiKeys: encryptor, tokens }),

@@ -1,6 +1,7 @@
 import { SERVICE } from "../accounts/audit.ts";
 import type { JobStore } from "../jobs/job-store.ts";
 import type { StreamClient } from "../jobs/stream/stream-client.ts";
+import { encodeJson } from "../lib/json-text.ts";
 import type { Progress } from "../schemas/stream.ts";
 
 /** The end of a job that nobody has answered in time. */
@@ -11,15 +12,15 @@ export interface JobExpiry {
 const EXPIRY_KEY = "expiry";
 
 export function createJobExpiry(
-  index: Pick<JobStore, "note">,
+  index: Pick<JobStore, "update">,
   streams: Pick<StreamClient, "post" | "close">,
 ): JobExpiry {
   return {
     async expire(jobNumber) {
       // The index first: who answers at the same moment has either answered in time or is told that it was too late.
-      const standing = await index.note(jobNumber, { state: "expired", detail: "Nobody answered in time" }, SERVICE);
+      const standing = await index.update(jobNumber, { state: "expired", detail: "Nobody answered in time" }, SERVICE);
       if (standing !== "expired") return;
-      const data = JSON.stringify({ state: "expired", rows_sent: 0, rows_estimated: null } satisfies Progress);
+      const data = encodeJson({ state: "expired", rows_sent: 0, rows_estimated: null } satisfies Progress);
       await streams.post(jobNumber, { type: "status", data, final: true, key: EXPIRY_KEY });
       await streams.close(jobNumber, "expired");
     },

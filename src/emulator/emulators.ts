@@ -160,7 +160,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
       if (job !== undefined) await streams.close(jobNumber, "cancelled");
       await outbox.withdraw(jobNumber);
       const removed = await removeAllAgents(emulations, owned, actor);
-      await index.note(jobNumber, { state: "cancelled", detail: "Removed" }, actor);
+      await index.update(jobNumber, { state: "cancelled", detail: "Removed" }, actor);
       return ack(`${removed} agents removed`);
     },
   };

@@ -61,9 +61,9 @@ const EmulatorReports = z
 
 /** Records what an emulator reports about its parts of a job. The first emulator that reports a part owns it. */
 export function createEmulatorReports(parts: PartStore, outbox: Pick<Outbox, "withdraw">): ReportHandler {
-  return async (jobNumber, data) => {
+  return async (jobNumber, items) => {
     let state: "running" | JobOutcome | undefined;
-    for (const report of EmulatorReports.parse(JSON.parse(data))) {
+    for (const report of EmulatorReports.parse(items)) {
       const noted = await parts.note(jobNumber, report);
       if (!noted.isNoted) throw new Conflict("This part of the job is another emulator's, or over");
       await outbox.withdraw(jobNumber, report.part);

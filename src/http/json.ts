@@ -1,11 +1,16 @@
 import { Invalid, Malformed } from "../lib/errors.ts";
+import { asJsonText, type JsonText } from "../lib/json-text.ts";
 import { MAX_JSON_DEPTH } from "../schemas/primitives.ts";
 
 /** JSON from outside: decoded strictly, bounded in depth, and free of keys that could reach a prototype. */
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
-export function parseJson(bytes: ArrayBuffer): unknown {
+/**
+ * Returns the parsed value together with the text as the caller sent it. The text may hold `__proto__` keys that the value does not.
+ * They are harmless: the service passes the text through and never merges it into an object.
+ */
+export function parseJson(bytes: ArrayBuffer): { value: unknown; text: JsonText } {
   let text: string;
   try {
     text = utf8.decode(bytes);
@@ -19,7 +24,7 @@ export function parseJson(bytes: ArrayBuffer): unknown {
     throw new Invalid([{ loc: ["body", errorPosition(text)], msg: "JSON decode error", type: "json_invalid" }]);
   }
   clean(value, 1);
-  return value;
+  return { value, text: asJsonText(text) };
 }
 
 /** `__proto__` as an own key is harmless until someone assigns it along; it is an extra field, and those are ignored. */

@@ -4,6 +4,7 @@ import { bodyLimit } from "hono/body-limit";
 import type * as z from "zod";
 import { Invalid, TooLarge } from "../lib/errors.ts";
 import { MISSING, parse, toValidationItems } from "../lib/field-errors.ts";
+import { encodeJson, type JsonText } from "../lib/json-text.ts";
 import type { AppContext, AppEnv } from "./context.ts";
 import { parseJson } from "./json.ts";
 import { registerInput } from "./route-registry.ts";
@@ -39,19 +40,41 @@ const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 /** A JSON body. Not zod-validator's own, which would parse twice and knows none of FastAPI's answers to odd bodies. */
 export function body<S extends z.ZodType>(schema: S): Validates<"json", S> {
   return registerInput("json", schema, async function jsonBody(c, next) {
-    await limitBody(c);
-    const bytes = await c.req.arrayBuffer();
-    if (bytes.byteLength === 0) throw new Invalid([{ loc: ["body"], ...MISSING }]);
-    const contentType = c.req.header("Content-Type");
-    // As in FastAPI: no content type is taken for JSON, another one for bytes, which are no object.
-    const isJson = contentType === undefined || JSON_TYPE.test(contentType);
-    const value = isJson ? parseJson(bytes) : "";
-    if (value === null) throw new Invalid([{ loc: ["body"], ...MISSING }]);
-    const parsed = parse(schema, value);
-    if (!parsed.success) throw new Invalid(toValidationItems("body", parsed.error));
-    c.req.addValidatedData("json", parsed.data as object);
+    const { value } = await readJson(c, schema);
+    c.req.addValidatedData("json", value as object);
     await next();
   });
+}
+
+type ValidatesText<S extends z.ZodType> = MiddlewareHandler<
+  AppEnv,
+  string,
+  { in: { json: z.input<S> }; out: { json: { value: z.output<S>; text: JsonText } } }
+>;
+
+/** As `body`, and hands the handler the caller's text next to the parsed value, for operations that pass it on unchanged. */
+export function jsonText<S extends z.ZodType>(schema: S): ValidatesText<S> {
+  return registerInput("json", schema, async function jsonTextBody(c, next) {
+    c.req.addValidatedData("json", await readJson(c, schema));
+    await next();
+  });
+}
+
+async function readJson<S extends z.ZodType>(
+  c: AppContext,
+  schema: S,
+): Promise<{ value: z.output<S>; text: JsonText }> {
+  await limitBody(c);
+  const bytes = await c.req.arrayBuffer();
+  if (bytes.byteLength === 0) throw new Invalid([{ loc: ["body"], ...MISSING }]);
+  const contentType = c.req.header("Content-Type");
+  // As in FastAPI: no content type is taken for JSON, another one for bytes, which are no object.
+  const isJson = contentType === undefined || JSON_TYPE.test(contentType);
+  const { value, text } = isJson ? parseJson(bytes) : { value: "", text: encodeJson("") };
+  if (value === null) throw new Invalid([{ loc: ["body"], ...MISSING }]);
+  const parsed = parse(schema, value);
+  if (!parsed.success) throw new Invalid(toValidationItems("body", parsed.error));
+  return { value: parsed.data, text };
 }
 
 /** A form, URL-encoded or multipart. An empty field counts as absent, as in FastAPI. */

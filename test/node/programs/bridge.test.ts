@@ -32,7 +32,7 @@ type Answer = { status: number; headers?: Record<string, string> };
 function answerOf(body: Buffer): Answer & { messages: Message[] } {
   if (body.length > MIB) return { status: 413, headers: REQUEST_ID, messages: [] };
   try {
-    const parsed = Delivery.safeParse(parseJson(new Uint8Array(body).buffer));
+    const parsed = Delivery.safeParse(parseJson(new Uint8Array(body).buffer).value);
     if (!parsed.success) return { status: 422, headers: REQUEST_ID, messages: [] };
     const { messages } = parsed.data;
     const isStorable = messages.every(({ report }) => !/\\ud[89a-f]/.test(JSON.stringify(report) ?? ""));

@@ -125,7 +125,7 @@ describe("a stream whose job is cancelled in the index", () => {
     const live = await liveStream(apId, token);
     const job = env.JOB_STREAM.getByName(live);
     await expect.poll(async () => (await job.describe()).messages, { timeout: 10_000 }).toBeGreaterThan(0);
-    await index.note(live, { state: "cancelled" });
+    await index.update(live, { state: "cancelled" });
     clock.forwardMs += 61 * MINUTE_MS;
     await runDurableObjectAlarm(job);
     expect(await isClosed(live)).toBe("cancelled");

@@ -6,6 +6,7 @@ import { outbox } from "../../../src/broker/outbox-table.ts";
 import type { SpinupMessage } from "../../../src/emulator/plan.ts";
 import { parseEnv } from "../../../src/env.ts";
 import { createJobStore } from "../../../src/jobs/job-store.ts";
+import { encodeJson } from "../../../src/lib/json-text.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { adminToken, bearer, newApp, postJson, send, settings, signedUp, tokenOf, uniqueName } from "../support.ts";
 
@@ -251,7 +252,7 @@ describe("an emulator job", () => {
     expect(await (await send("GET", "/api/v1/emulator/", undefined, user.token)).json()).toEqual([]);
     // A word that came late, and one that is about no part.
     const index = createJobStore(database);
-    expect(await index.note(job_number, { state: "running" })).toBe("done");
+    expect(await index.update(job_number, { state: "running" })).toBe("done");
     expect((await report(job_number, { x: 1 }, one.token)).status).toBe(200);
     expect(await stateOf(job_number, user.token)).toBe("done");
   });
@@ -299,7 +300,7 @@ describe("an emulator job", () => {
     const [user, one] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
     const { job_number } = await queued([spec()], user.token);
     await runInDurableObject(env.JOB_STREAM.getByName(job_number), async (object) => {
-      while ((await object.post({ type: "emulator", data: "[]" })).outcome === "stored");
+      while ((await object.post({ type: "emulator", data: encodeJson([]) })).outcome === "stored");
     });
     expect((await report(job_number, { emulator: "a", part: 1, state: "done" }, one.token)).status).toBe(429);
     expect(await stateOf(job_number, user.token)).toBe("done");

@@ -1,6 +1,7 @@
 import { Validator } from "@cfworker/json-schema";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { AsyncApiDocument } from "../../../src/http/docs/asyncapi.ts";
+import { encodeJson } from "../../../src/lib/json-text.ts";
 import { BUFFER_LIMITS, CLOSE, MESSAGE_KINDS } from "../../../src/schemas/stream-protocol.ts";
 import { Client, connect, type Envelope, movableClock, newJob, soon } from "../jobs/job-support.ts";
 import { adminToken, bearer, newAgent, newApp, request, send, uniqueName } from "../support.ts";
@@ -115,7 +116,7 @@ describe("what really goes over a socket is as the document says", () => {
     for (const [kind, data] of Object.entries(posts)) {
       expect((await send("POST", `/api/v1/callback/${kind}?job_number=${jobNumber}`, data, admin)).status).toBe(200);
     }
-    await Promise.all([whole.hears(4), bare.hears(4)]);
+    await Promise.all([whole.receives(4), bare.receives(4)]);
     whole.messages.forEach(expectAsDescribed);
     expect(whole.messages.map(({ type }) => type)).toEqual(Object.keys(posts));
     for (const text of bare.texts) {
@@ -125,27 +126,27 @@ describe("what really goes over a socket is as the document says", () => {
 
   it("for messages that are gone", async () => {
     const job = newJob();
-    for (const data of ["[1]", "[2]"]) await job.post({ type: "agent_data", data });
+    for (const i of [1, 2]) await job.post({ type: "agent_data", data: encodeJson([i]) });
     clock.forwardMs = BUFFER_LIMITS.retentionMs + 1_000;
-    await job.post({ type: "agent_data", data: "[3]" });
+    await job.post({ type: "agent_data", data: encodeJson([3]) });
     const client = await connect(job);
-    await client.hears(2);
+    await client.receives(2);
     expect(client.messages.map(({ type }) => type)).toEqual(["gap", "agent_data"]);
     client.messages.forEach(expectAsDescribed);
   });
 
   it("for what a client says", async () => {
     const job = newJob();
-    await job.post({ type: "agent_data", data: "[1]" });
+    await job.post({ type: "agent_data", data: encodeJson([1]) });
     const client = await connect(job);
-    await client.hears(1);
+    await client.receives(1);
     const { acknowledgement, ping, pong } = document.components.messages;
     expect(errorsOf(acknowledgement?.payload ?? {}, { ack: 1 })).toEqual([]);
     expect(errorsOf(acknowledgement?.payload ?? {}, { ack: -1 })).not.toEqual([]);
     client.send({ ack: 1 });
     await soon(async () => (await job.describe()).acknowledgedUpTo === 1);
     client.send(ping?.payload.const);
-    await client.hears(2);
+    await client.receives(2);
     expect(client.texts[1]).toBe(pong?.payload.const);
     // Anything else ends the socket, with a code that the document has.
     client.send({ ack: 1, more: true });
