@@ -1,4 +1,4 @@
-/** Structured log lines: one JSON object each, on standard output, where Workers Logs and any collector read them. */
+/** Writes one JSON object per line to standard output, which Workers Logs and other collectors read. Errors go to standard error. */
 
 export type LogFields = Record<string, string | number | boolean | null | undefined>;
 type Level = "info" | "warn" | "error";
@@ -15,7 +15,9 @@ export const log = {
   error: (message: string, fields: LogFields = {}): void => write("error", message, fields),
 };
 
-/** The chain of causes as text. Never the values of a query: a driver's message may quote the parameters it was given. */
+/**
+ * Returns an error and its causes as text. Cuts the parameters that a database driver appends to its message: they may hold secrets.
+ */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
   for (let cause: unknown = error; cause !== undefined && parts.length < 5; ) {
