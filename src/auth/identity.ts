@@ -20,7 +20,7 @@ export interface Identity {
   roles: readonly Role[];
   /** Scopes of the token. */
   scopes: ReadonlySet<string>;
-  /** Whether the token has all scopes that the account grants. False if the caller asked for fewer at login. */
+  /** Whether the token has all scopes that the account grants. False if the login requested fewer. */
   hasFullScope: boolean;
   /** The only agents that an app may access. Undefined for all agents. */
   apIds?: readonly string[] | undefined;

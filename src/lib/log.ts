@@ -19,14 +19,14 @@ export const log = {
  * Returns an error and its causes as text. Cuts the parameters that a database driver appends to its message: they may hold secrets.
  */
 export function describeError(error: unknown): string {
-  const parts: string[] = [];
-  for (let cause: unknown = error; cause !== undefined && parts.length < 5; ) {
+  const causes: string[] = [];
+  for (let cause: unknown = error; cause !== undefined && causes.length < 5; ) {
     if (!(cause instanceof Error)) {
-      parts.push(typeof cause);
+      causes.push(typeof cause);
       break;
     }
-    parts.push(`${cause.name}: ${cause.message.split("\nparams:")[0]}`);
+    causes.push(`${cause.name}: ${cause.message.split("\nparams:")[0]}`);
     cause = cause.cause;
   }
-  return parts.join(" < ");
+  return causes.join(" < ");
 }
