@@ -47,7 +47,7 @@ export function createApp(services: Services) {
   }
 
   const operation = createOperation(services.authenticate);
-  // Made at the first call: a cold start should not pay for a document that few requests ask for.
+  // Built on first use to keep cold starts short: few requests need the document.
   let document: OpenApiDocument | undefined;
   const openApi = (): OpenApiDocument => {
     document ??= buildOpenApi(declaredRoutes(app.routes));
@@ -74,5 +74,5 @@ export function createApp(services: Services) {
   return app;
 }
 
-/** Whence pictures of the map come, if at all. */
+/** Returns the origins that may serve map tiles, for the content security policy. */
 const tilesOrigin = (tiles: string | null): string[] => (tiles === null ? [] : [new URL(tiles).origin]);

@@ -72,11 +72,11 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
     const faults: ValidationItem[] = [];
     for (const [i, { locations }] of emulators.entries()) {
       for (const [j, text] of locations.entries()) {
-        const outcome = outcomes.get(text) ?? { refused: "not a location" };
+        const outcome = outcomes.get(text) ?? { reason: "not a location" };
         if ("latitude" in outcome) located.set(text, outcome);
         else {
           const loc = ["body", "emulators", i, "locations", j];
-          faults.push({ loc, msg: `Value error, ${outcome.refused}`, type: "value_error" });
+          faults.push({ loc, msg: `Value error, ${outcome.reason}`, type: "value_error" });
         }
       }
     }

@@ -1,4 +1,4 @@
-import type { AgentOutline } from "../accounts/agent-store.ts";
+import type { AgentOutline } from "../accounts/agent-lists.ts";
 import type { AgentSelection } from "../schemas/command.ts";
 
 /** Whether an agent is of the kind and in the area that were asked for. */

@@ -25,12 +25,12 @@ export function tokenRoutes(operation: Operation, { login, clientAddress }: Pick
     async (c) => {
       const loginType = c.req.valid("query").login_type;
       const credentials = c.req.valid("form");
-      const { token, afterwards } = await login(loginType, credentials, {
+      const { token, afterResponse } = await login(loginType, credentials, {
         requestId: c.get("requestId"),
         address: clientAddress(c.req.raw),
       });
       c.set("loggedIn", `${loginType === "third_party_app" ? "app" : loginType}:${credentials.username.trim()}`);
-      runAfterResponse(c, afterwards);
+      runAfterResponse(c, afterResponse);
       return c.json(token);
     },
   );

@@ -1,4 +1,5 @@
-import type { AgentListed, AgentStore } from "../accounts/agent-store.ts";
+import type { AgentListed } from "../accounts/agent-lists.ts";
+import type { AgentStore } from "../accounts/agent-store.ts";
 import type { Actor } from "../auth/identity.ts";
 import { authorize, authorizeAgent } from "../auth/permissions.ts";
 import { NotFound } from "../lib/errors.ts";

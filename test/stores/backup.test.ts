@@ -246,7 +246,7 @@ describe("a backup", () => {
       users: createUserStore(database),
       agents: createAgentStore(database),
       apps,
-      attempts: createRateLimiter(database),
+      rateLimiter: createRateLimiter(database),
       passwords: nativePasswords,
       secretHasher: createSecretHasher(config.CREDENTIAL_PEPPER),
       apiKeys: createEncryptor(config.ENCRYPTION_KEY),

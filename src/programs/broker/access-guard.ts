@@ -1,5 +1,4 @@
-import { emulatedJobOf, JOB_CHARACTERS } from "../../accounts/agent-names.ts";
-import type { AuditFeed, Changed } from "../../accounts/audit-feed.ts";
+import { type AuditFeed, concernedBy } from "../../accounts/audit-feed.ts";
 import type { AccountVersions } from "../../accounts/login/account-versions.ts";
 
 /** A client that is connected with a token, and may stay while its account has the version that the token names. */
@@ -74,20 +73,3 @@ export class AccessGuard {
     return names.length === 0 ? new Map() : await this.#versionsOf(kind, [...new Set(names)]);
   }
 }
-
-/** Emulated agents come and go by the thousand, in one entry under the name of their job. */
-function concernedBy(changed: Changed): (kind: Watched["kind"], name: string) => boolean {
-  if (changed === "everything") return () => true;
-  const jobs = new Set(
-    [...changed]
-      .filter((object) => object.startsWith(JOB))
-      .map((object) => object.slice(JOB.length, JOB.length + JOB_CHARACTERS)),
-  );
-  return (kind, name) => {
-    if (changed.has(`${kind}:${name}`)) return true;
-    const job = jobs.size === 0 || kind !== "agent" ? undefined : emulatedJobOf(name);
-    return job !== undefined && jobs.has(job);
-  };
-}
-
-const JOB = "job:";

@@ -1,6 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
+import { sleep } from "../../lib/deadline.ts";
 import { Unavailable } from "../../lib/errors.ts";
-import { pause } from "../../lib/sleep.ts";
 
 /**
  * Calls that many requests make to the same place within a moment, made as one: for a small request, a call to a Durable Object is a
@@ -59,7 +59,7 @@ export class CallBatcher<T, R> {
   }
 
   async #make(gathered: Gathered<T, R>): Promise<void> {
-    await pause(this.#options.gatherMs);
+    await sleep(this.#options.gatherMs);
     if (this.#gathered === gathered) this.#gathered = undefined;
     try {
       const results = await this.#options.call(gathered.items);

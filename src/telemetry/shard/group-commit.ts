@@ -1,5 +1,5 @@
+import { sleep } from "../../lib/deadline.ts";
 import { Unavailable } from "../../lib/errors.ts";
-import { pause } from "../../lib/sleep.ts";
 
 /**
  * Commits what many callers bring in few batches. A caller that comes while a batch is under way waits for the next one. Each is
@@ -108,7 +108,7 @@ export class GroupCommit<T> {
   async #run(): Promise<void> {
     if (this.#isRunning) return;
     this.#isRunning = true;
-    await pause(this.#options.gatherMs);
+    await sleep(this.#options.gatherMs);
     for (let batch = this.#next(); batch !== undefined; batch = this.#next()) {
       const { items, done } = batch;
       await this.#take(items).then(done.resolve, (error: unknown) => {

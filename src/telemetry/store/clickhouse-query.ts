@@ -27,7 +27,7 @@ export const createQuery =
   (clickhouse: ClickHouse, format: "JSONEachRow" | "JSONColumnsWithMetadata"): RunQuery =>
   async (schema, query, query_params) =>
     schema.parse(
-      await clickhouse.reach(async (client, abort_signal) => {
+      await clickhouse.run(async (client, abort_signal) => {
         const answer = await client.query({
           query,
           query_params,

@@ -83,7 +83,7 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
 
   return {
     async insert(samples, token) {
-      await clickhouse.reach((client, abort_signal) =>
+      await clickhouse.run((client, abort_signal) =>
         client.insert({
           table: "samples_v1",
           format: "JSONEachRow",
@@ -169,7 +169,7 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
 
     async history({ apId, fromMs, toMs, of, after, limit }) {
       const [table, field] = of === "numbers" ? ["points_v1", "metric"] : ["texts_v1", "field"];
-      const text = await clickhouse.reach(async (client, abort_signal) => {
+      const text = await clickhouse.run(async (client, abort_signal) => {
         const answer = await client.query({
           query: `SELECT ts AS time, ${field} AS field, value
                   FROM ${table} FINAL

@@ -10,7 +10,7 @@ describe("a gazetteer that is still being loaded", () => {
 
   it("is unavailable for names, which could mean the wrong town", async () => {
     await expect(geocode(["Bristol"], gazetteer)).rejects.toBeInstanceOf(Unavailable);
-    await expect(gazetteer.beginning({ key: "bris" }, 8)).rejects.toBeInstanceOf(Unavailable);
+    await expect(gazetteer.findByPrefix({ key: "bris" }, 8)).rejects.toBeInstanceOf(Unavailable);
   });
 
   it("does not matter for coordinates", async () => {

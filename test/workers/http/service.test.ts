@@ -131,11 +131,11 @@ describe("the environment", () => {
     [{ JWT_KEYS: "[]" }, "The setting JWT_KEYS must hold at least one key."],
     [
       { PASSWORDS_URL: "http://127.0.0.1:9" },
-      "The setting PASSWORDS_TOKEN must be set where PASSWORDS_URL is, and only there.",
+      "The setting PASSWORDS_TOKEN must be set if PASSWORDS_URL is set, and only then.",
     ],
     [
       { ENCRYPTION_KEY: "short" },
-      "The setting ENCRYPTION_KEY must be 32 bytes in base64, or two such with a comma between them.",
+      "The setting ENCRYPTION_KEY must be 32 bytes in base64, or two such keys separated by a comma.",
     ],
     [{ TOKEN_LIFETIME_SECONDS: "1" }, "The setting TOKEN_LIFETIME_SECONDS must be a whole number from 60 to 86400."],
     [

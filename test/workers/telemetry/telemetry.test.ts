@@ -286,7 +286,7 @@ describe("what an agent reports", () => {
       payload: { a: day, t: "x" },
     }));
     expect((await post({ samples }, token)).status).toBe(200);
-    const parts = await createClickHouse(parseEnv(env)).reach(async (client) => {
+    const parts = await createClickHouse(parseEnv(env)).run(async (client) => {
       const query = `SELECT uniqExact(_part) AS n FROM points_v1 WHERE ap_id = {ap_id:String}
                      UNION ALL SELECT uniqExact(_part) FROM texts_v1 WHERE ap_id = {ap_id:String}`;
       const answer = await client.query({ query, query_params: { ap_id: apId }, format: "JSONEachRow" });
@@ -410,7 +410,7 @@ describe("a read that nobody waits for any more", () => {
     const watcher = createClickHouse(parseEnv({ ...env, ...owner }));
     const mark = uniqueName();
     const running = async () =>
-      await watcher.reach(async (client) => {
+      await watcher.run(async (client) => {
         const answer = await client.query({
           query: "SELECT query_id FROM system.processes WHERE query_id = {mark:String}",
           query_params: { mark },
@@ -419,7 +419,7 @@ describe("a read that nobody waits for any more", () => {
         return (await answer.json()).length;
       });
     const gone = new AbortController();
-    const read = clickhouse.reach((client) =>
+    const read = clickhouse.run((client) =>
       client.query({
         query: "SELECT sleepEachRow(1) FROM numbers(120)",
         query_id: mark,
