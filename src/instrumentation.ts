@@ -57,15 +57,15 @@ export function withIngestMetrics(reports: Ingest, recorder: MetricRecorder, now
   const accepted = series("controller_bridge_messages_total", "accepted");
   const rejected = series("controller_bridge_messages_total", "rejected");
   return {
-    async report(actor, report) {
+    async ingestReport(actor, report) {
       const arrivedMs = now();
-      const answer = await reports.report(actor, report);
+      const answer = await reports.ingestReport(actor, report);
       recorder.observe(overHttp, now() - arrivedMs);
       return answer;
     },
 
-    async deliver(actor, delivery) {
-      const answer = await reports.deliver(actor, delivery);
+    async ingestBatch(actor, delivery) {
+      const answer = await reports.ingestBatch(actor, delivery);
       const committedMs = now();
       for (const [i, { received_at, report }] of delivery.messages.entries()) {
         const result = answer.results[i];
