@@ -1,9 +1,11 @@
 import { waitUntil } from "cloudflare:workers";
+import { Batch } from "../../lib/batch.ts";
 import { Unavailable } from "../../lib/errors.ts";
-import { pause } from "../../lib/sleep.ts";
 
 /**
- * Combines calls of several requests to the same Durable Object into one: for a small request, the call is a large share of its cost.
+ * Combines calls of several requests to the same Durable Object into one: for a small request, the call is a large share of its cost. It
+ * calls at once if no call is in flight. Otherwise it gathers items until a call ends, but no longer than `maxHoldMs`: a call may take
+ * long, or its outcome may be lost.
  *
  * The first request of a batch makes the call. `waitUntil` keeps that request alive until the call ends, even if its client disconnects.
  * Each other request waits with its own promise and its own timer: workerd resumes a promise only in the request that created it, and
@@ -14,23 +16,23 @@ export interface CallBatcherOptions<T, R> {
   component: string;
   /** Returns one result for each item. */
   call(items: readonly T[]): Promise<readonly R[]>;
-  /** How long the first item waits for others. */
-  gatherMs: number;
+  /** How long an item waits for a call in flight. */
+  maxHoldMs: number;
   /** Limit of the total weight of a call. A heavier item is sent alone. */
   maxWeight: number;
   /** How long each caller waits for its result. */
   timeoutMs: number;
 }
 
-interface PendingBatch<T, R> {
-  items: T[];
-  weight: number;
-  outcomes: PromiseWithResolvers<R>[];
+interface PendingItem<T, R> {
+  item: T;
+  outcome: PromiseWithResolvers<R>;
 }
 
 export class CallBatcher<T, R> {
   readonly #options: CallBatcherOptions<T, R>;
-  #pending: PendingBatch<T, R> | undefined;
+  #pending: Batch<PendingItem<T, R>> | undefined;
+  #inFlight = 0;
 
   constructor(options: CallBatcherOptions<T, R>) {
     this.#options = options;
@@ -38,21 +40,18 @@ export class CallBatcher<T, R> {
 
   /** Resolves with the item's result when the call with the item has ended. */
   async add(item: T, weight: number): Promise<R> {
-    const { component, maxWeight, timeoutMs } = this.#options;
+    const { component, maxHoldMs, maxWeight, timeoutMs } = this.#options;
     const outcome = Promise.withResolvers<R>();
     const timer = setTimeout(
       () => outcome.reject(new Unavailable(component, new Error("No result in time"))),
       timeoutMs,
     );
-    let batch = this.#pending;
-    if (batch === undefined || batch.weight + weight > maxWeight) {
-      batch = { items: [], weight: 0, outcomes: [] };
+    if (!this.#pending?.add([{ item, outcome }], weight)) {
+      const batch = new Batch<PendingItem<T, R>>({ gatherMs: this.#inFlight === 0 ? 0 : maxHoldMs, maxWeight });
+      batch.add([{ item, outcome }], weight);
       this.#pending = batch;
       waitUntil(this.#send(batch));
     }
-    batch.items.push(item);
-    batch.weight += weight;
-    batch.outcomes.push(outcome);
     try {
       return await outcome.promise;
     } finally {
@@ -60,15 +59,18 @@ export class CallBatcher<T, R> {
     }
   }
 
-  async #send(batch: PendingBatch<T, R>): Promise<void> {
-    await pause(this.#options.gatherMs);
+  async #send(batch: Batch<PendingItem<T, R>>): Promise<void> {
+    this.#inFlight++;
+    await batch.due;
     if (this.#pending === batch) this.#pending = undefined;
     try {
-      const results = await this.#options.call(batch.items);
+      const results = await this.#options.call(batch.items.map(({ item }) => item));
       // `call` returns one result for each item.
-      for (const [i, { resolve }] of batch.outcomes.entries()) resolve(results[i] as R);
+      for (const [i, { outcome }] of batch.items.entries()) outcome.resolve(results[i] as R);
     } catch (error) {
-      for (const { reject } of batch.outcomes) reject(error);
+      for (const { outcome } of batch.items) outcome.reject(error);
     }
+    this.#inFlight--;
+    this.#pending?.makeDue();
   }
 }

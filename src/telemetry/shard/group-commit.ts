@@ -1,5 +1,5 @@
+import { Batch } from "../../lib/batch.ts";
 import { Unavailable } from "../../lib/errors.ts";
-import { pause } from "../../lib/sleep.ts";
 
 /**
  * Commits the items of many callers in few batches, one batch at a time. Items that arrive during a commit wait for a later batch. A
@@ -17,7 +17,7 @@ export interface GroupCommitOptions<T> {
    * insert touches few partitions. Current batches and backlog batches alternate.
    */
   laneOf?(item: T): number | undefined;
-  /** How long the first item waits for others, if no commit is in progress. */
+  /** How long the first item of a batch waits for others. A full batch does not wait. */
   gatherMs: number;
   /** Limits of a batch, in items and in length. The items of one call and lane stay together, even beyond the limits. */
   maxBatch: number;
@@ -34,10 +34,9 @@ export interface RejectedItem<T> {
   error: unknown;
 }
 
-interface Batch<T> {
+interface LaneBatch<T> {
   lane: number | undefined;
-  items: T[];
-  length: number;
+  batch: Batch<T>;
   done: PromiseWithResolvers<readonly RejectedItem<T>[]>;
 }
 
@@ -57,7 +56,7 @@ const MAX_COMMITS = 100;
 
 export class GroupCommit<T> {
   readonly #options: GroupCommitOptions<T>;
-  readonly #waiting: Batch<T>[] = [];
+  readonly #waiting: LaneBatch<T>[] = [];
   #uncertain: UncertainBatch<T> | undefined;
   #isRunning = false;
   #wasCurrent = false;
@@ -68,11 +67,11 @@ export class GroupCommit<T> {
 
   /** The number of items whose commit has not begun. */
   get waiting(): number {
-    return this.#waiting.reduce((sum, batch) => sum + batch.items.length, 0);
+    return this.#waiting.reduce((sum, { batch }) => sum + batch.items.length, 0);
   }
 
   get #waitingLength(): number {
-    return this.#waiting.reduce((sum, { length }) => sum + length, 0);
+    return this.#waiting.reduce((sum, { batch }) => sum + batch.weight, 0);
   }
 
   /**
@@ -93,41 +92,40 @@ export class GroupCommit<T> {
     return rejected.flat().filter(({ item }) => own.has(item));
   }
 
-  #put(lane: number | undefined, items: readonly T[], length: number): Batch<T> {
-    const { maxBatch, maxBatchLength } = this.#options;
-    let batch = this.#waiting.findLast((waiting) => waiting.lane === lane);
-    if (batch === undefined || batch.items.length + items.length > maxBatch || batch.length + length > maxBatchLength) {
-      batch = { lane, items: [], length: 0, done: Promise.withResolvers() };
-      this.#waiting.push(batch);
-    }
-    for (const item of items) batch.items.push(item);
-    batch.length += length;
-    return batch;
+  #put(lane: number | undefined, items: readonly T[], length: number): LaneBatch<T> {
+    const last = this.#waiting.findLast((waiting) => waiting.lane === lane);
+    if (last?.batch.add(items, length)) return last;
+    const { gatherMs, maxBatch: maxItems, maxBatchLength: maxWeight } = this.#options;
+    const batch = new Batch<T>({ gatherMs, maxItems, maxWeight });
+    batch.add(items, length);
+    const added = { lane, batch, done: Promise.withResolvers<readonly RejectedItem<T>[]>() };
+    this.#waiting.push(added);
+    return added;
   }
 
   async #run(): Promise<void> {
     if (this.#isRunning) return;
     this.#isRunning = true;
-    await pause(this.#options.gatherMs);
-    for (let batch = this.#next(); batch !== undefined; batch = this.#next()) {
-      const { items, done } = batch;
-      await this.#commitBatch(items).then(done.resolve, (error: unknown) => {
-        done.reject(error);
+    for (let [oldest] = this.#waiting; oldest !== undefined; [oldest] = this.#waiting) {
+      await oldest.batch.due;
+      const next = this.#takeNext();
+      if (next === undefined) break;
+      await this.#commitBatch(next.batch.items).then(next.done.resolve, (error: unknown) => {
+        next.done.reject(error);
         // During an outage, each waiting batch would only fail after the same time-out again.
-        if (error instanceof Unavailable) for (const next of this.#waiting.splice(0)) next.done.reject(error);
+        if (error instanceof Unavailable) for (const { done } of this.#waiting.splice(0)) done.reject(error);
       });
     }
     this.#isRunning = false;
   }
 
   /** Takes the next batch. Alternates: a current batch waits for at most one backlog batch, and backlogs are not starved. */
-  #next(): Batch<T> | undefined {
+  #takeNext(): LaneBatch<T> | undefined {
     const current = this.#waiting.findIndex(({ lane }) => lane === undefined);
     const backlog = this.#waiting.findIndex(({ lane }) => lane !== undefined);
     const isCurrent = current !== -1 && (backlog === -1 || !this.#wasCurrent);
     this.#wasCurrent = isCurrent;
-    const index = isCurrent ? current : backlog;
-    return index === -1 ? undefined : this.#waiting.splice(index, 1)[0];
+    return this.#waiting.splice(isCurrent ? current : backlog, 1)[0];
   }
 
   async #commitBatch(items: readonly T[]): Promise<readonly RejectedItem<T>[]> {

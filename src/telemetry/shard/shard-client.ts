@@ -11,8 +11,8 @@ import type { LatestColumns, LatestMetrics } from "./latest.ts";
 import { isBacklog } from "./weeks.ts";
 
 const COMPONENT = "telemetry store";
-/** Short in comparison with the insert that follows. */
-const GATHER_MS = 5;
+/** How long samples wait for a call in flight. Short in comparison with the insert that follows. */
+const MAX_HOLD_MS = 5;
 /** Characters in one call. The platform's limit is 32 MiB. */
 const MAX_CALL_LENGTH = 4 * 1024 * 1024;
 /** Characters in all calls in progress. An isolate has 128 MB for everything. */
@@ -50,7 +50,7 @@ export function createShardClient(namespace: DurableObjectNamespace<AgentShard>,
   const batcherFor = (shard: number) =>
     new CallBatcher<SerializedSamples, readonly number[]>({
       component: COMPONENT,
-      gatherMs: GATHER_MS,
+      maxHoldMs: MAX_HOLD_MS,
       maxWeight: MAX_CALL_LENGTH,
       timeoutMs: TIMEOUT_MS,
       call: async (requests) => {

@@ -2,7 +2,6 @@ import { env } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import type { AppendResult } from "../../../src/telemetry/shard/agent-shard.ts";
-import { CallBatcher } from "../../../src/telemetry/shard/call-batcher.ts";
 import { GroupCommit } from "../../../src/telemetry/shard/group-commit.ts";
 import { createShardClient } from "../../../src/telemetry/shard/shard-client.ts";
 import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
@@ -61,7 +60,7 @@ describe("a group commit", () => {
       },
     });
     const first = commits.add([1], 1);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await scheduler.wait(20);
     const behind = commits.add([2], 1);
     inProgress.reject(outage());
     await expect(first).rejects.toThrow(Unavailable);
@@ -191,6 +190,41 @@ describe("a group commit", () => {
     expect(batches).toEqual([[100, 101], [1, 2], [200, 201], [300], [400]]);
   });
 
+  it("gathers for each batch, also after another commit", async () => {
+    const batches: number[][] = [];
+    const first = Promise.withResolvers<void>();
+    const commits = new GroupCommit<number>({
+      ...options,
+      gatherMs: 500,
+      commit: async (items) => {
+        batches.push([...items]);
+        if (batches.length === 1) await first.promise;
+      },
+    });
+    const all = [commits.add([1], 1)];
+    await vi.waitFor(() => expect(batches).toHaveLength(1));
+    all.push(commits.add([2], 1));
+    first.resolve();
+    await all[0];
+    await scheduler.wait(10);
+    all.push(commits.add([3], 1));
+    await Promise.all(all);
+    expect(batches).toEqual([[1], [2, 3]]);
+  });
+
+  it("commits a full batch without waiting for the gathering delay", async () => {
+    const commits = new GroupCommit<number>({ ...options, gatherMs: 2_000, commit: async () => {} });
+    const startMs = Date.now();
+    const full = commits.add(
+      Array.from({ length: 100 }, () => 1),
+      1,
+    );
+    const next = commits.add([2], 1);
+    await full;
+    expect(Date.now() - startMs).toBeLessThan(1_500);
+    await next;
+  });
+
   it("limits the length of a batch and of all waiting items", async () => {
     const batches: number[][] = [];
     const held = Promise.withResolvers<void>();
@@ -237,47 +271,6 @@ describe("a group commit", () => {
     held.resolve();
     await first;
     await commits.add([1], 1);
-  });
-});
-
-describe("the call batcher", () => {
-  const options = { component: "store", gatherMs: 5, maxWeight: 10, timeoutMs: 1_000 };
-
-  it("combines concurrent items into one call and gives each caller its result", async () => {
-    const calls: number[][] = [];
-    const batcher = new CallBatcher<number, number>({
-      ...options,
-      call: async (items) => {
-        calls.push([...items]);
-        if (items.includes(3)) throw outage();
-        return items.map((item) => -item);
-      },
-    });
-    expect(await Promise.all([batcher.add(1, 1), batcher.add(2, 1)])).toEqual([-1, -2]);
-    const outcomes = await Promise.allSettled([batcher.add(3, 1), batcher.add(4, 1)]);
-    expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-    await batcher.add(5, 1);
-    expect(calls).toEqual([[1, 2], [3, 4], [5]]);
-  });
-
-  it("limits the weight of a call and sends a heavier item alone", async () => {
-    const calls: number[][] = [];
-    const batcher = new CallBatcher<number, number>({
-      ...options,
-      call: async (items) => {
-        calls.push([...items]);
-        return items;
-      },
-    });
-    await Promise.all([batcher.add(1, 6), batcher.add(2, 4), batcher.add(3, 1), batcher.add(4, 50), batcher.add(5, 1)]);
-    expect(calls).toEqual([[1, 2], [3], [4], [5]]);
-  });
-
-  it("rejects a caller with Unavailable after the time-out", async () => {
-    const never = Promise.withResolvers<number[]>();
-    const batcher = new CallBatcher<number, number>({ ...options, timeoutMs: 20, call: () => never.promise });
-    await expect(batcher.add(1, 1)).rejects.toThrow(Unavailable);
-    never.resolve([]);
   });
 });
 

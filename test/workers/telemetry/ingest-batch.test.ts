@@ -43,7 +43,7 @@ describe("a batch from a bridge", () => {
       postTo("/api/v1/agent_update/update", { a: 1 }, one.token),
       postTo("/api/v1/agent_update/update", { samples }, two.token),
     ]);
-    // These three samples share one call, in which the second sample is rejected.
+    // In one call or in two, the rejected sample is one of the second request.
     expect(statuses.map(({ status }) => status)).toEqual([200, 500]);
   });
 
