@@ -57,15 +57,15 @@ export function withIngestMetrics(ingest: Ingest, recorder: MetricRecorder, now:
   const accepted = series("controller_bridge_messages_total", "accepted");
   const rejected = series("controller_bridge_messages_total", "rejected");
   return {
-    async report(actor, report) {
+    async ingestReport(actor, report) {
       const arrivedMs = now();
-      const response = await ingest.report(actor, report);
+      const response = await ingest.ingestReport(actor, report);
       recorder.observe(overHttp, now() - arrivedMs);
       return response;
     },
 
-    async deliver(actor, delivery) {
-      const response = await ingest.deliver(actor, delivery);
+    async ingestBatch(actor, delivery) {
+      const response = await ingest.ingestBatch(actor, delivery);
       const committedMs = now();
       for (const [i, { received_at, report }] of delivery.messages.entries()) {
         const result = response.results[i];

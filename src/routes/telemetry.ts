@@ -36,7 +36,7 @@ export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick
         errorResponses: { 409: "The configuration keeps changing" },
       }),
       body(AgentReport),
-      async (c) => c.json(await reports.report(c.get("actor"), c.req.valid("json"))),
+      async (c) => c.json(await reports.ingestReport(c.get("actor"), c.req.valid("json"))),
     )
     .post(
       "/api/v1/bridge/data",
@@ -50,7 +50,7 @@ export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick
         answer: Delivered,
       }),
       body(Delivery),
-      async (c) => c.json(await reports.deliver(c.get("actor"), c.req.valid("json"))),
+      async (c) => c.json(await reports.ingestBatch(c.get("actor"), c.req.valid("json"))),
     )
     .get(
       `${METRICS}/agent_details`,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { bearer, logIn, PASSWORD, postJson, request, signedUp, uniqueEmail } from "../support.ts";
 
-describe("signing up", () => {
-  it("makes a standard user and never returns the password", async () => {
+describe("sign-up", () => {
+  it("creates a standard user and never returns the password", async () => {
     const username = uniqueEmail();
     const response = await postJson("/api/v1/users/signup", { username, password: PASSWORD });
     expect(response.status).toBe(200);
@@ -13,7 +13,7 @@ describe("signing up", () => {
     });
   });
 
-  it("ignores roles that the caller asks for", async () => {
+  it("ignores roles in the request", async () => {
     const response = await postJson("/api/v1/users/signup", {
       username: uniqueEmail(),
       password: PASSWORD,
@@ -22,7 +22,7 @@ describe("signing up", () => {
     expect(await response.json()).toMatchObject({ roles: "user" });
   });
 
-  it("takes one name once, however it is typed", async () => {
+  it("rejects a name that differs only in case or spaces with 409", async () => {
     const username = uniqueEmail();
     const spellings = [username, username.toUpperCase(), ` ${username} `, username, username];
     const statuses = await Promise.all(
@@ -34,15 +34,15 @@ describe("signing up", () => {
   });
 });
 
-describe("logging in", () => {
-  it("gives a token with which users/me answers", async () => {
+describe("login", () => {
+  it("returns a token that users/me accepts", async () => {
     const { username, token } = await signedUp();
     const response = await request("/api/v1/users/me", { headers: bearer(token) });
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ username, roles: "user" });
   });
 
-  it("answers in the contract's shape", async () => {
+  it("returns the fields of the contract", async () => {
     const { username } = await signedUp();
     const response = await logIn(username, PASSWORD);
     expect(await response.json()).toEqual({ access_token: expect.any(String), token_type: "bearer", expires_in: 3600 });
@@ -57,7 +57,7 @@ describe("logging in", () => {
   });
 
   it.each(["agent", "third_party_app", "user"] as const)(
-    "refuses an unknown %s like a wrong password",
+    "rejects an unknown %s like a wrong password",
     async (loginType) => {
       const response = await logIn(uniqueEmail(), PASSWORD, loginType);
       expect(response.status).toBe(401);
@@ -66,12 +66,12 @@ describe("logging in", () => {
     },
   );
 
-  it("refuses a wrong password", async () => {
+  it("rejects a wrong password with 401", async () => {
     const { username } = await signedUp();
     expect((await logIn(username, `${PASSWORD}!`)).status).toBe(401);
   });
 
-  it("leaves scopes out that were not asked for or not granted", async () => {
+  it("omits scopes that were not requested or not granted", async () => {
     const { username } = await signedUp();
     const body = new URLSearchParams({ username, password: PASSWORD, scope: "agents:read users:manage" });
     const response = await request("/api/v1/token/?login_type=user", { method: "POST", body });
