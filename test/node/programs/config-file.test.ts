@@ -97,8 +97,8 @@ describe("a configuration file with a mistake", () => {
 
 describe("npm run migrate", () => {
   it.each([
-    ["an option that is none", ["--after-deplyo"], /^Unknown option '--after-deplyo'.*Try --help\.\n$/],
-    ["a store that nobody serves", [], /^It failed: TypeError: fetch failed .*\n$/],
+    ["an option that is none", ["--after-deplyo"], /^Unknown option --after-deplyo\. See .*--help\.\n$/],
+    ["a store that nobody serves", [], /^Failed: TypeError: fetch failed .*\n$/],
   ])("refuses %s in a sentence", async (_what, options, sentence) => {
     const stores = { LIBSQL_URL: "http://127.0.0.1:9", CLICKHOUSE_URL: "http://127.0.0.1:9" };
     const refused = promisify(execFile)("npm", ["run", "--silent", "migrate", "--", ...options], {
