@@ -28,7 +28,7 @@ async function migrate(withLater: boolean): Promise<void> {
   await fillGazetteer(config);
   print("The accounts database is up to date.");
   const pending = withLater ? [] : await pendingTelemetry(config);
-  const later = pending.flatMap(({ name, takesAway }) => (takesAway ? [name] : []));
+  const later = pending.flatMap(({ name, isDestructive }) => (isDestructive ? [name] : []));
   await migrateTelemetry(config, ({ name }) => !later.includes(name));
   if (later.length === 0) return print("ClickHouse is up to date.");
   print("ClickHouse is ready for this version. When the one before is out of service,");

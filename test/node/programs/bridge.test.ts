@@ -17,7 +17,7 @@ import { createService } from "../../../src/programs/bridge/bridge-client.ts";
 import { toOutgoing } from "../../../src/programs/bridge/outgoing.ts";
 import { LISTENING } from "../../../src/programs/bridge/subscriber.ts";
 import { BrokerPersistence } from "../../../src/programs/broker/persistence.ts";
-import { ROOT } from "../../../src/programs/shared/project.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 import { Delivery } from "../../../src/schemas/telemetry.ts";
 
 const MIB = 1024 * 1024;

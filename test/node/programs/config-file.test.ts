@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { parseEnv } from "../../../src/env.ts";
 import { loadConfiguration, parseConfiguration } from "../../../src/programs/shared/config-file.ts";
-import { ROOT } from "../../../src/programs/shared/project.ts";
 import { readSettings, SETTINGS } from "../../../src/programs/shared/settings.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 import { generateSecrets } from "../../../src/programs/stack/stack-secrets.ts";
 
 describe("a configuration file", () => {
