@@ -4,7 +4,7 @@ import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
 import { UserError } from "../../../src/programs/shared/cli.ts";
 import { binPath, ROOT } from "../../../src/programs/shared/system.ts";
-import { WRANGLER_ENVIRONMENT } from "../../../src/programs/stack/components/worker-dev.ts";
+import { WRANGLER_ENVIRONMENT } from "../../../src/programs/stack/components/builds.ts";
 
 /** Whatever takes an account at Cloudflare, all of it by wrangler. Who is logged in, wrangler knows: by its own login or CLOUDFLARE_API_TOKEN. */
 

@@ -58,7 +58,7 @@ export type CommandOption =
   | (OptionBase & { type: "number"; value: string; default?: number; min: number; max: number; isInteger?: boolean });
 
 export interface CommandSpec<Options extends Record<string, CommandOption>> {
-  /** As the user types it: `npm run bridge`. */
+  /** As the user types it: `npm run bridge`, `node scripts/broker.ts`. */
   name: string;
   /** Positional arguments, as the help shows them: `<folder>`. Without this, positional arguments are errors. */
   arguments?: string;
@@ -90,7 +90,7 @@ export function parseCommand<const Options extends Record<string, CommandOption>
   spec: CommandSpec<Options>,
   args: string[] = process.argv.slice(2),
 ): ParsedCommand<Options> | undefined {
-  const hint = `See ${spec.name} -- --help.`;
+  const hint = `See ${invocation(spec)} --help.`;
   const options = Object.entries<CommandOption>(spec.options ?? {});
   const known: NonNullable<ParseArgsConfig["options"]> = { help: { type: "boolean", short: "h" } };
   for (const [name, { type, short }] of options) {
@@ -143,6 +143,9 @@ function argumentError(error: unknown, hint: string): UserError | undefined {
 
 const HELP_WIDTH = 110;
 
+/** npm passes only the arguments after `--` to the command. */
+const invocation = ({ name }: { name: string }): string => (name.startsWith("npm ") ? `${name} --` : name);
+
 /** Returns what `--help` prints. */
 export function helpText<Options extends Record<string, CommandOption>>(spec: CommandSpec<Options>): string {
   const options: Record<string, string> = {};
@@ -153,8 +156,8 @@ export function helpText<Options extends Record<string, CommandOption>>(spec: Co
     options[`${short}--${name}${value}`] = `${option.description}${fallback}`;
   }
   options["-h, --help"] = "Show this help";
-  const usage = spec.arguments === undefined ? "[-- <options>]" : `-- ${spec.arguments} [<options>]`;
-  const blocks = [`Usage: ${spec.name} ${usage}`, wrap(spec.summary)];
+  const usage = spec.arguments === undefined ? "[<options>]" : `${spec.arguments} [<options>]`;
+  const blocks = [`Usage: ${invocation(spec)} ${usage}`, wrap(spec.summary)];
   for (const [heading, entries] of Object.entries({ ...spec.sections, Options: options })) {
     blocks.push([`${heading}:`, ...list(entries)].join("\n"));
   }

@@ -1,13 +1,12 @@
 import { execFile } from "node:child_process";
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { print, UserError } from "./cli.ts";
 
 /** Paths, files and processes of this machine. */
 
 /** The root folder of the project. */
-export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+export const ROOT = join(import.meta.dirname, "../../../");
 
 /** Returns the path of a command that an installed package provides. */
 export const binPath = (command: string): string => join(ROOT, "node_modules/.bin", command);

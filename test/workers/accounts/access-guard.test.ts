@@ -43,7 +43,7 @@ describe("the broker's watch over accounts", () => {
     const ended: string[] = [];
     const watch = new AccessGuard(createAuditFeed(database), createAccountVersions(database), kept);
     for (const name of names) {
-      watch.add({ kind: "agent", name, version: VERSION, end: () => ended.push(name) });
+      watch.add({ kind: "agent", name, version: VERSION, disconnect: () => ended.push(name) });
     }
     return { watch, ended };
   };
@@ -59,16 +59,16 @@ describe("the broker's watch over accounts", () => {
     for (let i = 0; i < all.length; i += 500) await inserted(all.slice(i, i + 500));
     const { watch, ended } = watching(all);
 
-    expect(await queriesDuring(() => watch.look())).toBeLessThanOrEqual(3);
-    expect(await queriesDuring(() => watch.look())).toBe(1);
+    expect(await queriesDuring(() => watch.check())).toBeLessThanOrEqual(3);
+    expect(await queriesDuring(() => watch.check())).toBe(1);
     expect(ended).toEqual([]);
 
     await noteChange(`job:${crypto.randomUUID()}`);
-    expect(await queriesDuring(() => watch.look())).toBe(1);
+    expect(await queriesDuring(() => watch.check())).toBe(1);
 
     await database.delete(agents).where(inArray(agents.apId, emulated.slice(0, 3)));
     await noteChange(`job:${job}`);
-    expect(await queriesDuring(() => watch.look())).toBe(2);
+    expect(await queriesDuring(() => watch.check())).toBe(2);
     expect(ended).toEqual(emulated.slice(0, 3));
   });
 
@@ -76,7 +76,7 @@ describe("the broker's watch over accounts", () => {
     const names = [uniqueName(), uniqueName()];
     await inserted(names);
     const { watch, ended } = watching(names);
-    await watch.look();
+    await watch.check();
     await database
       .update(agents)
       .set({ version: VERSION + 1 })
@@ -88,9 +88,9 @@ describe("the broker's watch over accounts", () => {
     vi.spyOn(globalThis, "fetch").mockImplementation((input, init) =>
       ++requests === 2 ? Promise.reject(new Error("away")) : realFetch(input, init),
     );
-    await expect(watch.look()).rejects.toThrow();
+    await expect(watch.check()).rejects.toThrow();
     expect(ended).toEqual([]);
-    await watch.look();
+    await watch.check();
     expect(ended).toEqual(names.slice(0, 1));
   });
 
@@ -99,12 +99,12 @@ describe("the broker's watch over accounts", () => {
     const [goneBefore = "", goneLater = "", staying = ""] = names;
     await inserted([goneLater, staying]);
     const forgotten: string[] = [];
-    const { watch } = watching([], { owners: () => names, forget: async (apId) => void forgotten.push(apId) });
-    await watch.look();
+    const { watch } = watching([], { owners: () => names, removeAgent: async (apId) => void forgotten.push(apId) });
+    await watch.check();
     expect(forgotten).toEqual([goneBefore]);
     await database.delete(agents).where(inArray(agents.apId, [goneLater]));
     await noteChange(`agent:${goneLater}`);
-    await watch.look();
+    await watch.check();
     expect(forgotten).toEqual([goneBefore, goneLater]);
   });
 });

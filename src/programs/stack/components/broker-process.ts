@@ -10,14 +10,14 @@ export interface BrokerOptions {
   host: string;
   tcpPort: number;
   wsPort: number;
-  /** Where the public keys of the tokens are, and whose tokens they are. */
+  /** The URL of the public keys that verify tokens, and the issuer of the tokens. */
   jwksUrl: string;
   issuer: string;
-  /** The accounts behind the tokens. Without them a connection ends with its token only. */
+  /** The accounts database. Without it, a connection closes only when its token expires. */
   accounts?: DatabaseOptions;
 }
 
-/** The MQTT broker, in a process of its own. */
+/** The MQTT broker. */
 export function brokerComponent({
   dataDir,
   host,

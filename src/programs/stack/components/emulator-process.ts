@@ -12,7 +12,7 @@ export interface EmulatorOptions {
   apiKey: string;
 }
 
-/** Runs the emulated access points that users spin up. */
+/** The emulator, which runs the emulated access points. */
 export function emulatorComponent({ dataDir, serviceUrl, mqttUrl, apiKey }: EmulatorOptions): Component {
   return {
     name: "emulator",

@@ -4,11 +4,11 @@ import type { Component } from "../supervisor.ts";
 
 export interface PasswordHasherOptions {
   port: number;
-  /** Whoever shows it may have passwords hashed and checked. */
+  /** The hasher rejects requests without it. */
   token: string;
 }
 
-/** Hashes passwords, in a process of its own: as many at a time as there are cores. */
+/** The password hasher. It has its own process, and hashes one password per core at a time. */
 export function passwordHasherComponent({ port, token }: PasswordHasherOptions): Component {
   return {
     name: "passwords",
