@@ -156,8 +156,12 @@ export function helpText<Options extends Record<string, CommandOption>>(spec: Co
     options[`${short}--${name}${value}`] = `${option.description}${fallback}`;
   }
   options["-h, --help"] = "Show this help";
-  const usage = spec.arguments === undefined ? "[<options>]" : `${spec.arguments} [<options>]`;
-  const blocks = [`Usage: ${invocation(spec)} ${usage}`, wrap(spec.summary)];
+  const isNpm = spec.name.startsWith("npm ");
+  const usage = spec.arguments === undefined && isNpm ? "[-- <options>]" : `${spec.arguments ?? ""} [<options>]`;
+  const blocks = [
+    `Usage: ${spec.arguments === undefined ? spec.name : invocation(spec)} ${usage.trim()}`,
+    wrap(spec.summary),
+  ];
   for (const [heading, entries] of Object.entries({ ...spec.sections, Options: options })) {
     blocks.push([`${heading}:`, ...list(entries)].join("\n"));
   }

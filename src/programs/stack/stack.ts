@@ -69,7 +69,7 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
       notifyReady();
       await Promise.race([supervisor.fatal, stopRequested]);
     }
-    print("Stopping …");
+    print("Stopping.");
   } finally {
     await supervisor.stop();
     folder.release();
@@ -108,5 +108,5 @@ function printAddresses(
   ];
   print(`\nReady after ${(durationMs / 1000).toFixed(1)} s.\n`);
   for (const [name = "", value] of rows) print(`  ${name.padEnd(15)} ${value}`);
-  print("\nPress Ctrl-C to stop.\n");
+  print("\nCtrl-C stops everything.\n");
 }

@@ -70,8 +70,8 @@ export async function startComponents(
     step("accounts (libSQL)", startAccounts()),
     step("telemetry (ClickHouse)", startTelemetry()),
     step("broker (MQTT)", startBroker()),
-    step("mail", startMailCatcher()),
-    step("passwords", supervisor.start(passwordHasherComponent(addresses.passwords))),
+    step("mail catcher", startMailCatcher()),
+    step("password hasher", supervisor.start(passwordHasherComponent(addresses.passwords))),
   ]);
   const startWorker = async () => {
     const signal = supervisor.stopSignal;

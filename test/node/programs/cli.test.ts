@@ -57,7 +57,7 @@ describe("parseCommand", () => {
 describe("helpText", () => {
   it("lists the sections, the options with their defaults, and --help", () => {
     const sections = { Settings: { SERVICE_URL: "URL of the controller" } };
-    expect(helpText({ ...SPEC, sections, notes: "See README.md." })).toBe(`Usage: npm run example -- [<options>]
+    expect(helpText({ ...SPEC, sections, notes: "See README.md." })).toBe(`Usage: npm run example [-- <options>]
 
 Counts the access points of a network.
 

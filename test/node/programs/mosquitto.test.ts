@@ -53,7 +53,7 @@ describe.skipIf(MOSQUITTO === undefined)("Mosquitto with the rules of the docs",
     );
     writeFileSync(
       join(folder, "mosquitto.conf"),
-      `subscriber ${port} 127.0.0.1\nallow_anonymous false\npassword_file ${passwords}\nacl_file ${join(folder, "acl")}\n` +
+      `listener ${port} 127.0.0.1\nallow_anonymous false\npassword_file ${passwords}\nacl_file ${join(folder, "acl")}\n` +
         `user root\npersistence true\npersistence_location ${folder}/\nmax_queued_messages 1000000\n`,
     );
     chmodSync(folder, 0o777);
