@@ -3,7 +3,7 @@ import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { WebSocket } from "ws";
 import { print } from "../../../src/programs/shared/cli.ts";
-import { buildWorker } from "../../../src/programs/stack/components/worker-production.ts";
+import { buildWorker } from "../../../src/programs/stack/components/builds.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { makeAgents, makeUser, type TrialAgent } from "../accounts.ts";
 import { acknowledge, callbackPath, openSocket, seqOf, streamPath } from "../job-socket.ts";

@@ -40,12 +40,12 @@ describe("the access guard of the broker", () => {
   afterEach(() => vi.restoreAllMocks());
 
   const guarding = (names: readonly string[], kept?: ConstructorParameters<typeof AccessGuard>[2]) => {
-    const ended: string[] = [];
+    const disconnected: string[] = [];
     const guard = new AccessGuard(createAuditFeed(database), createAccountVersions(database), kept);
     for (const name of names) {
-      guard.add({ kind: "agent", name, version: VERSION, end: () => ended.push(name) });
+      guard.add({ kind: "agent", name, version: VERSION, disconnect: () => disconnected.push(name) });
     }
-    return { guard, ended };
+    return { guard, disconnected };
   };
   const recordChange = (object: string) =>
     database.insert(audit).values({ at: new Date(), requestId: "r", actor: "console:test", action: "test", object });
@@ -57,26 +57,26 @@ describe("the access guard of the broker", () => {
     const emulated = Array.from({ length: 10 }, (_, i) => `emu-wifi-${job.slice(0, 8)}-${i}`);
     const all = [...plain, ...emulated];
     for (let i = 0; i < all.length; i += 500) await inserted(all.slice(i, i + 500));
-    const { guard, ended } = guarding(all);
+    const { guard, disconnected } = guarding(all);
 
-    expect(await queriesDuring(() => guard.look())).toBeLessThanOrEqual(3);
-    expect(await queriesDuring(() => guard.look())).toBe(1);
-    expect(ended).toEqual([]);
+    expect(await queriesDuring(() => guard.check())).toBeLessThanOrEqual(3);
+    expect(await queriesDuring(() => guard.check())).toBe(1);
+    expect(disconnected).toEqual([]);
 
     await recordChange(`job:${crypto.randomUUID()}`);
-    expect(await queriesDuring(() => guard.look())).toBe(1);
+    expect(await queriesDuring(() => guard.check())).toBe(1);
 
     await database.delete(agents).where(inArray(agents.apId, emulated.slice(0, 3)));
     await recordChange(`job:${job}`);
-    expect(await queriesDuring(() => guard.look())).toBe(2);
-    expect(ended).toEqual(emulated.slice(0, 3));
+    expect(await queriesDuring(() => guard.check())).toBe(2);
+    expect(disconnected).toEqual(emulated.slice(0, 3));
   });
 
   it("disconnects a client whose account version has changed, also after an outage", async () => {
     const names = [uniqueName(), uniqueName()];
     await inserted(names);
-    const { guard, ended } = guarding(names);
-    await guard.look();
+    const { guard, disconnected } = guarding(names);
+    await guard.check();
     await database
       .update(agents)
       .set({ version: VERSION + 1 })
@@ -88,23 +88,23 @@ describe("the access guard of the broker", () => {
     vi.spyOn(globalThis, "fetch").mockImplementation((input, init) =>
       ++requests === 2 ? Promise.reject(new Error("unavailable")) : realFetch(input, init),
     );
-    await expect(guard.look()).rejects.toThrow();
-    expect(ended).toEqual([]);
-    await guard.look();
-    expect(ended).toEqual(names.slice(0, 1));
+    await expect(guard.check()).rejects.toThrow();
+    expect(disconnected).toEqual([]);
+    await guard.check();
+    expect(disconnected).toEqual(names.slice(0, 1));
   });
 
   it("removes stored data of deleted agents, connected or not", async () => {
     const names = [uniqueName(), uniqueName(), uniqueName()];
     const [goneBefore = "", goneLater = "", staying = ""] = names;
     await inserted([goneLater, staying]);
-    const forgotten: string[] = [];
-    const { guard } = guarding([], { owners: () => names, forget: async (apId) => void forgotten.push(apId) });
-    await guard.look();
-    expect(forgotten).toEqual([goneBefore]);
+    const removed: string[] = [];
+    const { guard } = guarding([], { owners: () => names, removeAgent: async (apId) => void removed.push(apId) });
+    await guard.check();
+    expect(removed).toEqual([goneBefore]);
     await database.delete(agents).where(inArray(agents.apId, [goneLater]));
     await recordChange(`agent:${goneLater}`);
-    await guard.look();
-    expect(forgotten).toEqual([goneBefore, goneLater]);
+    await guard.check();
+    expect(removed).toEqual([goneBefore, goneLater]);
   });
 });
