@@ -1,4 +1,4 @@
-import type { Geolocation } from "../schemas/configuration.ts";
+import type { Geolocation } from "../schemas/agent.ts";
 import { decodeOpenLocationCode, looksLikeOpenLocationCode } from "./open-location-code.ts";
 
 /** Places given by numbers, in the ways that people and machines write them. */

@@ -1,4 +1,4 @@
-import type { Geolocation } from "../schemas/configuration.ts";
+import type { Geolocation } from "../schemas/agent.ts";
 
 /** Open Location Codes ("plus codes"), in full: the middle of the area that one names. */
 

@@ -3,7 +3,7 @@ import type { Actor } from "../auth/identity.ts";
 import { authorize, authorizeJob, canAccessAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { Conflict, Invalid, NotFound, TooLarge, TooMany } from "../lib/errors.ts";
-import { type CallbackAnswer, type CommandResult, type JobKind, type JobState, ObjectItems } from "../schemas/job.ts";
+import { type CallbackResponse, type CommandResult, type JobKind, type JobState, ObjectItems } from "../schemas/job.ts";
 import type { JobCache } from "./job-cache.ts";
 import type { JobStore } from "./job-store.ts";
 import { MAX_KEY_LENGTH } from "./stream/idempotency.ts";
@@ -14,7 +14,7 @@ import type { StreamClient } from "./stream/stream-client.ts";
 
 /** What others have to say to whoever reads a job, and what that says of the job itself. */
 export interface Callbacks {
-  take(actor: Actor, kind: CallbackKind, callback: Callback): Promise<CallbackAnswer>;
+  take(actor: Actor, kind: CallbackKind, callback: Callback): Promise<CallbackResponse>;
   /** An agent's answer to a command, which came by way of the broker. */
   acceptCommandResult(apId: string, result: CommandResult, requestId: string): Promise<void>;
 }

@@ -7,7 +7,7 @@ import { parse, toValidationItems } from "../lib/field-errors.ts";
 import { describeError, log } from "../lib/log.ts";
 import { TtlCache } from "../lib/ttl-cache.ts";
 import { CommandResult } from "../schemas/job.ts";
-import { AgentReport, type Delivered, type Delivery, type ReportAnswer } from "../schemas/telemetry.ts";
+import { AgentReport, type Delivered, type Delivery, type ReportResponse } from "../schemas/telemetry.ts";
 import { countValues, type Payload, type Rejection, toSample } from "./samples.ts";
 import type { ShardClient } from "./shard/shard-client.ts";
 import type { AgentSample } from "./store/telemetry-store.ts";
@@ -15,7 +15,7 @@ import type { AgentSample } from "./store/telemetry-store.ts";
 /** What agents report: their configuration, their place, and their telemetry. */
 export interface Ingest {
   /** By the agent itself. */
-  report(actor: Actor, report: AgentReport): Promise<ReportAnswer>;
+  report(actor: Actor, report: AgentReport): Promise<ReportResponse>;
   /** By a service that brings what agents said to the broker. One bad message does not hold up the others. */
   deliver(actor: Actor, delivery: Delivery): Promise<Delivered>;
 }

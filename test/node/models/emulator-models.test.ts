@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type AccessPointSpec, type Sample, TECHNOLOGIES } from "../../../src/emulator/models/access-point.ts";
 import { COMMANDS } from "../../../src/emulator/models/commands.ts";
 import { dailyShare, localHour } from "../../../src/emulator/models/daily-load.ts";
-import { startNoise, stepNoise } from "../../../src/emulator/models/noise.ts";
+import { startNoise, stepNoise } from "../../../src/emulator/models/math.ts";
 import { createRandom, seedOf } from "../../../src/emulator/models/random.ts";
 import { commandSite, createSite, type Site, type SiteStep, stepSite } from "../../../src/emulator/models/site.ts";
 

@@ -150,7 +150,7 @@ describe("the outbox", () => {
     const ahead = createOutbox(database, () => nowMs);
     for (; nowMs < createdMs + watchedMs; nowMs += 1_000) {
       const due = (await ahead.due(1_000)).filter((message) => message.jobNumber === jobNumber);
-      await ahead.published(due);
+      await ahead.markPublished(due);
       publishedS.push(...due.map(() => (nowMs - createdMs) / 1_000));
     }
     await ahead.withdraw(jobNumber);

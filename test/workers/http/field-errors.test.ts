@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { errorPosition } from "../../../src/http/json.ts";
 import { parse, toValidationItems } from "../../../src/lib/field-errors.ts";
-import { Configuration } from "../../../src/schemas/configuration.ts";
+import { Configuration } from "../../../src/schemas/agent.ts";
 import { Email, integer } from "../../../src/schemas/primitives.ts";
 import { AgentReport, Timestamp } from "../../../src/schemas/telemetry.ts";
 
