@@ -19,7 +19,6 @@ import { dashboardRoutes } from "./routes/dashboard.ts";
 import { emulatorRoutes } from "./routes/emulator.ts";
 import { jobsRoutes } from "./routes/jobs.ts";
 import { overviewRoutes } from "./routes/overview.ts";
-import { pagesRoutes } from "./routes/pages.ts";
 import { serviceRoutes } from "./routes/service.ts";
 import { streamsRoutes } from "./routes/streams.ts";
 import { telemetryRoutes } from "./routes/telemetry.ts";
@@ -67,7 +66,6 @@ export function createApp(services: Services) {
   app.route("/", streamsRoutes(operation, services));
   app.route("/", auditRoutes(operation, services));
   app.route("/", serviceRoutes(operation, services, openApi, asyncApi));
-  app.route("/", pagesRoutes(operation, openApi));
   app.route("/", dashboardRoutes(operation, services));
 
   app.notFound(createNotFound(declaredRoutes(app.routes)));

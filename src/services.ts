@@ -47,7 +47,7 @@ import { createHealth, type Health } from "./monitoring/health.ts";
 import { type Ledger, ledgerOf } from "./monitoring/ledger.ts";
 import { MetricRecorder } from "./monitoring/recorder.ts";
 import { createScrape, type Scrape } from "./monitoring/scrape.ts";
-import type { DashboardSettings } from "./schemas/dashboard.ts";
+import type { DashboardSettings } from "./schemas/service.ts";
 import { createClickHouse } from "./storage/clickhouse.ts";
 import { createDatabase } from "./storage/libsql.ts";
 import { createIngest, type Ingest } from "./telemetry/ingest.ts";
@@ -173,19 +173,19 @@ export function createServices(config: Config, bindings: Bindings): Services {
     commands: createCommands({
       agents,
       store: createCommandStore(database, quotas),
-      attempts: rateLimiter,
+      rateLimiter,
       encryptor,
-      nudge: publisher.nudge,
+      wakePublisher: publisher.wake,
     }),
     corsOrigins: config.CORS_ORIGINS,
     countRequest: createCountRequest(recorder),
     emulators: createEmulators({
-      ...{ index: jobStore, streams, outbox, attempts: rateLimiter, encryptor },
-      nudge: publisher.nudge,
+      ...{ jobStore, streams, outbox, rateLimiter, encryptor },
+      wakePublisher: publisher.wake,
       store: createSpinupStore(database, quotas),
       emulations: createEmulationStore(database),
       gazetteer: createGazetteer(database),
-      secrets: secretHasher,
+      secretHasher,
     }),
     health,
     jobs: createJobs({ jobStore, jobCache, streams, agents, outbox }),

@@ -1,4 +1,4 @@
-import type { Geolocation } from "../schemas/configuration.ts";
+import type { Geolocation } from "../schemas/agent.ts";
 import { decodeOpenLocationCode, looksLikeOpenLocationCode } from "./open-location-code.ts";
 
 /** Parses coordinates in the formats that people and programs commonly use. */

@@ -1,4 +1,4 @@
-import type { Geolocation } from "../schemas/configuration.ts";
+import type { Geolocation } from "../schemas/agent.ts";
 import { parseCoordinates } from "./coordinates.ts";
 import { countryCode } from "./countries.ts";
 import { normalizePlaceName } from "./normalize-name.ts";

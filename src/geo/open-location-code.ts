@@ -1,4 +1,4 @@
-import type { Geolocation } from "../schemas/configuration.ts";
+import type { Geolocation } from "../schemas/agent.ts";
 
 /** Decodes full Open Location Codes ("plus codes"). */
 

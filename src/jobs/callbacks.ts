@@ -5,7 +5,7 @@ import { authorize, authorizeJob, canAccessAnyJob } from "../auth/permissions.ts
 import type { Outbox } from "../broker/outbox.ts";
 import { Conflict, Invalid, NotFound, TooLarge, TooMany } from "../lib/errors.ts";
 import { encodeJson, type JsonText } from "../lib/json-text.ts";
-import type { CallbackAnswer, CommandResult, JobKind, JobState } from "../schemas/job.ts";
+import type { CallbackResponse, CommandResult, JobKind, JobState } from "../schemas/job.ts";
 import type { JobCache } from "./job-cache.ts";
 import type { JobStore } from "./job-store.ts";
 import type { Posted } from "./stream/job-stream.ts";
@@ -15,7 +15,7 @@ import type { StreamClient } from "./stream/stream-client.ts";
 
 /** Adds messages from callback clients and agents to a job's stream, and updates the job's state from them. */
 export interface Callbacks {
-  accept(actor: Actor, kind: CallbackKind, callback: Callback): Promise<CallbackAnswer>;
+  accept(actor: Actor, kind: CallbackKind, callback: Callback): Promise<CallbackResponse>;
   /** Accepts an agent's result of a command that arrived through the broker. */
   acceptCommandResult(apId: string, result: CommandResult, requestId: string): Promise<void>;
 }

@@ -29,12 +29,15 @@ export interface ValidationItem {
   type: string;
 }
 
+/** Rejects input. The paths of the items are relative to the input, which is in one place of the request. */
 export class Invalid extends DomainError {
   readonly items: ValidationItem[];
+  readonly place: "body" | "query" | "path" | "header";
 
-  constructor(items: ValidationItem[]) {
+  constructor(items: ValidationItem[], place: Invalid["place"] = "body") {
     super("invalid", "Invalid input");
     this.items = items;
+    this.place = place;
   }
 }
 

@@ -10,17 +10,20 @@ import type { Services } from "../services.ts";
 
 const STREAM = {
   tag: "Jobs",
-  answer: z.unknown(),
-  errorResponses: { 429: "The job has 16 sockets already, or a quota of open jobs is exceeded" },
+  response: z.unknown(),
+  errorResponses: { 429: "The job already has 16 sockets, or a quota of open jobs is exceeded" },
 } as const;
 
-/** Checks the version too: the platform would reject another one with a response of its own. A HEAD cannot be upgraded. */
+/**
+ * Returns whether a request is a WebSocket handshake. The platform would reject another version of the protocol with its own message. A
+ * HEAD request cannot be upgraded.
+ */
 const isHandshake = ({ req }: Context<AppEnv>): boolean =>
   req.method === "GET" &&
   req.header("Upgrade")?.toLowerCase() === "websocket" &&
   (req.header("Sec-WebSocket-Version") ?? "13") === "13";
 
-/** WebSockets that deliver jobs' messages. */
+/** The WebSockets of jobs. */
 export function streamsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs">) {
   const open = async (
     c: Context<AppEnv>,
@@ -49,7 +52,7 @@ export function streamsRoutes(operation: Operation, { jobs }: Pick<Services, "jo
     query(StreamQuery),
     async (c) => await open(c, "envelope", c.req.valid("param").job_number, c.req.valid("query").after),
   );
-  // The reference implementation has one path for each kind of callback; all of them open the same stream.
+  // The reference service has one path for each kind of callback. All of them open the same stream.
   for (const kind of ["agent_data", "agent_details", "emulator"] as const) {
     routes.get(
       `/api/v1/callback/${kind}/ws/:job_number`,
@@ -57,7 +60,7 @@ export function streamsRoutes(operation: Operation, { jobs }: Pick<Services, "jo
         ...STREAM,
         webSocket: "bare",
         action: `jobs.stream_${kind}`,
-        summary: "Read a job's data over a WebSocket, as bare arrays",
+        summary: "Read a job's messages as bare arrays",
       }),
       path(JobPath),
       async (c) => await open(c, "bare", c.req.valid("param").job_number),

@@ -1,6 +1,5 @@
 import { Hono } from "hono";
-import { runAfterResponse } from "../http/after-response.ts";
-import type { AppEnv } from "../http/context.ts";
+import { type AppEnv, runAfterResponse } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { form, query } from "../http/validation.ts";
 import { LoginForm, Token, TokenQuery } from "../schemas/token.ts";
@@ -13,11 +12,11 @@ export function tokenRoutes(operation: Operation, { login, clientAddress }: Pick
       action: "token.create",
       tag: "Token",
       summary: "Log in",
-      description: "Trades the credentials of a user, an agent or a third-party app for a bearer token.",
-      answer: Token,
+      description: "Issues a bearer token for the credentials of a user, an agent or a third-party app.",
+      response: Token,
       errorResponses: {
         401: "Incorrect username or password",
-        429: "Too many failed logins under this name, from this address or both; Retry-After says when to try again",
+        429: "Too many failed logins with this name or from this address. Retry after the time in Retry-After",
       },
     }),
     query(TokenQuery),

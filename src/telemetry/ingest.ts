@@ -7,7 +7,7 @@ import { parse, toValidationItems } from "../lib/field-errors.ts";
 import { describeError, log } from "../lib/log.ts";
 import { TtlCache } from "../lib/ttl-cache.ts";
 import { CommandResult } from "../schemas/job.ts";
-import { AgentReport, type Delivered, type Delivery, type ReportAnswer } from "../schemas/telemetry.ts";
+import { AgentReport, type Delivered, type Delivery, type ReportResponse } from "../schemas/telemetry.ts";
 import { countValues, type Payload, type Rejection, toSample } from "./samples.ts";
 import type { ShardClient } from "./shard/shard-client.ts";
 import type { AgentSample } from "./store/telemetry-store.ts";
@@ -15,7 +15,7 @@ import type { AgentSample } from "./store/telemetry-store.ts";
 /** Accepts the reports of agents: configuration, geolocation and telemetry. */
 export interface Ingest {
   /** Ingests a report that an agent posts about itself. */
-  ingestReport(actor: Actor, report: AgentReport): Promise<ReportAnswer>;
+  ingestReport(actor: Actor, report: AgentReport): Promise<ReportResponse>;
   /** Ingests messages that a bridge received from the broker. An invalid message does not affect the others. */
   ingestBatch(actor: Actor, delivery: Delivery): Promise<Delivered>;
 }

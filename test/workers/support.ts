@@ -10,7 +10,7 @@ import { SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/roles.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import type { OpenApiDocument } from "../../src/http/docs/openapi.ts";
-import { Configuration } from "../../src/schemas/configuration.ts";
+import { Configuration } from "../../src/schemas/agent.ts";
 import { type Bindings, createServices } from "../../src/services.ts";
 import { createClickHouse } from "../../src/storage/clickhouse.ts";
 import { createDatabase } from "../../src/storage/libsql.ts";

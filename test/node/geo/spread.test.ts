@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { planSpinup } from "../../../src/emulator/plan.ts";
-import { REACH_M, spreadAround } from "../../../src/emulator/spread.ts";
+import { MAX_DISTANCE_M, spreadAround } from "../../../src/emulator/spread.ts";
 import type { Location } from "../../../src/geo/geocode.ts";
 import { ACCESS_POINT_TYPES, type AccessPointType } from "../../../src/schemas/emulator.ts";
 
@@ -46,7 +46,7 @@ describe("spreading access points around a location", () => {
           const place = spreadAround(centre, type, pick % count, count);
           expect(Math.abs(place.latitude)).toBeLessThanOrEqual(90);
           expect(Math.abs(place.longitude)).toBeLessThanOrEqual(180);
-          expect(distanceM(centre, place)).toBeLessThanOrEqual(REACH_M[type]);
+          expect(distanceM(centre, place)).toBeLessThanOrEqual(MAX_DISTANCE_M[type]);
         },
       ),
       { numRuns: 2_000 },
@@ -57,7 +57,7 @@ describe("spreading access points around a location", () => {
     const places = around(BRISTOL, type, 10_000);
     expect(distinct(places)).toBe(10_000);
     // Even distribution: each half of the disc, by area and by direction, contains half of the places.
-    const inner = places.filter((place) => distanceM(BRISTOL, place) < REACH_M[type] * Math.SQRT1_2);
+    const inner = places.filter((place) => distanceM(BRISTOL, place) < MAX_DISTANCE_M[type] * Math.SQRT1_2);
     expect(inner.length / places.length).toBeCloseTo(0.5, 1);
     expect(places.filter(({ latitude }) => latitude > BRISTOL.latitude).length / places.length).toBeCloseTo(0.5, 2);
   });
