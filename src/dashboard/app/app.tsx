@@ -3,7 +3,7 @@ import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
 import { whenBack } from "../api/connection.ts";
 import { ConnectionNotice, Notices } from "../components/notices.tsx";
 import { Failed, Loading } from "../components/states.tsx";
-import { SignedOut } from "../features/account/signed-out.tsx";
+import { SignInPages } from "../features/account/sign-in-pages.tsx";
 import { isMissingFile } from "../lib/module-errors.ts";
 import { useObserved } from "../lib/observable.ts";
 import { own } from "../lib/own.ts";
@@ -66,7 +66,7 @@ export function App() {
   return (
     <>
       <ConnectionNotice />
-      {current === undefined || isResetting ? <SignedOut /> : <SignedIn {...current} />}
+      {current === undefined || isResetting ? <SignInPages /> : <SignedIn {...current} />}
       <Notices />
     </>
   );

@@ -2,7 +2,7 @@ import { useId } from "preact/hooks";
 import { described, Field } from "../../components/form.tsx";
 import { type Duration, maxAmount, PRESETS, UNITS, type Unit } from "./duration.ts";
 
-/** A number with its unit, and the usual ones at hand. */
+/** A number with its unit, and buttons for common durations. */
 export function DurationField({
   label,
   value,

@@ -24,7 +24,7 @@ const HEADERS: readonly Header[] = [
   { column: "quality", text: "Quality", isNumber: true },
 ];
 
-/** Says in words what the map shows. */
+/** Shows the same as the map, for people who cannot use the map. */
 export function AccessPointTable({ accessPoints }: { accessPoints: readonly AccessPointState[] }) {
   const [sorting, setSorting] = useState<Sorting>({ column: "name", isDescending: false });
   const [limit, setLimit] = useState(PAGE_ROWS);

@@ -10,25 +10,25 @@ import { Ago } from "../../components/time.tsx";
 import { useObserved } from "../../lib/observable.ts";
 import { usePoll } from "../../lib/poll.ts";
 import { countText } from "../../lib/size.ts";
-import { KINDS, kindText, ownerText, STATES, shortNumber } from "./names.ts";
+import { KINDS, kindText, ownerText, STATES, shortNumber } from "./job-text.ts";
 
-const PAGE = 50;
-/** As many as the service names at once. */
-const MOST = 1_000;
-const EVERY_MS = 5_000;
+const PAGE_SIZE = 50;
+/** The service lists at most this many jobs in one response. */
+const MAX_JOBS = 1_000;
+const POLL_INTERVAL_MS = 5_000;
 
-/** The jobs, newest first. What is chosen is in the address. */
+/** Lists the jobs, newest first. The address contains the filters. */
 export function JobList({ query }: { query: URLSearchParams }) {
   const kind = KINDS.find(([name]) => name === query.get("kind"))?.[0];
   const state = STATES.find(([name]) => name === query.get("state"))?.[0];
-  const [limit, setLimit] = useState(PAGE);
-  const jobs = usePoll((signal) => listJobs({ kind, state, limit }, signal), EVERY_MS, [kind, state]);
-  // More is asked for at once, and what is there stays meanwhile.
+  const [limit, setLimit] = useState(PAGE_SIZE);
+  const jobs = usePoll((signal) => listJobs({ kind, state, limit }, signal), POLL_INTERVAL_MS, [kind, state]);
+  // Load a larger page at once. The current rows stay on the page until then.
   useEffect(() => {
-    if (limit > PAGE) jobs.refresh();
+    if (limit > PAGE_SIZE) jobs.refresh();
   }, [limit]);
   const choose = (chosen: { kind?: string; state?: string }) => {
-    setLimit(PAGE);
+    setLimit(PAGE_SIZE);
     replace(["jobs"], { ...Object.fromEntries(query), ...chosen });
   };
   return (
@@ -54,10 +54,10 @@ export function JobList({ query }: { query: URLSearchParams }) {
       {jobs.data === undefined ? (
         jobs.error === undefined && <Loading lines={8} />
       ) : (
-        <Shown jobs={jobs.data} isFiltered={kind !== undefined || state !== undefined} />
+        <JobTable jobs={jobs.data} isFiltered={kind !== undefined || state !== undefined} />
       )}
-      {jobs.data !== undefined && jobs.data.length >= limit && limit < MOST && (
-        <button type="button" onClick={() => setLimit(Math.min(MOST, limit + PAGE))}>
+      {jobs.data !== undefined && jobs.data.length >= limit && limit < MAX_JOBS && (
+        <button type="button" onClick={() => setLimit(Math.min(MAX_JOBS, limit + PAGE_SIZE))}>
           Show more
         </button>
       )}
@@ -65,13 +65,15 @@ export function JobList({ query }: { query: URLSearchParams }) {
   );
 }
 
-function Shown({ jobs, isFiltered }: { jobs: readonly JobRecord[]; isFiltered: boolean }) {
+function JobTable({ jobs, isFiltered }: { jobs: readonly JobRecord[]; isFiltered: boolean }) {
   const isAdministrator = useObserved(session)?.isAdministrator ?? false;
   if (jobs.length === 0) {
     return isFiltered ? (
-      <Empty title="No such jobs">Choose another kind or state.</Empty>
+      <Empty title="No jobs match these filters">Choose another kind or state.</Empty>
     ) : (
-      <Empty title="No jobs yet">Request an access point's history above, or start some in the emulator.</Empty>
+      <Empty title="No jobs yet">
+        Request the history of an access point above, or <a href={href(["emulator"])}>start an emulation</a>.
+      </Empty>
     );
   }
   return (

@@ -11,19 +11,18 @@ import { useAction } from "../../lib/action.ts";
 import { useLoaded } from "../../lib/load.ts";
 import { useObserved } from "../../lib/observable.ts";
 import { own } from "../../lib/own.ts";
-import { Recover, Reset } from "./forgotten-password.tsx";
-import type { WayProps } from "./way-props.ts";
+import { RequestResetLink, ResetPassword, type SignInPageProps } from "./forgotten-password.tsx";
 
-/** The ways in. Where somebody wanted to go stays in the address, so that signing in leads there. */
-
-const PAGES: Record<string, { title: string; page: ComponentType<WayProps> }> = {
-  "sign-up": { title: "Make an account", page: SignUp },
-  recover: { title: "Forgotten password", page: Recover },
-  "reset-password": { title: "Set a new password", page: Reset },
+/** Pages without a session, by the first segment of the path. Any other path shows the sign-in page. */
+const PAGES: Record<string, { title: string; page: ComponentType<SignInPageProps> }> = {
+  "sign-up": { title: "Create an account", page: SignUp },
+  recover: { title: "Reset your password", page: RequestResetLink },
+  "reset-password": { title: "Set a new password", page: ResetPassword },
 };
 const SIGN_IN = { title: "Sign in", page: SignIn };
 
-export function SignedOut() {
+/** Shows the pages for people who are not signed in. Keeps the address, so that a sign-in leads to the requested page. */
+export function SignInPages() {
   const { path } = useObserved(place);
   const { title, page: Page } = own(PAGES, path[0] ?? "") ?? SIGN_IN;
   const [username, setUsername] = useState("");
@@ -31,7 +30,7 @@ export function SignedOut() {
   const isFirst = useRef(true);
   useEffect(() => {
     document.title = `${title} · Network Controller`;
-    // The link that led here is gone, and the focus with it.
+    // The link that led here is no longer on the page, so the focus would be lost.
     if (!isFirst.current) main.current?.focus();
     isFirst.current = false;
   }, [title]);
@@ -47,7 +46,7 @@ export function SignedOut() {
   );
 }
 
-function SignIn({ username, onUsername }: WayProps) {
+function SignIn({ username, onUsername }: SignInPageProps) {
   const { data } = useLoaded(settings);
   const [password, setPassword] = useState("");
   const { run, isBusy, error } = useAction(async () => {
@@ -77,14 +76,14 @@ function SignIn({ username, onUsername }: WayProps) {
         <SubmitButton isBusy={isBusy}>Sign in</SubmitButton>
       </Form>
       <p class="ways">
-        {data?.sign_up && <a href={href(["sign-up"])}>Make an account</a>}
-        <a href={href(["recover"])}>Forgotten password</a>
+        {data?.sign_up && <a href={href(["sign-up"])}>Create an account</a>}
+        <a href={href(["recover"])}>Forgot your password?</a>
       </p>
     </>
   );
 }
 
-function SignUp({ username, onUsername }: WayProps) {
+function SignUp({ username, onUsername }: SignInPageProps) {
   const [password, setPassword] = useState("");
   const { run, isBusy, error } = useAction(async () => {
     await signUp({ username, password });
@@ -92,8 +91,8 @@ function SignUp({ username, onUsername }: WayProps) {
     go([]);
   });
   const isTaken = error instanceof ApiError && error.status === 409;
-  const faults = {
-    username: isTaken ? "There is an account with this address. Sign in instead." : faultOf(error, "username"),
+  const fieldErrors = {
+    username: isTaken ? "An account with this address already exists. Sign in instead." : faultOf(error, "username"),
     password: faultOf(error, "password"),
   };
   return (
@@ -106,7 +105,7 @@ function SignUp({ username, onUsername }: WayProps) {
           required
           value={username}
           onValue={onUsername}
-          fault={faults.username}
+          fault={fieldErrors.username}
         />
         <TextField
           label="Password"
@@ -114,14 +113,14 @@ function SignUp({ username, onUsername }: WayProps) {
           {...NEW_PASSWORD}
           value={password}
           onValue={setPassword}
-          fault={faults.password}
+          fault={fieldErrors.password}
         />
-        {faults.username === undefined && faults.password === undefined && <Failed error={error} />}
-        <SubmitButton isBusy={isBusy}>Make the account</SubmitButton>
+        {fieldErrors.username === undefined && fieldErrors.password === undefined && <Failed error={error} />}
+        <SubmitButton isBusy={isBusy}>Create account</SubmitButton>
       </Form>
       <p class="ways">
         <a href={href([])}>Sign in</a>
-        {isTaken && <a href={href(["recover"])}>Forgotten password</a>}
+        {isTaken && <a href={href(["recover"])}>Forgot your password?</a>}
       </p>
     </>
   );

@@ -7,32 +7,33 @@ import { Confirm } from "../../../components/dialog.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { useLoaded } from "../../../lib/load.ts";
 import { RecordButton, RecordRow, Records } from "../records.tsx";
-import { SetPassword } from "../set-password.tsx";
+import { SetPassword } from "../secrets.tsx";
 import { EditConfiguration } from "./edit-configuration.tsx";
 import { RegisterAccessPoint } from "./register-access-point.tsx";
 
-type Doing = "register" | { what: "configure" | "password" | "delete"; apId: string };
+/** The dialog that is open, and the access point that it changes. */
+type OpenDialog = "register" | { action: "configure" | "password" | "delete"; apId: string };
 
-export function AccessPoints() {
+export function AccessPointsTab() {
   const loaded = useLoaded(async (signal) => (await overview(signal)).access_points);
-  const [doing, setDoing] = useState<Doing>();
+  const [dialog, setDialog] = useState<OpenDialog>();
   return (
     <>
       <Records
-        what={{ one: "access point", many: "access points" }}
+        noun={{ one: "access point", many: "access points" }}
         loaded={loaded}
         textOf={(point) => `${point.ap_id} ${point.access_point_type ?? ""} ${conditionOf(point)}`}
-        create={{ label: "Register", onClick: () => setDoing("register") }}
-        empty="Register one here, or let the emulator make some."
+        create={{ label: "Register access point", onClick: () => setDialog("register") }}
+        empty="Register an access point here, or start an emulation."
       >
-        {(point) => <AccessPointRow key={point.ap_id} point={point} onDoing={setDoing} />}
+        {(point) => <AccessPointRow key={point.ap_id} point={point} onDialog={setDialog} />}
       </Records>
-      {doing && <Deed doing={doing} onDone={loaded.refresh} onClose={() => setDoing(undefined)} />}
+      {dialog && <AccessPointDialog dialog={dialog} onDone={loaded.refresh} onClose={() => setDialog(undefined)} />}
     </>
   );
 }
 
-function AccessPointRow({ point, onDoing }: { point: AccessPointState; onDoing(doing: Doing): void }) {
+function AccessPointRow({ point, onDialog }: { point: AccessPointState; onDialog(dialog: OpenDialog): void }) {
   const { ap_id: apId, access_point_type } = point;
   return (
     <RecordRow
@@ -44,27 +45,27 @@ function AccessPointRow({ point, onDoing }: { point: AccessPointState; onDoing(d
         </span>
       }
     >
-      <RecordButton label="Configure" of={apId} onClick={() => onDoing({ what: "configure", apId })} />
-      <RecordButton label="Password" of={apId} onClick={() => onDoing({ what: "password", apId })} />
-      <RecordButton label="Delete" of={apId} isDangerous onClick={() => onDoing({ what: "delete", apId })} />
+      <RecordButton label="Configure" of={apId} onClick={() => onDialog({ action: "configure", apId })} />
+      <RecordButton label="Set password" of={apId} onClick={() => onDialog({ action: "password", apId })} />
+      <RecordButton label="Delete" of={apId} isDangerous onClick={() => onDialog({ action: "delete", apId })} />
     </RecordRow>
   );
 }
 
-function Deed({ doing, onDone, onClose }: { doing: Doing; onDone(): void; onClose(): void }) {
-  if (doing === "register") return <RegisterAccessPoint {...{ onDone, onClose }} />;
-  const { apId } = doing;
-  switch (doing.what) {
+function AccessPointDialog({ dialog, onDone, onClose }: { dialog: OpenDialog; onDone(): void; onClose(): void }) {
+  if (dialog === "register") return <RegisterAccessPoint {...{ onDone, onClose }} />;
+  const { apId } = dialog;
+  switch (dialog.action) {
     case "configure":
       return <EditConfiguration {...{ apId, onDone, onClose }} />;
     case "password":
       return (
         <SetPassword
           name={apId}
-          consequence="The access point is cut off until it logs in with the new one."
+          consequence="The access point loses access until it logs in with the new password."
           send={async (password) => {
             await updateAgent(apId, { password });
-            notify(`${apId} has a new password.`);
+            notify(`The password of ${apId} was changed.`);
           }}
           onClose={onClose}
         />
@@ -73,16 +74,17 @@ function Deed({ doing, onDone, onClose }: { doing: Doing; onDone(): void; onClos
       return (
         <Confirm
           title={`Delete ${apId}?`}
-          label="Delete the access point"
+          label="Delete access point"
           onConfirm={async () => {
             await deleteAgent(apId);
-            notify(`${apId} is deleted.`);
+            notify(`${apId} was deleted.`);
             onDone();
           }}
           onClose={onClose}
         >
           <p>
-            <strong>{apId}</strong> can no longer log in, and leaves the map and all lists.
+            <strong>{apId}</strong> can no longer log in and disappears from the map and all lists. You cannot undo
+            this.
           </p>
         </Confirm>
       );

@@ -1,6 +1,6 @@
 import type { EmulatorReport } from "../../../schemas/emulator.ts";
 
-/** What emulators say of a job, part by part. */
+/** The report of an emulator about one part of a job. */
 export interface PartReport {
   part: number;
   parts: number;
@@ -12,21 +12,21 @@ export interface PartReport {
 }
 
 export interface JobProgress {
-  /** Parts that an emulator has taken, of how many. */
-  taken: number;
+  /** How many parts emulators have started. */
+  started: number;
   parts: number;
   running: number;
   failed: number;
-  /** Access points of the parts that were taken. */
+  /** Access points of the started parts. */
   agents: number;
   online: number;
   samples: number;
-  /** When the last of them began. */
+  /** When the last part started. */
   startedMs: number;
-  isOver: boolean;
+  isFinished: boolean;
 }
 
-/** The latest word on every part, out of messages in their order. Nothing where no emulator has taken one yet. */
+/** Sums up the latest report on each part. Returns undefined if no emulator has started a part. */
 export function progressOf(items: readonly { data: unknown }[]): JobProgress | undefined {
   const latest = new Map<number, PartReport>();
   for (const { data } of items) {
@@ -36,11 +36,12 @@ export function progressOf(items: readonly { data: unknown }[]): JobProgress | u
   const reports = [...latest.values()];
   const first = reports[0];
   if (first === undefined) return undefined;
-  const sum = (of: (report: PartReport) => number) => reports.reduce((total, report) => total + of(report), 0);
+  const sum = (countOf: (report: PartReport) => number) =>
+    reports.reduce((total, report) => total + countOf(report), 0);
   const parts = Math.max(first.parts, reports.length);
   const running = reports.filter(({ state }) => state === "running").length;
   return {
-    taken: reports.length,
+    started: reports.length,
     parts,
     running,
     failed: reports.filter(({ state }) => state === "failed").length,
@@ -48,23 +49,23 @@ export function progressOf(items: readonly { data: unknown }[]): JobProgress | u
     online: sum(({ online }) => online),
     samples: sum(({ samples }) => samples),
     startedMs: Math.max(...reports.map(({ startedMs }) => startedMs)),
-    isOver: reports.length === parts && running === 0,
+    isFinished: reports.length === parts && running === 0,
   };
 }
 
-/** Anybody may run emulators: what is no report, or says less than ours do, must not break the page. */
+/** Parses a report. Callback clients may post any JSON value, so an invalid or incomplete report must not break the page. */
 function reportOf(data: unknown): PartReport | undefined {
   const { part, parts, state, agents, online, samples, started_at } = (data ?? {}) as Record<string, unknown>;
   if (typeof part !== "number" || (state !== "running" && state !== "done" && state !== "failed")) return undefined;
   return {
     part,
-    parts: countIn(parts, 1),
+    parts: numberOr(parts, 1),
     state,
-    agents: countIn(agents, 0),
-    online: countIn(online, 0),
-    samples: countIn(samples, 0),
+    agents: numberOr(agents, 0),
+    online: numberOr(online, 0),
+    samples: numberOr(samples, 0),
     startedMs: Date.parse(String(started_at)),
   };
 }
 
-const countIn = (value: unknown, otherwise: number): number => (typeof value === "number" ? value : otherwise);
+const numberOr = (value: unknown, fallback: number): number => (typeof value === "number" ? value : fallback);

@@ -5,15 +5,15 @@ import { Form, TextField } from "../../../components/form.tsx";
 import { Empty, Failed, Loading } from "../../../components/states.tsx";
 import { Ago, timeText } from "../../../components/time.tsx";
 import { describeAction, detailText, parseActor } from "./audit-text.ts";
-import { useTrail } from "./trail.ts";
+import { useAuditTrail } from "./use-audit-trail.ts";
 
-const HERE = ["administration", "audit"];
+const AUDIT_PATH = ["administration", "audit"];
 
-/** Who did what to which account or access point. What it is filtered by is in the address, so that it can be gone back to and passed on. */
-export function Audit({ place: { query } }: PageProps) {
+/** Shows who changed which account or access point. The address contains the filter, so that people can share it. */
+export function AuditTab({ place: { query } }: PageProps) {
   const actor = query.get("actor") ?? undefined;
   const object = query.get("object") ?? undefined;
-  const { newest, entries, older, hasOlder, isNewestGone } = useTrail(actor, object);
+  const { newest, entries, older, hasOlder, isNewestHidden } = useAuditTrail(actor, object);
   const isFiltered = actor !== undefined || object !== undefined;
   return (
     <section class="stack" aria-label="Audit trail">
@@ -21,21 +21,21 @@ export function Audit({ place: { query } }: PageProps) {
       <Failed error={newest.error} onRetry={newest.refresh} />
       {newest.data === undefined && newest.error === undefined && <Loading lines={10} />}
       {newest.data?.length === 0 && (
-        <Empty title="No entries">
+        <Empty title={isFiltered ? "No entries match this filter" : "No entries yet"}>
           {isFiltered ? (
             <>
-              Names are compared whole, with what they are before the colon. <a href={href(HERE)}>Show all entries</a>
+              Enter the full name with its kind before the colon. <a href={href(AUDIT_PATH)}>Show all entries</a>
             </>
           ) : (
-            "Changes of accounts, commands and emulations are listed here."
+            "Changes to accounts, commands and emulations appear here."
           )}
         </Empty>
       )}
-      {isNewestGone && (
+      {isNewestHidden && (
         <p class="soft">
           Newer entries are not shown.{" "}
           <button type="button" class="small" onClick={newest.refresh}>
-            Back to the newest
+            Show newest entries
           </button>
         </p>
       )}
@@ -43,7 +43,7 @@ export function Audit({ place: { query } }: PageProps) {
       <Failed error={older.error} />
       {hasOlder && (
         <button type="button" class="show-more" disabled={older.isBusy} onClick={() => void older.run()}>
-          Older entries
+          Show older entries
         </button>
       )}
     </section>
@@ -63,12 +63,12 @@ function Filter({
 }) {
   const [draft, setDraft] = useState({ actor, object });
   useEffect(() => setDraft({ actor, object }), [actor, object]);
-  const apply = () => go(HERE, { actor: draft.actor.trim(), object: draft.object.trim() });
+  const apply = () => go(AUDIT_PATH, { actor: draft.actor.trim(), object: draft.object.trim() });
   return (
     <Form onSubmit={apply}>
       <div class="audit-filter">
         <TextField
-          label="Done by"
+          label="Actor"
           type="search"
           autocomplete="off"
           placeholder="admin:me@example.com"
@@ -76,17 +76,17 @@ function Filter({
           onValue={(value) => setDraft({ ...draft, actor: value })}
         />
         <TextField
-          label="Done to"
+          label="Target"
           type="search"
           autocomplete="off"
           placeholder="agent:roof-1"
           value={draft.object}
           onValue={(value) => setDraft({ ...draft, object: value })}
         />
-        <button type="submit">Filter</button>
+        <button type="submit">Apply filter</button>
         {(actor !== "" || object !== "") && (
-          <a class="button" href={href(HERE)}>
-            Show all
+          <a class="button" href={href(AUDIT_PATH)}>
+            Clear filter
           </a>
         )}
         <button type="button" disabled={isBusy} onClick={onRefresh}>
@@ -94,7 +94,8 @@ function Filter({
         </button>
       </div>
       <p class="hint">
-        Exactly as written, with the kind first: user:… admin:… agent:… app:… – or choose a name in the list.
+        Enter the full name with its kind, for example user:me@example.com, app:charts, or agent:roof-1 for an access
+        point. Or select a name in the list.
       </p>
     </Form>
   );
@@ -106,10 +107,10 @@ function Entries({ entries }: { entries: readonly AuditEntry[] }) {
       <table class="audit">
         <thead>
           <tr>
-            <th>When</th>
-            <th>Who</th>
-            <th>What</th>
-            <th>To</th>
+            <th>Time</th>
+            <th>Actor</th>
+            <th>Action</th>
+            <th>Target</th>
           </tr>
         </thead>
         <tbody>
@@ -122,14 +123,14 @@ function Entries({ entries }: { entries: readonly AuditEntry[] }) {
                 </span>
               </td>
               <td>
-                <Party text={actor} address={href(HERE, { actor })} />
+                <FilterLink text={actor} address={href(AUDIT_PATH, { actor })} />
               </td>
               <td>
                 {describeAction(action)}
                 {detail !== null && <span class="soft">{detailText(detail)}</span>}
               </td>
               <td>
-                <Party text={object} address={href(HERE, { object })} />
+                <FilterLink text={object} address={href(AUDIT_PATH, { object })} />
               </td>
             </tr>
           ))}
@@ -139,8 +140,8 @@ function Entries({ entries }: { entries: readonly AuditEntry[] }) {
   );
 }
 
-/** A name that leads to everything it did, or that was done to it. */
-function Party({ text, address }: { text: string; address: string }) {
+/** A name that links to all entries with it. */
+function FilterLink({ text, address }: { text: string; address: string }) {
   const { name, kind } = parseActor(text);
   return (
     <>

@@ -1,12 +1,12 @@
 import type { JobKind, JobState } from "../../../schemas/job.ts";
 
-/** What people call it. */
+/** The kinds and states of jobs, with their names for people. */
 export const KINDS: readonly (readonly [JobKind, string])[] = [
   ["agent_data", "History"],
   ["agent_details", "All access points"],
   ["command", "Command"],
   ["emulator", "Emulator"],
-  ["stream", "Own stream"],
+  ["stream", "Custom stream"],
 ];
 
 export const STATES: readonly (readonly [JobState, string])[] = [
@@ -20,12 +20,12 @@ export const STATES: readonly (readonly [JobState, string])[] = [
 
 export const kindText = (kind: JobKind): string => KINDS.find(([name]) => name === kind)?.[1] ?? kind;
 
-/** Enough to tell one from another; a number of one's own may be short as it is. */
+/** Shortens a number that the service generated. A caller may choose a number itself; that one stays as it is. */
 export const shortNumber = (jobNumber: string): string => (isUuid(jobNumber) ? jobNumber.slice(0, 8) : jobNumber);
 
 const isUuid = (text: string): boolean => /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(text);
 
-/** `user:…` is what most are. */
+/** Returns the name of the owner, with its kind unless it is a user. */
 export const ownerText = (owner: string): string => owner.replace(/^user:/, "").replace(/^(\w+):/, "$1 ");
 
-export const isUnderWay = (state: JobState): boolean => state === "queued" || state === "running";
+export const isActive = (state: JobState): boolean => state === "queued" || state === "running";

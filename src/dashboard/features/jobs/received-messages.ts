@@ -1,11 +1,10 @@
 import type { JobMessage } from "../../api/job-socket.ts";
-import { Rate } from "./rate.ts";
 import { KEPT_RAW_MESSAGES, type RawMessage, rawMessage } from "./raw-messages.ts";
 import { type Row, RowStore } from "./row-store.ts";
 
-/** One item of a message, where it may be of several kinds. */
+/** One item of a message about an emulator or a command. */
 export interface Item {
-  /** Tells it from all others. */
+  /** Unique within the job. */
   id: string;
   type: "emulator" | "command";
   ts: string;
@@ -17,22 +16,22 @@ export interface Gap {
   toSeq: number;
 }
 
-/** What there is to show of a stream so far. */
+/** A snapshot of a stream, for display. */
 export interface StreamView {
   messages: number;
   rows: number;
   rowsLength: number;
   rowsPerSecond: number;
-  /** Of tables; the newest last. */
+  /** Rows of tables, the newest last. */
   lastRows: readonly Row[];
-  /** Of emulators and commands; the newest last. */
+  /** Items about emulators and commands, the newest last. */
   lastItems: readonly Item[];
   gaps: readonly Gap[];
-  /** Why the job has failed. */
+  /** Why the job failed. */
   failure: string | undefined;
-  /** The service itself has nothing more to say. */
+  /** The service has sent its final message. */
   isComplete: boolean;
-  /** There is no room for more. */
+  /** The page has reached its limit of stored rows. */
   isFull: boolean;
   raw: readonly RawMessage[];
 }
@@ -40,13 +39,13 @@ export interface StreamView {
 const SHOWN_ROWS = 100;
 const SHOWN_ITEMS = 50;
 const SHOWN_GAPS = 20;
-/** Beyond it a browser is not the place. In characters. */
+/** In characters. A browser tab may run out of memory above this. */
 export const MAX_ROWS_LENGTH = 256 * 1024 * 1024;
 
-/** All that a job's stream has brought. What is kept in memory is bounded; the rows themselves are in a store of their own. */
-export class Received {
+/** Collects the messages of a job's stream. Bounds what it keeps in memory; the rows are in a `RowStore`. */
+export class ReceivedMessages {
   readonly store = new RowStore();
-  readonly #rate = new Rate();
+  readonly #rate = new RowRate();
   #messages = 0;
   #lastSeq = 0;
   #lastRows: readonly Row[] = [];
@@ -60,31 +59,31 @@ export class Received {
     return this.store.length >= MAX_ROWS_LENGTH;
   }
 
-  take(message: JobMessage, text: string): void {
+  add(message: JobMessage, text: string): void {
     this.#messages += 1;
-    this.#raw = last(KEPT_RAW_MESSAGES, this.#raw, [rawMessage(message, text)]);
+    this.#raw = lastOf(KEPT_RAW_MESSAGES, this.#raw, [rawMessage(message, text)]);
     if (message.final) this.#isComplete = true;
     switch (message.type) {
       case "agent_data":
       case "agent_details":
         this.store.add(message.data);
-        this.#lastRows = last(SHOWN_ROWS, this.#lastRows, message.data);
+        this.#lastRows = lastOf(SHOWN_ROWS, this.#lastRows, message.data);
         break;
       case "emulator":
       case "command": {
         const { type, ts, seq } = message;
         const items = message.data.map((data, i) => ({ id: `${seq}.${i}`, type, ts, data }));
         this.store.add(message.data);
-        this.#lastItems = last(SHOWN_ITEMS, this.#lastItems, items);
+        this.#lastItems = lastOf(SHOWN_ITEMS, this.#lastItems, items);
         break;
       }
       case "gap": {
-        // What we have already is not missing here.
+        // A gap may include messages that this page has received already.
         const gaps = message.data.map(({ from_seq, to_seq }) => ({
           fromSeq: Math.max(from_seq, this.#lastSeq + 1),
           toSeq: to_seq,
         }));
-        this.#gaps = last(SHOWN_GAPS, this.#gaps, gaps);
+        this.#gaps = lastOf(SHOWN_GAPS, this.#gaps, gaps);
         break;
       }
       case "error":
@@ -98,7 +97,7 @@ export class Received {
 
   view(nowMs: number): StreamView {
     const rows = this.store.count;
-    this.#rate.mark(rows, nowMs);
+    this.#rate.record(rows, nowMs);
     return {
       messages: this.#messages,
       rows,
@@ -115,8 +114,34 @@ export class Received {
   }
 }
 
-/** The last of both together; never more than that is copied. */
-function last<T>(count: number, before: readonly T[], more: readonly T[]): readonly T[] {
+/** Returns the last `count` of both lists together, and copies no more than that. */
+function lastOf<T>(count: number, before: readonly T[], more: readonly T[]): readonly T[] {
   const newest = more.slice(-count);
   return [...before.slice(Math.max(0, before.length + newest.length - count)), ...newest];
+}
+
+const RATE_WINDOW_MS = 5_000;
+/** A few samples in a window are as precise as one for each message. */
+const RATE_SAMPLE_MS = RATE_WINDOW_MS / 10;
+const MIN_RATE_MS = 500;
+
+/** Measures the rows per second over the last seconds. */
+class RowRate {
+  #samples: { atMs: number; count: number }[] = [];
+
+  /** Records the total number of rows at a time. */
+  record(count: number, nowMs: number): void {
+    if (nowMs - (this.#samples.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= RATE_SAMPLE_MS) {
+      this.#samples.push({ atMs: nowMs, count });
+    }
+    while (this.#samples.length > 1 && nowMs - (this.#samples[0]?.atMs ?? nowMs) > RATE_WINDOW_MS) {
+      this.#samples.shift();
+    }
+  }
+
+  perSecond(count: number, nowMs: number): number {
+    const first = this.#samples[0];
+    if (first === undefined || nowMs - first.atMs < MIN_RATE_MS) return 0;
+    return ((count - first.count) * 1_000) / (nowMs - first.atMs);
+  }
 }

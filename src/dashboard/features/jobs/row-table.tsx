@@ -1,23 +1,23 @@
 import { timeText } from "../../components/time.tsx";
 import { own } from "../../lib/own.ts";
 import { countOf } from "../../lib/size.ts";
-import type { Item } from "./received.ts";
+import type { Item } from "./received-messages.ts";
 import { fieldsOf, type Row } from "./row-store.ts";
 
 const MAX_COLUMNS = 8;
-const LONGEST_TEXT = 200;
-const ONE_LINE = 48;
+const MAX_TEXT_LENGTH = 200;
+const MAX_LINE_LENGTH = 48;
 
-/** The last rows, the newest first. */
+/** Shows the last rows, the newest first. */
 export function RowTable({ rows, total }: { rows: readonly Row[]; total: number }) {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(fieldsOf(row))))].slice(0, MAX_COLUMNS);
   const newestFirst = rows.map((row, i) => ({ number: total - rows.length + i + 1, fields: fieldsOf(row) })).reverse();
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be within the keyboard's reach.
-    <section class="table rows" tabIndex={0} aria-label="The last rows">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling section must be reachable with the keyboard.
+    <section class="table rows" tabIndex={0} aria-label="Last rows">
       <table>
         <caption>
-          {total > rows.length ? `The last ${rows.length} of ${countOf(total, "row")}` : countOf(total, "row")}
+          {total > rows.length ? `Last ${rows.length} of ${countOf(total, "row")}` : countOf(total, "row")}
         </caption>
         <thead>
           <tr>
@@ -42,9 +42,9 @@ export function RowTable({ rows, total }: { rows: readonly Row[]; total: number 
   );
 }
 
-const Cell = ({ text }: { text: string }) => <td class={text.length > ONE_LINE ? "long" : undefined}>{text}</td>;
+const Cell = ({ text }: { text: string }) => <td class={text.length > MAX_LINE_LENGTH ? "long" : undefined}>{text}</td>;
 
-/** What emulators and commands have to say: a few words each, the newest first. */
+/** Shows reports of emulators and results of commands as cards, the newest first. */
 export function ItemCards({ items }: { items: readonly Item[] }) {
   return (
     <ul class="items">
@@ -70,9 +70,9 @@ export function ItemCards({ items }: { items: readonly Item[] }) {
   );
 }
 
-const TITLES: Record<Item["type"], string> = { command: "Answer", emulator: "Emulator" };
+const TITLES: Record<Item["type"], string> = { command: "Result", emulator: "Emulator" };
 
-/** With the fields of fields beside them: what is said is mostly one level deeper. */
+/** Returns the fields, with those of nested objects in place of the objects: results are usually one level deeper. */
 const flatFields = (data: Row): [string, unknown][] =>
   Object.entries(fieldsOf(data)).flatMap(([name, value]) =>
     typeof value === "object" && value !== null && !Array.isArray(value) ? Object.entries(value) : [[name, value]],
@@ -80,5 +80,5 @@ const flatFields = (data: Row): [string, unknown][] =>
 
 function cellText(value: unknown): string {
   const text = typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value);
-  return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text;
+  return text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH)}…` : text;
 }

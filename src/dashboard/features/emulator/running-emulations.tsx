@@ -9,14 +9,14 @@ import { Empty, Failed, Loading } from "../../components/states.tsx";
 import { Ago } from "../../components/time.tsx";
 import type { Polled } from "../../lib/poll.ts";
 import { countText } from "../../lib/size.ts";
-import { ownerText, shortNumber } from "../jobs/names.ts";
-import { lastSpinUp } from "./last-spin-up.ts";
+import { ownerText, shortNumber } from "../jobs/job-text.ts";
+import { lastSpinUp } from "./spin-up-result.tsx";
 
-const SHOWN = 50;
+const MAX_SHOWN = 50;
 
-/** The emulator's jobs that run or are about to. */
-export function Running({ jobs: { data, error, refresh } }: { jobs: Polled<JobRecord[]> }) {
-  const [leaving, setLeaving] = useState<JobRecord>();
+/** Lists the emulator jobs that are queued or running. */
+export function RunningEmulations({ jobs: { data, error, refresh } }: { jobs: Polled<JobRecord[]> }) {
+  const [confirming, setConfirming] = useState<JobRecord>();
   const remove = async (job: JobRecord) => {
     const { detail } = await removeEmulator(job.job_number);
     notify(`Stopped: ${detail.replace("agents", "access points")}.`);
@@ -25,15 +25,15 @@ export function Running({ jobs: { data, error, refresh } }: { jobs: Polled<JobRe
   };
   return (
     <section class="card" aria-labelledby="running">
-      <h2 id="running">Running</h2>
+      <h2 id="running">Running emulations</h2>
       <Failed error={error} onRetry={refresh} />
       {data === undefined ? (
         error === undefined && <Loading lines={4} />
       ) : data.length === 0 ? (
-        <Empty title="Nothing runs">Start some access points: they report every second and obey commands.</Empty>
+        <Empty title="No emulations running">Start one with the form on this page.</Empty>
       ) : (
         <ul class="running">
-          {data.slice(0, SHOWN).map((job) => (
+          {data.slice(0, MAX_SHOWN).map((job) => (
             <li key={job.job_number}>
               <div>
                 <p class="row">
@@ -51,7 +51,7 @@ export function Running({ jobs: { data, error, refresh } }: { jobs: Polled<JobRe
                 type="button"
                 class="small"
                 aria-label={`Stop and remove ${shortNumber(job.job_number)}`}
-                onClick={() => setLeaving(job)}
+                onClick={() => setConfirming(job)}
               >
                 Stop and remove
               </button>
@@ -59,22 +59,21 @@ export function Running({ jobs: { data, error, refresh } }: { jobs: Polled<JobRe
           ))}
         </ul>
       )}
-      {data !== undefined && data.length > SHOWN && (
+      {data !== undefined && data.length > MAX_SHOWN && (
         <p>
-          <a href={href(["jobs"], { kind: "emulator", state: "running" })}>and {countText(data.length - SHOWN)} more</a>
+          <a href={href(["jobs"], { kind: "emulator", state: "running" })}>
+            Show {countText(data.length - MAX_SHOWN)} more
+          </a>
         </p>
       )}
-      {leaving !== undefined && (
+      {confirming !== undefined && (
         <Confirm
-          title="Stop and remove?"
+          title={`Stop and remove ${shortNumber(confirming.job_number)}?`}
           label="Stop and remove"
-          onConfirm={() => remove(leaving)}
-          onClose={() => setLeaving(undefined)}
+          onConfirm={() => remove(confirming)}
+          onClose={() => setConfirming(undefined)}
         >
-          <p>
-            This stops the access points of job {shortNumber(leaving.job_number)} ({leaving.detail}) and removes them.
-            It cannot be undone.
-          </p>
+          <p>This stops the emulation ({confirming.detail}) and removes its access points. You cannot undo this.</p>
         </Confirm>
       )}
     </section>

@@ -3,9 +3,9 @@ import { serviceNowMs } from "../../api/clock.ts";
 import { Progress } from "../../components/states.tsx";
 import { durationText } from "../../components/time.tsx";
 import { countOf, countText } from "../../lib/size.ts";
-import { type JobProgress, progressOf } from "./reports.ts";
+import { type JobProgress, progressOf } from "./job-progress.ts";
 
-/** How far an emulator's job has come; where it is known for how long it runs, also how much is left of that. */
+/** Shows the progress of an emulation. Shows the time left as well if the duration is known. */
 export function EmulatorProgress({
   reports,
   durationS,
@@ -17,29 +17,30 @@ export function EmulatorProgress({
   if (progress === undefined) {
     return (
       <div class="progress-of-job">
-        <Progress label="Waiting" share={undefined} />
+        <Progress label="Waiting for an emulator" share={undefined} />
         <p class="hint">
-          Waiting for an emulator to take it. If this lasts, none is running: <code>npm run emulator</code> starts one.
+          Waiting for an emulator. If this takes long, no emulator is running: start one with{" "}
+          <code>npm run emulator</code>.
         </p>
       </div>
     );
   }
-  const { taken, parts, failed, agents, online, samples, isOver } = progress;
+  const { started, parts, failed, agents, online, samples, isFinished } = progress;
   return (
     <div class="progress-of-job">
-      {isOver ? (
-        <p>Over. The access points stay, offline, with their data.</p>
+      {isFinished ? (
+        <p>Finished. The access points are offline and keep their data.</p>
       ) : (
         <>
           <Progress label="Access points online" share={agents === 0 ? undefined : online / agents} />
           <p class="hint">
             {countText(online)} of {countOf(agents, "access point")} online
-            {parts > 1 && `; ${taken} of ${parts} parts taken by an emulator`}
+            {parts > 1 && `; emulators have started ${started} of ${parts} parts`}
           </p>
           {durationS !== undefined && <TimeLeft progress={progress} durationS={durationS} />}
         </>
       )}
-      {failed > 0 && <p class="fault">{countOf(failed, "part")} failed.</p>}
+      {failed > 0 && <p class="fault">{countOf(failed, "part")} failed. See the log of the emulator.</p>}
       <p class="hint">{countOf(samples, "sample")} reported so far.</p>
     </div>
   );
@@ -48,16 +49,16 @@ export function EmulatorProgress({
 function TimeLeft({ progress: { startedMs }, durationS }: { progress: JobProgress; durationS: number }) {
   const [nowMs, setNowMs] = useState(serviceNowMs);
   useEffect(() => {
-    const ticking = setInterval(() => setNowMs(serviceNowMs()), 1_000);
-    return () => clearInterval(ticking);
+    const timer = setInterval(() => setNowMs(serviceNowMs()), 1_000);
+    return () => clearInterval(timer);
   }, []);
   if (Number.isNaN(startedMs)) return null;
-  const goneS = Math.min(durationS, Math.max(0, (nowMs - startedMs) / 1_000));
+  const elapsedS = Math.min(durationS, Math.max(0, (nowMs - startedMs) / 1_000));
   return (
     <>
-      <Progress label="Time gone" share={goneS / durationS} />
+      <Progress label="Time elapsed" share={elapsedS / durationS} />
       <p class="hint">
-        {durationText(durationS - goneS)} left of {durationText(durationS)}
+        {durationText(durationS - elapsedS)} left of {durationText(durationS)}
       </p>
     </>
   );
