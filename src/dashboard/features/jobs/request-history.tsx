@@ -23,7 +23,7 @@ export function RequestHistory({ agent: initialAgent }: { agent: string }) {
   });
   const isUnknown = error instanceof ApiError && error.status === 404;
   const fieldErrors = {
-    agent: isUnknown ? "There is no access point with this name." : faultOf(error, "agent_id"),
+    agent: isUnknown ? "There is no access point with this name. Check the spelling." : faultOf(error, "agent_id"),
     from: faultOf(error, "start_time"),
     to: faultOf(error, "end_time"),
   };
@@ -76,7 +76,9 @@ export function RequestHistory({ agent: initialAgent }: { agent: string }) {
             </button>
           ))}
         </div>
-        <p class="hint">In your local time. If the period ends in the future, new reports are added until then.</p>
+        <p class="hint">
+          Times are in your local time zone. If the period ends in the future, new reports are added until then.
+        </p>
         {!hasFieldError && <Failed error={error} />}
         <footer>
           <SubmitButton isBusy={isBusy}>Request history</SubmitButton>
