@@ -78,7 +78,7 @@ describe("the dashboard", () => {
     const link = await linkFor(username);
     await page.goto(link);
     await page.getByLabel("New password").fill(`${PASSWORD} anew`);
-    await page.getByLabel("The same again").fill(`${PASSWORD} anew`);
+    await page.getByLabel("Repeat the password").fill(`${PASSWORD} anew`);
     await expectNoBarriers();
     await page.getByRole("button", { name: "Set the password" }).click();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();

@@ -16,9 +16,9 @@ import "../../style/access-point.css";
 const CONFIGURATION_EVERY_MS = 30_000;
 
 /** One access point: how it does, what it measures, what it can be told. */
-export function AccessPoint({ place }: PageProps) {
-  const apId = place.path[1] ?? "";
-  return <Named key={apId} apId={apId} query={place.query} />;
+export function AccessPoint({ route }: PageProps) {
+  const apId = route.path[1] ?? "";
+  return <Named key={apId} apId={apId} query={route.query} />;
 }
 
 function Named({ apId, query }: { apId: string; query: URLSearchParams }) {

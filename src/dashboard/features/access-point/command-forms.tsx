@@ -54,7 +54,7 @@ export function OtherCommand({ names, isBusy, onSend }: CommandFormProps & { nam
         id={id}
         label="Another command"
         hint={names === undefined ? "As the access point understands it." : `It knows ${names.join(", ")}.`}
-        fault={isUnknown ? "It does not know this one." : undefined}
+        error={isUnknown ? "It does not know this one." : undefined}
       >
         <div class="with-button">
           <input

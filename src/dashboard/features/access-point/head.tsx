@@ -1,8 +1,7 @@
 import { href } from "../../app/router.ts";
-import { figureText } from "../../charts/figures.ts";
 import { ConditionMark, TechnologyBadge } from "../../components/badges.tsx";
 import { Ago } from "../../components/time.tsx";
-import { percentText } from "../../lib/percent.ts";
+import { numberText, percentText } from "../../lib/format.ts";
 import type { Vitals } from "./vitals.ts";
 
 /** Who it is, and how it does. */
@@ -22,7 +21,7 @@ export function Head({ apId, type, vitals }: { apId: string; type: string | null
         </div>
         <Figure name="Load" text={percentText(vitals?.load ?? null)} />
         <Figure name="Quality" text={percentText(vitals?.quality ?? null)} />
-        <Figure name="Users" text={figureText(vitals?.users ?? undefined)} />
+        <Figure name="Users" text={numberText(vitals?.users ?? undefined)} />
       </dl>
     </header>
   );

@@ -17,7 +17,7 @@ export function SentCommandLine({ sent, onOutcome }: { sent: SentCommand; onOutc
   const { command, jobNumber, sentAt, outcome } = sent;
   const { socket, messages } = useJob(outcome === undefined ? jobNumber : undefined);
   const heard = messages.map(outcomeOf).find((found) => found !== undefined);
-  const found = heard ?? (socket.state === "over" ? NO_ANSWER : undefined);
+  const found = heard ?? (socket.state === "ended" ? NO_ANSWER : undefined);
   useEffect(() => {
     if (outcome === undefined && found !== undefined) onOutcome(found);
   }, [found !== undefined]);

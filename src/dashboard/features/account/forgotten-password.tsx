@@ -1,9 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../../api/call.ts";
 import { recoverPassword, resetPassword } from "../../api/operations.ts";
-import { go, href, place } from "../../app/router.ts";
-import { Form, faultOf, SubmitButton, TextField } from "../../components/form.tsx";
-import { NewPasswordFields, NOT_TYPED } from "../../components/new-password.tsx";
+import { href, navigate, route } from "../../app/router.ts";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../components/form.tsx";
+import { EMPTY_PASSWORD, NewPasswordFields } from "../../components/new-password.tsx";
 import { notify } from "../../components/notices.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
@@ -35,9 +35,9 @@ export function Recover({ username, onUsername }: WayProps) {
           required
           value={username}
           onValue={onUsername}
-          fault={faultOf(error, "username")}
+          error={fieldErrorOf(error, "username")}
         />
-        {faultOf(error, "username") === undefined && <Failed error={error} />}
+        {fieldErrorOf(error, "username") === undefined && <Failed error={error} />}
         <SubmitButton isBusy={isBusy}>Send the link</SubmitButton>
       </Form>
       <BackToSignIn />
@@ -46,7 +46,7 @@ export function Recover({ username, onUsername }: WayProps) {
 }
 
 export function Reset() {
-  const given = useObserved(place).path[1];
+  const given = useObserved(route).path[1];
   const [token, setToken] = useState(given ?? "");
   useEffect(() => {
     if (given === undefined) return;
@@ -66,14 +66,14 @@ export function Reset() {
 }
 
 function ResetBy({ token }: { token: string }) {
-  const [typed, setTyped] = useState(NOT_TYPED);
+  const [typed, setTyped] = useState(EMPTY_PASSWORD);
   const { run, isBusy, error } = useAction(async () => {
-    if (typed.password !== typed.again) return;
+    if (typed.password !== typed.repeated) return;
     await resetPassword(token, typed.password);
     notify("The new password is set. Sign in with it.");
-    go([]);
+    navigate([]);
   });
-  const fault = faultOf(error, "new_password");
+  const fault = fieldErrorOf(error, "new_password");
   if (error instanceof ApiError && error.status === 400)
     return (
       <>
@@ -83,7 +83,7 @@ function ResetBy({ token }: { token: string }) {
     );
   return (
     <Form onSubmit={() => void run()}>
-      <NewPasswordFields typed={typed} onTyped={setTyped} fault={fault} />
+      <NewPasswordFields input={typed} onInput={setTyped} error={fault} />
       {fault === undefined && <Failed error={error} />}
       <SubmitButton isBusy={isBusy}>Set the password</SubmitButton>
     </Form>

@@ -3,8 +3,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../../api/call.ts";
 import { settings, signUp } from "../../api/operations.ts";
 import { signIn } from "../../api/sign-in.ts";
-import { go, href, place } from "../../app/router.ts";
-import { Form, faultOf, SubmitButton, TextField } from "../../components/form.tsx";
+import { href, navigate, route } from "../../app/router.ts";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../components/form.tsx";
 import { NEW_PASSWORD, NEW_PASSWORD_HINT } from "../../components/new-password.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
@@ -24,7 +24,7 @@ const PAGES: Record<string, { title: string; page: ComponentType<WayProps> }> = 
 const SIGN_IN = { title: "Sign in", page: SignIn };
 
 export function SignedOut() {
-  const { path } = useObserved(place);
+  const { path } = useObserved(route);
   const { title, page: Page } = own(PAGES, path[0] ?? "") ?? SIGN_IN;
   const [username, setUsername] = useState("");
   const main = useRef<HTMLElement>(null);
@@ -89,12 +89,12 @@ function SignUp({ username, onUsername }: WayProps) {
   const { run, isBusy, error } = useAction(async () => {
     await signUp({ username, password });
     await signIn(username, password);
-    go([]);
+    navigate([]);
   });
   const isTaken = error instanceof ApiError && error.status === 409;
   const faults = {
-    username: isTaken ? "There is an account with this address. Sign in instead." : faultOf(error, "username"),
-    password: faultOf(error, "password"),
+    username: isTaken ? "There is an account with this address. Sign in instead." : fieldErrorOf(error, "username"),
+    password: fieldErrorOf(error, "password"),
   };
   return (
     <>
@@ -106,7 +106,7 @@ function SignUp({ username, onUsername }: WayProps) {
           required
           value={username}
           onValue={onUsername}
-          fault={faults.username}
+          error={faults.username}
         />
         <TextField
           label="Password"
@@ -114,7 +114,7 @@ function SignUp({ username, onUsername }: WayProps) {
           {...NEW_PASSWORD}
           value={password}
           onValue={setPassword}
-          fault={faults.password}
+          error={faults.password}
         />
         {faults.username === undefined && faults.password === undefined && <Failed error={error} />}
         <SubmitButton isBusy={isBusy}>Make the account</SubmitButton>

@@ -1,6 +1,6 @@
 import { useId, useState } from "preact/hooks";
 import { Copyable } from "../../components/copy.tsx";
-import { described, Field } from "../../components/form.tsx";
+import { controlProps, Field } from "../../components/form.tsx";
 import { NEW_PASSWORD, NEW_PASSWORD_HINT } from "../../components/new-password.tsx";
 import { newPassword } from "./secrets.ts";
 
@@ -8,12 +8,12 @@ import { newPassword } from "./secrets.ts";
 export function PasswordField({
   value,
   onValue,
-  fault,
+  error: fault,
   autofocus = false,
 }: {
   value: string;
   onValue(value: string): void;
-  fault: string | undefined;
+  error: string | undefined;
   autofocus?: boolean;
 }) {
   const id = useId();
@@ -26,10 +26,10 @@ export function PasswordField({
     onValue(made);
   };
   return (
-    <Field id={id} label="Password" hint={hint} fault={fault}>
+    <Field id={id} label="Password" hint={hint} error={fault}>
       <div class="with-button">
         <input
-          {...described(id, hint, fault)}
+          {...controlProps(id, hint, fault)}
           {...NEW_PASSWORD}
           autofocus={autofocus}
           value={value}

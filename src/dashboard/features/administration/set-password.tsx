@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { Dialog } from "../../components/dialog.tsx";
-import { Form, faultOf, SubmitButton } from "../../components/form.tsx";
+import { Form, fieldErrorOf, SubmitButton } from "../../components/form.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
 import { PasswordField } from "./password-field.tsx";
@@ -22,12 +22,12 @@ export function SetPassword({
     await send(password);
     onClose();
   });
-  const fault = faultOf(error, "password");
+  const fault = fieldErrorOf(error, "password");
   return (
     <Dialog title={`New password for ${name}`} onClose={onClose}>
       <p>{consequence}</p>
       <Form onSubmit={() => void run()}>
-        <PasswordField autofocus value={password} onValue={setPassword} fault={fault} />
+        <PasswordField autofocus value={password} onValue={setPassword} error={fault} />
         {fault === undefined && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>

@@ -1,5 +1,5 @@
 import type { AccessPointType, EmulatorSpinupRequest } from "../../../schemas/emulator.ts";
-import { faultOf } from "../../components/form.tsx";
+import { fieldErrorOf } from "../../components/form.tsx";
 import { type Duration, secondsOf, TEN_MINUTES } from "./duration.ts";
 
 /** A request as it is being filled in: numbers are what was typed. */
@@ -73,9 +73,9 @@ export function faultsOf(error: Error | undefined, sent: Draft | undefined, grou
   const i = sent?.groups.findIndex(({ key }) => key === group.key) ?? -1;
   const then = sent?.groups[i];
   const of = (field: keyof Group, name: string) =>
-    then !== undefined && then[field] === group[field] ? faultOf(error, "emulators", i, name) : undefined;
+    then !== undefined && then[field] === group[field] ? fieldErrorOf(error, "emulators", i, name) : undefined;
   const placesFaults = (then?.places ?? []).flatMap((place, j) => {
-    const fault = group.places.includes(place) ? faultOf(error, "emulators", i, "locations", j) : undefined;
+    const fault = group.places.includes(place) ? fieldErrorOf(error, "emulators", i, "locations", j) : undefined;
     return fault === undefined ? [] : [[place, fault] as const];
   });
   return {

@@ -40,7 +40,7 @@ export function GroupFields({
           step={1}
           value={group.accessPoints}
           onValue={(accessPoints) => change({ accessPoints })}
-          fault={faults.accessPoints}
+          error={faults.accessPoints}
         />
         <TextField
           label="Devices at each"
@@ -51,13 +51,13 @@ export function GroupFields({
           step={1}
           value={group.devices}
           onValue={(devices) => change({ devices })}
-          fault={faults.devices}
+          error={faults.devices}
         />
       </div>
       <PlacePicker
         places={group.places}
         onPlaces={(places) => change({ places })}
-        fault={faults.places}
+        error={faults.places}
         faults={faults.placesFaults}
       />
       {hasOwnDuration && (
@@ -65,7 +65,7 @@ export function GroupFields({
           label="Duration"
           value={group.duration}
           onValue={(duration) => change({ duration })}
-          fault={faults.duration}
+          error={faults.duration}
         />
       )}
       {number !== undefined && (

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { serviceNowMs } from "../../api/clock.ts";
 import { Progress } from "../../components/states.tsx";
 import { durationText } from "../../components/time.tsx";
-import { countOf, countText } from "../../lib/size.ts";
+import { countOf, countText } from "../../lib/format.ts";
 import { type JobProgress, progressOf } from "./reports.ts";
 
 /** How far an emulator's job has come; where it is known for how long it runs, also how much is left of that. */
@@ -39,7 +39,7 @@ export function EmulatorProgress({
           {durationS !== undefined && <TimeLeft progress={progress} durationS={durationS} />}
         </>
       )}
-      {failed > 0 && <p class="fault">{countOf(failed, "part")} failed.</p>}
+      {failed > 0 && <p class="field-error">{countOf(failed, "part")} failed.</p>}
       <p class="hint">{countOf(samples, "sample")} reported so far.</p>
     </div>
   );

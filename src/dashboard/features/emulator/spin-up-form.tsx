@@ -1,10 +1,10 @@
 import { useRef, useState } from "preact/hooks";
 import { ApiError } from "../../api/call.ts";
 import { spinUp } from "../../api/operations.ts";
-import { Form, faultOf, SubmitButton } from "../../components/form.tsx";
+import { Form, fieldErrorOf, SubmitButton } from "../../components/form.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
-import { countOf, countText } from "../../lib/size.ts";
+import { countOf, countText } from "../../lib/format.ts";
 import { type Draft, faultsOf, type Group, LIMITS, NEW_DRAFT, requestOf, withGroup } from "./draft.ts";
 import { TEN_MINUTES } from "./duration.ts";
 import { DurationField } from "./duration-field.tsx";
@@ -26,7 +26,7 @@ export function SpinUpForm({ onMade }: { onMade(made: Made): void }) {
   const inAll = groups.reduce((sum, { accessPoints }) => sum + Number(accessPoints), 0);
   const devices = groups.reduce((sum, group) => sum + Number(group.accessPoints) * Number(group.devices), 0);
   const isTooMany = inAll > LIMITS.accessPointsInAll;
-  const saidOfAll = faultOf(error, "body", "emulators");
+  const saidOfAll = fieldErrorOf(error, "body", "emulators");
   const setGroup = (changed: Group) =>
     setDraft({ ...draft, groups: groups.map((group) => (group.key === changed.key ? changed : group)) });
   return (
@@ -74,16 +74,16 @@ export function SpinUpForm({ onMade }: { onMade(made: Made): void }) {
             label="Duration"
             value={duration}
             onValue={(changed) => setDraft({ ...draft, duration: changed })}
-            fault={sent.current?.duration === duration ? faultOf(error, "emulators", 0, "duration") : undefined}
+            error={sent.current?.duration === duration ? fieldErrorOf(error, "emulators", 0, "duration") : undefined}
           />
         )}
         {isTooMany && (
-          <p class="fault" role="alert">
+          <p class="field-error" role="alert">
             There may be {countOf(LIMITS.accessPointsInAll, "access point")} in all, not {countText(inAll)}.
           </p>
         )}
-        {error instanceof ApiError && error.faults.length > 0 ? (
-          <p class="fault" role="alert">
+        {error instanceof ApiError && error.fieldErrors.length > 0 ? (
+          <p class="field-error" role="alert">
             {saidOfAll ?? "Nothing was started. See what is marked above."}
           </p>
         ) : (

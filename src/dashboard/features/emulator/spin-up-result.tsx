@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
 import { href } from "../../app/router.ts";
+import { countOf, countText } from "../../lib/format.ts";
 import { useJob } from "../../lib/job-status.ts";
-import { countOf, countText } from "../../lib/size.ts";
 import type { Made } from "./last-spin-up.ts";
 import { EmulatorProgress } from "./progress.tsx";
 
@@ -28,7 +28,11 @@ export function JustMade({ made, onClose }: { made: Made; onClose(): void }) {
           Close
         </button>
       </div>
-      {socket.state === "over" ? <p>{socket.reason}.</p> : <EmulatorProgress reports={reports} durationS={durationS} />}
+      {socket.state === "ended" ? (
+        <p>{socket.reason}.</p>
+      ) : (
+        <EmulatorProgress reports={reports} durationS={durationS} />
+      )}
       <div>
         <h3>Where</h3>
         <ul class="plain">

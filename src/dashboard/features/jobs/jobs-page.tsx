@@ -4,7 +4,7 @@ import { JobList } from "./list.tsx";
 import { RequestHistory } from "./request-history.tsx";
 import "../../style/jobs.css";
 
-export function Jobs({ place: { path, query } }: PageProps) {
+export function Jobs({ route: { path, query } }: PageProps) {
   const jobNumber = path[1];
   if (jobNumber !== undefined) {
     return <JobPage key={jobNumber} jobNumber={jobNumber} takesAll={query.get("receive") === "all"} />;

@@ -1,4 +1,4 @@
-import { csvField } from "../../lib/csv-field.ts";
+import { csvField } from "../../lib/format.ts";
 import { own } from "../../lib/own.ts";
 
 /** What a row may be: an object mostly, though whoever posts to a job may post anything. */

@@ -1,6 +1,6 @@
 import type { JobStatus } from "../../../schemas/job.ts";
 import { Failed } from "../../components/states.tsx";
-import { countOf, sizeText } from "../../lib/size.ts";
+import { countOf, sizeText } from "../../lib/format.ts";
 import { ownerText } from "./names.ts";
 import { MAX_ROWS_LENGTH } from "./received.ts";
 import type { JobStream } from "./stream.ts";
@@ -25,7 +25,7 @@ export function StreamNotes({ job, isOwn, stream }: { job: JobStatus; isOwn: boo
           <code>npm run stream -- --job {job_number}</code>.
         </p>
       )}
-      {socket.state === "held" && (
+      {socket.state === "paused" && (
         <div class="note">
           <p>
             There may be more. So far nothing was taken away from other readers of this job; the rest comes only to

@@ -3,8 +3,8 @@ import type { JobStatus } from "../../../schemas/job.ts";
 import type { SocketState } from "../../api/job-socket.ts";
 import { session } from "../../app/session.ts";
 import { Empty } from "../../components/states.tsx";
+import { countOf, countText, sizeText } from "../../lib/format.ts";
 import { useObserved } from "../../lib/observable.ts";
-import { countOf, countText, sizeText } from "../../lib/size.ts";
 import { EmulatorProgress } from "../emulator/progress.tsx";
 import { Console } from "./console.tsx";
 import { isUnderWay } from "./names.ts";
@@ -73,7 +73,7 @@ function NothingHere({ job: { state, acknowledged_up_to } }: { job: JobStatus })
 
 function Connection({ socket, view: { isFull, isComplete } }: { socket: SocketState; view: StreamView }) {
   return (
-    <p class={`connection-state ${isFull ? "held" : socket.state}`} role="status">
+    <p class={`connection-state ${isFull ? "paused" : socket.state}`} role="status">
       {isFull ? "Full" : connectionText(socket, isComplete)}
     </p>
   );
@@ -87,9 +87,9 @@ function connectionText(socket: SocketState, isComplete: boolean): string {
       return isComplete ? "All received" : "Live";
     case "lost":
       return "Connection lost, trying again…";
-    case "held":
+    case "paused":
       return "Waiting for you";
-    case "over":
+    case "ended":
       return `Over: ${socket.reason.charAt(0).toLowerCase()}${socket.reason.slice(1) || "nothing more comes"}`;
   }
 }

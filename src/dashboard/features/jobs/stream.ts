@@ -42,7 +42,7 @@ export function useJobStream(jobNumber: string, takesFromTheStart: boolean): Job
     });
     listening.current = job;
     setIsTaking(takesFromTheStart);
-    if (takesFromTheStart) job.take();
+    if (takesFromTheStart) job.acknowledge();
     const showing = setInterval(show, SHOW_MS);
     return () => {
       clearInterval(showing);
@@ -52,7 +52,7 @@ export function useJobStream(jobNumber: string, takesFromTheStart: boolean): Job
 
   const take = () => {
     setIsTaking(true);
-    listening.current?.take();
+    listening.current?.acknowledge();
   };
   return { view, socket, isTaking, take, store: received.current.store };
 }

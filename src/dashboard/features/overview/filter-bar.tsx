@@ -1,6 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { ConditionMark, technologyColour } from "../../components/badges.tsx";
-import { technologyLetter } from "../../map/drawing/marks.ts";
+import { ConditionMark, technologyColour, technologyLetter } from "../../components/badges.tsx";
 import { CONDITIONS, type Counts, type Filters } from "./filters.ts";
 
 /** How many there are of what; pressed, only those are shown. It explains the map's colours and letters, too. */

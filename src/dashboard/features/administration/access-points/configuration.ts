@@ -22,7 +22,7 @@ export function readConfiguration(text: string): { value: Configuration } | { fa
 /** What the service does not like about it, each thing with where it is. */
 export function configurationFault(error: Error | undefined): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
-  const faults = error.faults.flatMap(({ loc, msg }) => {
+  const faults = error.fieldErrors.flatMap(({ loc, msg }) => {
     const at = loc.indexOf("configuration");
     return at < 0 ? [] : [[loc.slice(at + 1).join("."), msg].filter(Boolean).join(": ")];
   });

@@ -44,7 +44,7 @@ function Editor({ apId, configuration, onDone, onClose }: EditProps & { configur
         rows={12}
         value={text}
         onValue={setText}
-        fault={"fault" in read ? read.fault : refused}
+        error={"fault" in read ? read.fault : refused}
       />
       {refused === undefined && <Failed error={error} />}
       <footer>

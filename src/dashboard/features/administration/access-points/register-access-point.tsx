@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { createAgent } from "../../../api/operations.ts";
 import { Copyable } from "../../../components/copy.tsx";
 import { Dialog } from "../../../components/dialog.tsx";
-import { Form, faultOf, SelectField, SubmitButton, TextArea, TextField } from "../../../components/form.tsx";
+import { Form, fieldErrorOf, SelectField, SubmitButton, TextArea, TextField } from "../../../components/form.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
@@ -54,10 +54,10 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
     onRegistered(apId);
   });
   const faults = {
-    apId: faultOf(error, "ap_id"),
-    password: faultOf(error, "password"),
-    latitude: faultOf(error, "geolocation", "latitude"),
-    longitude: faultOf(error, "geolocation", "longitude"),
+    apId: fieldErrorOf(error, "ap_id"),
+    password: fieldErrorOf(error, "password"),
+    latitude: fieldErrorOf(error, "geolocation", "latitude"),
+    longitude: fieldErrorOf(error, "geolocation", "longitude"),
   };
   const isAtField = Object.values(faults).some((fault) => fault !== undefined);
   const otherFault = isAtField ? undefined : configurationFault(error);
@@ -72,9 +72,9 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
         pattern="[A-Za-z0-9._:\-]{1,64}"
         value={draft.apId}
         onValue={change("apId")}
-        fault={faults.apId}
+        error={faults.apId}
       />
-      <PasswordField value={draft.password} onValue={change("password")} fault={faults.password} />
+      <PasswordField value={draft.password} onValue={change("password")} error={faults.password} />
       <SelectField label="Technology" options={TECHNOLOGIES} value={draft.technology} onValue={change("technology")} />
       {draft.technology === "other" && (
         <TextField
@@ -93,7 +93,7 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
           required={draft.longitude !== ""}
           value={draft.latitude}
           onValue={change("latitude")}
-          fault={faults.latitude}
+          error={faults.latitude}
         />
         <TextField
           label="Longitude (optional)"
@@ -102,7 +102,7 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
           required={draft.latitude !== ""}
           value={draft.longitude}
           onValue={change("longitude")}
-          fault={faults.longitude}
+          error={faults.longitude}
         />
       </div>
       <TextArea
@@ -110,7 +110,7 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
         rows={4}
         value={draft.further}
         onValue={change("further")}
-        fault={"fault" in further ? further.fault : otherFault}
+        error={"fault" in further ? further.fault : otherFault}
       />
       {!isAtField && otherFault === undefined && <Failed error={error} />}
       <footer>

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Permissions } from "../../../../schemas/app.ts";
 import { createApp, updateApp } from "../../../api/operations.ts";
 import { Dialog } from "../../../components/dialog.tsx";
-import { Form, faultOf, SubmitButton, TextField } from "../../../components/form.tsx";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../../components/form.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
@@ -44,7 +44,7 @@ function Registration({
     notify(`${appName} is registered.`);
     onRegistered(appName, apiKey);
   });
-  const faults = { appName: faultOf(error, "app_name"), apIds: faultOf(error, "ap_ids") };
+  const faults = { appName: fieldErrorOf(error, "app_name"), apIds: fieldErrorOf(error, "ap_ids") };
   return (
     <Form onSubmit={() => void (isComplete(draft) && run())}>
       <TextField
@@ -56,9 +56,9 @@ function Registration({
         pattern="[A-Za-z0-9._:\-]{1,64}"
         value={appName}
         onValue={setAppName}
-        fault={faults.appName}
+        error={faults.appName}
       />
-      <PermissionFields draft={draft} onDraft={setDraft} fault={faults.apIds} />
+      <PermissionFields draft={draft} onDraft={setDraft} error={faults.apIds} />
       {faults.appName === undefined && faults.apIds === undefined && <Failed error={error} />}
       <footer>
         <button type="button" onClick={onClose}>
@@ -88,12 +88,12 @@ export function ChangePermissions({
     onDone();
     onClose();
   });
-  const fault = faultOf(error, "ap_ids");
+  const fault = fieldErrorOf(error, "ap_ids");
   return (
     <Dialog title={`Permissions of ${appName}`} onClose={onClose}>
       <p>The app has to log in again afterwards.</p>
       <Form onSubmit={() => void (isComplete(draft) && run())}>
-        <PermissionFields draft={draft} onDraft={setDraft} fault={fault} />
+        <PermissionFields draft={draft} onDraft={setDraft} error={fault} />
         {fault === undefined && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>

@@ -44,11 +44,11 @@ export const isComplete = ({ isLimited, apIds }: Draft): boolean => !isLimited |
 
 export function PermissionFields({
   draft,
-  fault,
+  error: fault,
   onDraft,
 }: {
   draft: Draft;
-  fault: string | undefined;
+  error: string | undefined;
   onDraft(draft: Draft): void;
 }) {
   return (
@@ -72,7 +72,7 @@ export function PermissionFields({
           required
           value={draft.apIds}
           onValue={(apIds) => onDraft({ ...draft, apIds })}
-          fault={draft.apIds === "" || isComplete(draft) ? fault : "Name at least one."}
+          error={draft.apIds === "" || isComplete(draft) ? fault : "Name at least one."}
         />
       )}
     </>

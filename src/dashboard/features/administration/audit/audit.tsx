@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AuditEntry } from "../../../../schemas/audit.ts";
-import { go, href, type PageProps } from "../../../app/router.ts";
+import { href, navigate, type PageProps } from "../../../app/router.ts";
 import { Form, TextField } from "../../../components/form.tsx";
 import { Empty, Failed, Loading } from "../../../components/states.tsx";
 import { Ago, timeText } from "../../../components/time.tsx";
@@ -10,7 +10,7 @@ import { useTrail } from "./trail.ts";
 const HERE = ["administration", "audit"];
 
 /** Who did what to which account or access point. What it is filtered by is in the address, so that it can be gone back to and passed on. */
-export function Audit({ place: { query } }: PageProps) {
+export function Audit({ route: { query } }: PageProps) {
   const actor = query.get("actor") ?? undefined;
   const object = query.get("object") ?? undefined;
   const { newest, entries, older, hasOlder, isNewestGone } = useTrail(actor, object);
@@ -63,7 +63,7 @@ function Filter({
 }) {
   const [draft, setDraft] = useState({ actor, object });
   useEffect(() => setDraft({ actor, object }), [actor, object]);
-  const apply = () => go(HERE, { actor: draft.actor.trim(), object: draft.object.trim() });
+  const apply = () => navigate(HERE, { actor: draft.actor.trim(), object: draft.object.trim() });
   return (
     <Form onSubmit={apply}>
       <div class="audit-filter">

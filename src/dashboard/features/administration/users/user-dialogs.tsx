@@ -4,7 +4,7 @@ import { createUser, updateUser } from "../../../api/operations.ts";
 import { renewal } from "../../../app/session.ts";
 import { Choices } from "../../../components/choices.tsx";
 import { Dialog } from "../../../components/dialog.tsx";
-import { Form, faultOf, SubmitButton, TextField } from "../../../components/form.tsx";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../../components/form.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
@@ -22,9 +22,9 @@ export function CreateUser({ onDone, onClose }: { onDone(): void; onClose(): voi
     onClose();
   });
   const faults = {
-    username: faultOf(error, "username"),
-    password: faultOf(error, "password"),
-    roles: roles.length === 0 ? "Choose at least one." : faultOf(error, "roles"),
+    username: fieldErrorOf(error, "username"),
+    password: fieldErrorOf(error, "password"),
+    roles: roles.length === 0 ? "Choose at least one." : fieldErrorOf(error, "roles"),
   };
   return (
     <Dialog title="New user" onClose={onClose}>
@@ -37,10 +37,10 @@ export function CreateUser({ onDone, onClose }: { onDone(): void; onClose(): voi
           required
           value={username}
           onValue={setUsername}
-          fault={faults.username}
+          error={faults.username}
         />
-        <PasswordField value={password} onValue={setPassword} fault={faults.password} />
-        <Choices legend="Roles" options={ROLES} chosen={roles} onChosen={setRoles} fault={faults.roles} />
+        <PasswordField value={password} onValue={setPassword} error={faults.password} />
+        <Choices legend="Roles" options={ROLES} chosen={roles} onChosen={setRoles} error={faults.roles} />
         {Object.values(faults).every((fault) => fault === undefined) && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>
@@ -75,12 +75,12 @@ export function ChangeRoles({
     // One's own token has ended with them.
     if (isOneself) renewal.set("due");
   });
-  const fault = roles.length === 0 ? "Choose at least one." : faultOf(error, "roles");
+  const fault = roles.length === 0 ? "Choose at least one." : fieldErrorOf(error, "roles");
   return (
     <Dialog title={`Roles of ${username}`} onClose={onClose}>
       <p>{isOneself ? "This is your own account: you" : "They"} have to sign in again afterwards.</p>
       <Form onSubmit={() => void (roles.length > 0 && run())}>
-        <Choices legend="Roles" options={ROLES} chosen={roles} onChosen={setRoles} fault={fault} />
+        <Choices legend="Roles" options={ROLES} chosen={roles} onChosen={setRoles} error={fault} />
         {fault === undefined && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>
