@@ -77,7 +77,7 @@ describe("the dashboard", () => {
     const link = await resetLinkFor(username);
     await page.goto(link);
     await page.getByLabel("New password").fill(NEW_PASSWORD);
-    await page.getByLabel("The same again").fill(NEW_PASSWORD);
+    await page.getByLabel("Repeat the password").fill(NEW_PASSWORD);
     await expectAccessible(page);
     await page.getByRole("button", { name: "Set password" }).click();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();

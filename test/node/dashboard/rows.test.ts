@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { RowStore } from "../../../src/dashboard/features/jobs/row-store.ts";
-import { csvField } from "../../../src/dashboard/lib/csv-field.ts";
+import { csvField } from "../../../src/dashboard/lib/format.ts";
 
 const textOf = async (blobs: readonly Blob[]): Promise<string> => await new Blob([...blobs]).text();
 

@@ -17,7 +17,8 @@ it("the dashboard is on the screen, with its map, after less than 150 KiB gzip",
     for (const imported of [...file.imports, ...(file.viteMetadata?.importedCss ?? [])]) need(imported);
   };
   for (const file of output) {
-    const isPage = file.type === "chunk" && (file.isEntry || file.facadeModuleId?.endsWith("/pages/overview.tsx"));
+    const isPage =
+      file.type === "chunk" && (file.isEntry || file.facadeModuleId?.endsWith("/overview/overview-page.tsx"));
     if (isPage || /index\.html$|countries-110m|icon/.test(file.fileName)) need(file.fileName);
   }
   const bytes = [...needed].reduce((sum, name) => sum + gzipSync(contentOf(byName.get(name))).length, 0);

@@ -16,9 +16,9 @@ import "../../style/access-point.css";
 const CONFIGURATION_INTERVAL_MS = 30_000;
 
 /** Shows one access point: its status, metrics, commands and configuration. */
-export function AccessPoint({ place }: PageProps) {
-  const apId = place.path[1] ?? "";
-  return <AccessPointLoader key={apId} apId={apId} query={place.query} />;
+export function AccessPoint({ route }: PageProps) {
+  const apId = route.path[1] ?? "";
+  return <AccessPointLoader key={apId} apId={apId} query={route.query} />;
 }
 
 function AccessPointLoader({ apId, query }: { apId: string; query: URLSearchParams }) {

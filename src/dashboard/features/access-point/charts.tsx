@@ -1,11 +1,10 @@
 import { useId, useMemo, useState } from "preact/hooks";
 import { agentMetrics } from "../../api/operations.ts";
-import { replace } from "../../app/router.ts";
+import { replaceRoute } from "../../app/router.ts";
 import { ChartCard } from "../../charts/chart-card.tsx";
 import { type Metric, MetricChoice, WindowChoice } from "../../charts/chart-choices.tsx";
-import { chosenMetrics, rememberChoice } from "../../charts/choice.ts";
-import { saveSeries } from "../../charts/csv.ts";
-import { useLiveSeries } from "../../charts/live-series.ts";
+import { chosenMetrics, saveChosenMetrics } from "../../charts/chosen-metrics.ts";
+import { saveSeries, useLiveSeries } from "../../charts/live-series.ts";
 import { momentText } from "../../charts/time-axis.ts";
 import { type ChartWindow, WINDOWS, windowOf } from "../../charts/windows.ts";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
@@ -23,7 +22,7 @@ export function Charts({ apId, type, query }: { apId: string; type: string | nul
     window.id,
   ]);
   const choose = (change: { window?: string; metrics?: string }) =>
-    replace(["access-points", apId], { ...Object.fromEntries(query), ...change });
+    replaceRoute(["access-points", apId], { ...Object.fromEntries(query), ...change });
   const onWindow = ({ id }: ChartWindow) => choose({ window: id });
   const known = listed.data;
   const metricsInAddress = query.get("metrics");
@@ -53,7 +52,7 @@ export function Charts({ apId, type, query }: { apId: string; type: string | nul
           key={`${apId} ${window.id}`}
           {...{ apId, window, known, chosen }}
           onChoose={(metrics) => {
-            rememberChoice(type, metrics);
+            saveChosenMetrics(type, metrics);
             choose({ metrics: metrics.join() });
           }}
         />
@@ -136,11 +135,11 @@ function ChartGrid({ apId, window, known, chosen, onChoose }: ChartGridProps) {
               key={metric}
               metric={metric}
               label={labelOf(metric)}
-              track={store.track(metric)}
+              series={store.series(metric)}
               colourName={`series-${i + 1}`}
               isLarge={large === metric}
               onLarge={() => setLarge(large === metric ? undefined : metric)}
-              {...{ isLoaded, window, untilMs, group, pointed }}
+              {...{ isLoaded, window, untilMs, group, pointedMs: pointed }}
             />
           ))}
         </div>
@@ -149,8 +148,8 @@ function ChartGrid({ apId, window, known, chosen, onChoose }: ChartGridProps) {
   );
 }
 
-const intervalText = ({ everyMs }: ChartWindow): string =>
-  everyMs <= 1_000 ? "Live" : `Updated every ${everyMs / 1_000} s`;
+const intervalText = ({ intervalMs }: ChartWindow): string =>
+  intervalMs <= 1_000 ? "Live" : `Updated every ${intervalMs / 1_000} s`;
 
 /** Shows the time under the pointer, or the state of the charts if the pointer is elsewhere. */
 function PointedTime(props: { pointed: Observable<number | undefined>; window: ChartWindow; otherwise: string }) {

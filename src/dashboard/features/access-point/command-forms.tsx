@@ -61,7 +61,7 @@ export function OtherCommand({
         id={id}
         label="Other command"
         hint={supported === undefined ? "Sent to the access point as typed." : `Supported: ${supported.join(", ")}.`}
-        fault={isUnsupported ? "The access point does not support this command. Enter a supported one." : undefined}
+        error={isUnsupported ? "The access point does not support this command. Enter a supported one." : undefined}
       >
         <div class="with-button">
           <input

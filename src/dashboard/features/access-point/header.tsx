@@ -1,8 +1,7 @@
 import { href } from "../../app/router.ts";
-import { figureText } from "../../charts/figures.ts";
 import { ConditionMark, TechnologyBadge } from "../../components/badges.tsx";
 import { Ago } from "../../components/time.tsx";
-import { percentText } from "../../lib/percent.ts";
+import { numberText, percentText } from "../../lib/format.ts";
 import type { CurrentStatus } from "./current-status.ts";
 
 /** Shows the name, the technology and the current status of an access point. */
@@ -30,7 +29,7 @@ export function AccessPointHeader({
         </div>
         <StatusValue name="Load" text={percentText(status?.load ?? null)} />
         <StatusValue name="Quality" text={percentText(status?.quality ?? null)} />
-        <StatusValue name="Users" text={figureText(status?.users ?? undefined)} />
+        <StatusValue name="Users" text={numberText(status?.users ?? undefined)} />
       </dl>
     </header>
   );

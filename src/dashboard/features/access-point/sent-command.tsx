@@ -17,7 +17,7 @@ export function SentCommandLine({ sent, onOutcome }: { sent: SentCommand; onOutc
   const { command, jobNumber, sentAt, outcome } = sent;
   const { socket, messages } = useJob(outcome === undefined ? jobNumber : undefined);
   const reported = messages.map(outcomeOf).find((found) => found !== undefined);
-  const found = reported ?? (socket.state === "over" ? NO_RESULT : undefined);
+  const found = reported ?? (socket.state === "ended" ? NO_RESULT : undefined);
   useEffect(() => {
     if (outcome === undefined && found !== undefined) onOutcome(found);
   }, [found !== undefined]);

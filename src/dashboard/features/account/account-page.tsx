@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import { deleteUser, me, updateUser } from "../../api/operations.ts";
 import { signIn } from "../../api/sign-in.ts";
-import { go } from "../../app/router.ts";
+import { navigate } from "../../app/router.ts";
 import { session, signOut } from "../../app/session.ts";
 import { Confirm } from "../../components/dialog.tsx";
-import { Form, faultOf, SubmitButton } from "../../components/form.tsx";
-import { NewPasswordFields, NOT_TYPED } from "../../components/new-password.tsx";
+import { Form, fieldErrorOf, SubmitButton } from "../../components/form.tsx";
+import { EMPTY_PASSWORD, NewPasswordFields } from "../../components/new-password.tsx";
 import { notify } from "../../components/notices.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
@@ -46,15 +46,15 @@ function AccountDetails({ username }: { username: string }) {
 }
 
 function ChangePassword({ username }: { username: string }) {
-  const [typed, setTyped] = useState(NOT_TYPED);
+  const [typed, setTyped] = useState(EMPTY_PASSWORD);
   const { run, isBusy, error } = useAction(async () => {
-    const { password, again } = typed;
-    if (password !== again) return;
+    const { password, repeated } = typed;
+    if (password !== repeated) return;
     await updateUser(username, { password });
-    setTyped(NOT_TYPED);
+    setTyped(EMPTY_PASSWORD);
     await signInAgain(username, password);
   });
-  const fieldError = faultOf(error, "password");
+  const fieldError = fieldErrorOf(error, "password");
   return (
     <section class="card" aria-labelledby="change-password">
       <h2 id="change-password">Change your password</h2>
@@ -62,7 +62,7 @@ function ChangePassword({ username }: { username: string }) {
       <Form onSubmit={() => void run()}>
         {/* Tells password managers which account the password belongs to. */}
         <input type="email" autocomplete="username" value={username} readOnly hidden />
-        <NewPasswordFields typed={typed} onTyped={setTyped} fault={fieldError} />
+        <NewPasswordFields input={typed} onInput={setTyped} error={fieldError} />
         {fieldError === undefined && <Failed error={error} />}
         <footer>
           <SubmitButton isBusy={isBusy}>Change password</SubmitButton>
@@ -100,7 +100,7 @@ function DeleteAccount({ username }: { username: string }) {
           onConfirm={async () => {
             await deleteUser(username);
             signOut();
-            go([]);
+            navigate([]);
             notify("Your account was deleted.");
           }}
           onClose={() => setIsConfirming(false)}

@@ -1,9 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../../api/call.ts";
 import { recoverPassword, resetPassword } from "../../api/operations.ts";
-import { go, href, place } from "../../app/router.ts";
-import { Form, faultOf, SubmitButton, TextField } from "../../components/form.tsx";
-import { NewPasswordFields, NOT_TYPED } from "../../components/new-password.tsx";
+import { href, navigate, route } from "../../app/router.ts";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../components/form.tsx";
+import { EMPTY_PASSWORD, NewPasswordFields } from "../../components/new-password.tsx";
 import { notify } from "../../components/notices.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
@@ -39,9 +39,9 @@ export function RequestResetLink({ username, onUsername }: SignInPageProps) {
           required
           value={username}
           onValue={onUsername}
-          fault={faultOf(error, "username")}
+          error={fieldErrorOf(error, "username")}
         />
-        {faultOf(error, "username") === undefined && <Failed error={error} />}
+        {fieldErrorOf(error, "username") === undefined && <Failed error={error} />}
         <SubmitButton isBusy={isBusy}>Send link</SubmitButton>
       </Form>
       <SignInLink />
@@ -51,7 +51,7 @@ export function RequestResetLink({ username, onUsername }: SignInPageProps) {
 
 /** Sets a new password with the token of a reset link. */
 export function ResetPassword() {
-  const tokenInAddress = useObserved(place).path[1];
+  const tokenInAddress = useObserved(route).path[1];
   const [token, setToken] = useState(tokenInAddress ?? "");
   useEffect(() => {
     if (tokenInAddress === undefined) return;
@@ -71,14 +71,14 @@ export function ResetPassword() {
 }
 
 function ResetForm({ token }: { token: string }) {
-  const [typed, setTyped] = useState(NOT_TYPED);
+  const [typed, setTyped] = useState(EMPTY_PASSWORD);
   const { run, isBusy, error } = useAction(async () => {
-    if (typed.password !== typed.again) return;
+    if (typed.password !== typed.repeated) return;
     await resetPassword(token, typed.password);
     notify("Your new password is set. Sign in with it.");
-    go([]);
+    navigate([]);
   });
-  const fieldError = faultOf(error, "new_password");
+  const fieldError = fieldErrorOf(error, "new_password");
   if (error instanceof ApiError && error.status === 400)
     return (
       <>
@@ -88,7 +88,7 @@ function ResetForm({ token }: { token: string }) {
     );
   return (
     <Form onSubmit={() => void run()}>
-      <NewPasswordFields typed={typed} onTyped={setTyped} fault={fieldError} />
+      <NewPasswordFields input={typed} onInput={setTyped} error={fieldError} />
       {fieldError === undefined && <Failed error={error} />}
       <SubmitButton isBusy={isBusy}>Set password</SubmitButton>
     </Form>

@@ -3,8 +3,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../../api/call.ts";
 import { settings, signUp } from "../../api/operations.ts";
 import { signIn } from "../../api/sign-in.ts";
-import { go, href, place } from "../../app/router.ts";
-import { Form, faultOf, SubmitButton, TextField } from "../../components/form.tsx";
+import { href, navigate, route } from "../../app/router.ts";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../components/form.tsx";
 import { NEW_PASSWORD, NEW_PASSWORD_HINT } from "../../components/new-password.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
@@ -23,7 +23,7 @@ const SIGN_IN = { title: "Sign in", page: SignIn };
 
 /** Shows the pages for people who are not signed in. Keeps the address, so that a sign-in leads to the requested page. */
 export function SignInPages() {
-  const { path } = useObserved(place);
+  const { path } = useObserved(route);
   const { title, page: Page } = own(PAGES, path[0] ?? "") ?? SIGN_IN;
   const [username, setUsername] = useState("");
   const main = useRef<HTMLElement>(null);
@@ -88,12 +88,14 @@ function SignUp({ username, onUsername }: SignInPageProps) {
   const { run, isBusy, error } = useAction(async () => {
     await signUp({ username, password });
     await signIn(username, password);
-    go([]);
+    navigate([]);
   });
   const isTaken = error instanceof ApiError && error.status === 409;
   const fieldErrors = {
-    username: isTaken ? "An account with this address already exists. Sign in instead." : faultOf(error, "username"),
-    password: faultOf(error, "password"),
+    username: isTaken
+      ? "An account with this address already exists. Sign in instead."
+      : fieldErrorOf(error, "username"),
+    password: fieldErrorOf(error, "password"),
   };
   return (
     <>
@@ -105,7 +107,7 @@ function SignUp({ username, onUsername }: SignInPageProps) {
           required
           value={username}
           onValue={onUsername}
-          fault={fieldErrors.username}
+          error={fieldErrors.username}
         />
         <TextField
           label="Password"
@@ -113,7 +115,7 @@ function SignUp({ username, onUsername }: SignInPageProps) {
           {...NEW_PASSWORD}
           value={password}
           onValue={setPassword}
-          fault={fieldErrors.password}
+          error={fieldErrors.password}
         />
         {fieldErrors.username === undefined && fieldErrors.password === undefined && <Failed error={error} />}
         <SubmitButton isBusy={isBusy}>Create account</SubmitButton>

@@ -17,8 +17,8 @@ const TABS: { [path: string]: { title: string; content: ComponentType<PageProps>
 };
 
 /** Manages users, access points and apps, and shows the audit trail. */
-export function Administration({ place }: PageProps) {
-  const current = place.path[1] ?? "users";
+export function Administration({ route }: PageProps) {
+  const current = route.path[1] ?? "users";
   const Content = own(TABS, current)?.content;
   return (
     <div class="stack">
@@ -33,7 +33,7 @@ export function Administration({ place }: PageProps) {
       {Content === undefined ? (
         <Empty title="There is no such page">Choose a tab above.</Empty>
       ) : (
-        <Content key={current} place={place} />
+        <Content key={current} route={route} />
       )}
     </div>
   );

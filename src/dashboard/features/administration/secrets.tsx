@@ -1,7 +1,7 @@
 import { useId, useState } from "preact/hooks";
 import { Copyable } from "../../components/copy.tsx";
 import { Dialog } from "../../components/dialog.tsx";
-import { described, Field, Form, faultOf, SubmitButton } from "../../components/form.tsx";
+import { controlProps, Field, Form, fieldErrorOf, SubmitButton } from "../../components/form.tsx";
 import { NEW_PASSWORD, NEW_PASSWORD_HINT } from "../../components/new-password.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
@@ -26,12 +26,12 @@ export const newApiKey = (): string => randomText(32);
 export function PasswordField({
   value,
   onValue,
-  fault,
+  error,
   autofocus = false,
 }: {
   value: string;
   onValue(value: string): void;
-  fault: string | undefined;
+  error: string | undefined;
   autofocus?: boolean;
 }) {
   const id = useId();
@@ -44,10 +44,10 @@ export function PasswordField({
     onValue(password);
   };
   return (
-    <Field id={id} label="Password" hint={hint} fault={fault}>
+    <Field id={id} label="Password" hint={hint} error={error}>
       <div class="with-button">
         <input
-          {...described(id, hint, fault)}
+          {...controlProps(id, hint, error)}
           {...NEW_PASSWORD}
           autofocus={autofocus}
           value={value}
@@ -83,12 +83,12 @@ export function SetPassword({
     await send(password);
     onClose();
   });
-  const fieldError = faultOf(error, "password");
+  const fieldError = fieldErrorOf(error, "password");
   return (
     <Dialog title={`Set a new password for ${name}`} onClose={onClose}>
       <p>{consequence}</p>
       <Form onSubmit={() => void run()}>
-        <PasswordField autofocus value={password} onValue={setPassword} fault={fieldError} />
+        <PasswordField autofocus value={password} onValue={setPassword} error={fieldError} />
         {fieldError === undefined && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>

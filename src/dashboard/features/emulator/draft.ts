@@ -1,5 +1,5 @@
 import type { AccessPointType, EmulatorSpinupRequest } from "../../../schemas/emulator.ts";
-import { faultOf } from "../../components/form.tsx";
+import { fieldErrorOf } from "../../components/form.tsx";
 import { type Duration, secondsOf, TEN_MINUTES } from "./duration.ts";
 
 /** The state of the form. Numbers are texts as typed. */
@@ -73,9 +73,11 @@ export function groupErrors(error: Error | undefined, sent: Draft | undefined, g
   const i = sent?.groups.findIndex(({ key }) => key === group.key) ?? -1;
   const sentGroup = sent?.groups[i];
   const errorOf = (field: keyof Group, name: string) =>
-    sentGroup !== undefined && sentGroup[field] === group[field] ? faultOf(error, "emulators", i, name) : undefined;
+    sentGroup !== undefined && sentGroup[field] === group[field]
+      ? fieldErrorOf(error, "emulators", i, name)
+      : undefined;
   const placeErrors = (sentGroup?.places ?? []).flatMap((place, j) => {
-    const fieldError = group.places.includes(place) ? faultOf(error, "emulators", i, "locations", j) : undefined;
+    const fieldError = group.places.includes(place) ? fieldErrorOf(error, "emulators", i, "locations", j) : undefined;
     return fieldError === undefined ? [] : [[place, fieldError] as const];
   });
   return {

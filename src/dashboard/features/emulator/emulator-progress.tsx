@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { serviceNowMs } from "../../api/clock.ts";
 import { Progress } from "../../components/states.tsx";
 import { durationText } from "../../components/time.tsx";
-import { countOf, countText } from "../../lib/size.ts";
+import { countOf, countText } from "../../lib/format.ts";
 import { type JobProgress, progressOf } from "./job-progress.ts";
 
 /** Shows the progress of an emulation. Shows the time left as well if the duration is known. */
@@ -40,7 +40,7 @@ export function EmulatorProgress({
           {durationS !== undefined && <TimeLeft progress={progress} durationS={durationS} />}
         </>
       )}
-      {failed > 0 && <p class="fault">{countOf(failed, "part")} failed. See the log of the emulator.</p>}
+      {failed > 0 && <p class="field-error">{countOf(failed, "part")} failed. See the log of the emulator.</p>}
       <p class="hint">{countOf(samples, "sample")} reported so far.</p>
     </div>
   );

@@ -40,7 +40,7 @@ export function GroupFields({
           step={1}
           value={group.accessPoints}
           onValue={(accessPoints) => change({ accessPoints })}
-          fault={errors.accessPoints}
+          error={errors.accessPoints}
         />
         <TextField
           label="Devices each"
@@ -51,13 +51,13 @@ export function GroupFields({
           step={1}
           value={group.devices}
           onValue={(devices) => change({ devices })}
-          fault={errors.devices}
+          error={errors.devices}
         />
       </div>
       <PlacePicker
         places={group.places}
         onPlaces={(places) => change({ places })}
-        fault={errors.places}
+        error={errors.places}
         placeErrors={errors.byPlace}
       />
       {hasOwnDuration && (
@@ -65,7 +65,7 @@ export function GroupFields({
           label="Duration"
           value={group.duration}
           onValue={(duration) => change({ duration })}
-          fault={errors.duration}
+          error={errors.duration}
         />
       )}
       {number !== undefined && (

@@ -1,5 +1,5 @@
 import { useId, useRef, useState } from "preact/hooks";
-import { described, Field } from "../../components/form.tsx";
+import { controlProps, Field } from "../../components/form.tsx";
 import { LIMITS } from "./draft.ts";
 import { usePlaceSuggestions } from "./use-place-suggestions.ts";
 
@@ -10,12 +10,12 @@ import { usePlaceSuggestions } from "./use-place-suggestions.ts";
 export function PlacePicker({
   places,
   onPlaces,
-  fault,
+  error,
   placeErrors,
 }: {
   places: readonly string[];
   onPlaces(places: readonly string[]): void;
-  fault: string | undefined;
+  error: string | undefined;
   placeErrors: ReadonlyMap<string, string>;
 }) {
   const id = useId();
@@ -64,12 +64,12 @@ export function PlacePicker({
   };
 
   return (
-    <Field id={id} label="Places" hint={HINT} fault={fault}>
+    <Field id={id} label="Places" hint={HINT} error={error}>
       <div class="places">
         {places.length > 0 && (
           <ul class="chosen-places" aria-label="Chosen places">
             {places.map((place) => (
-              <li key={place} class={placeErrors.has(place) ? "chip faulty" : "chip"}>
+              <li key={place} class={placeErrors.has(place) ? "chip invalid" : "chip"}>
                 <span>{place}</span>
                 <button type="button" aria-label={`Remove ${place}`} onClick={() => remove(place)}>
                   ✕
@@ -80,7 +80,7 @@ export function PlacePicker({
         )}
         <div class="combobox">
           <input
-            {...described(id, HINT, fault)}
+            {...controlProps(id, HINT, error)}
             ref={input}
             type="text"
             role="combobox"

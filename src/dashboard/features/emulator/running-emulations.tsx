@@ -7,8 +7,8 @@ import { Confirm } from "../../components/dialog.tsx";
 import { notify } from "../../components/notices.tsx";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
 import { Ago } from "../../components/time.tsx";
+import { countText } from "../../lib/format.ts";
 import type { Polled } from "../../lib/poll.ts";
-import { countText } from "../../lib/size.ts";
 import { ownerText, shortNumber } from "../jobs/job-text.ts";
 import { lastSpinUp } from "./spin-up-result.tsx";
 

@@ -1,10 +1,10 @@
 import { useRef, useState } from "preact/hooks";
 import { ApiError } from "../../api/call.ts";
 import { spinUp } from "../../api/operations.ts";
-import { Form, faultOf, SubmitButton } from "../../components/form.tsx";
+import { Form, fieldErrorOf, SubmitButton } from "../../components/form.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
-import { countOf, countText } from "../../lib/size.ts";
+import { countOf, countText } from "../../lib/format.ts";
 import { type Draft, type Group, groupErrors, LIMITS, NEW_DRAFT, requestOf, withGroup } from "./draft.ts";
 import { TEN_MINUTES } from "./duration.ts";
 import { DurationField } from "./duration-field.tsx";
@@ -26,7 +26,7 @@ export function SpinUpForm({ onStarted }: { onStarted(spinUp: SpinUp): void }) {
   const accessPoints = groups.reduce((sum, group) => sum + Number(group.accessPoints), 0);
   const devices = groups.reduce((sum, group) => sum + Number(group.accessPoints) * Number(group.devices), 0);
   const isTooMany = accessPoints > LIMITS.totalAccessPoints;
-  const requestError = faultOf(error, "body", "emulators");
+  const requestError = fieldErrorOf(error, "body", "emulators");
   const setGroup = (changed: Group) =>
     setDraft({ ...draft, groups: groups.map((group) => (group.key === changed.key ? changed : group)) });
   return (
@@ -74,17 +74,17 @@ export function SpinUpForm({ onStarted }: { onStarted(spinUp: SpinUp): void }) {
             label="Duration"
             value={duration}
             onValue={(changed) => setDraft({ ...draft, duration: changed })}
-            fault={sent.current?.duration === duration ? faultOf(error, "emulators", 0, "duration") : undefined}
+            error={sent.current?.duration === duration ? fieldErrorOf(error, "emulators", 0, "duration") : undefined}
           />
         )}
         {isTooMany && (
-          <p class="fault" role="alert">
+          <p class="field-error" role="alert">
             An emulation can have at most {countOf(LIMITS.totalAccessPoints, "access point")}. Reduce the total of{" "}
             {countText(accessPoints)}.
           </p>
         )}
-        {error instanceof ApiError && error.faults.length > 0 ? (
-          <p class="fault" role="alert">
+        {error instanceof ApiError && error.fieldErrors.length > 0 ? (
+          <p class="field-error" role="alert">
             {requestError ?? "Nothing was started. Correct the marked fields."}
           </p>
         ) : (

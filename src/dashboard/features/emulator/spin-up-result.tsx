@@ -2,9 +2,9 @@ import { useMemo } from "preact/hooks";
 import type { SpinupQueued } from "../../../schemas/emulator.ts";
 import { href } from "../../app/router.ts";
 import { session } from "../../app/session.ts";
+import { countOf, countText } from "../../lib/format.ts";
 import { useJob } from "../../lib/job-status.ts";
 import { observable } from "../../lib/observable.ts";
-import { countOf, countText } from "../../lib/size.ts";
 import { EmulatorProgress } from "./emulator-progress.tsx";
 
 /** An emulation that was started on this page. */
@@ -42,7 +42,11 @@ export function SpinUpResult({ spinUp, onClose }: { spinUp: SpinUp; onClose(): v
           Close
         </button>
       </div>
-      {socket.state === "over" ? <p>{socket.reason}.</p> : <EmulatorProgress reports={reports} durationS={durationS} />}
+      {socket.state === "ended" ? (
+        <p>{socket.reason}.</p>
+      ) : (
+        <EmulatorProgress reports={reports} durationS={durationS} />
+      )}
       <div>
         <h3>Places</h3>
         <ul class="plain">

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { notify } from "../../components/notices.tsx";
-import { countOf, sizeText } from "../../lib/size.ts";
+import { countOf, sizeText } from "../../lib/format.ts";
 import { KEPT_RAW_MESSAGES, prettyText, type RawMessage } from "./raw-messages.ts";
 
 const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });

@@ -1,15 +1,15 @@
 import { useEffect, useState } from "preact/hooks";
 import type { JobKind, JobRecord, JobState } from "../../../schemas/job.ts";
 import { listJobs } from "../../api/operations.ts";
-import { href, replace } from "../../app/router.ts";
+import { href, replaceRoute } from "../../app/router.ts";
 import { session } from "../../app/session.ts";
 import { JobStateMark } from "../../components/badges.tsx";
 import { SelectField } from "../../components/form.tsx";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
 import { Ago } from "../../components/time.tsx";
+import { countText } from "../../lib/format.ts";
 import { useObserved } from "../../lib/observable.ts";
 import { usePoll } from "../../lib/poll.ts";
-import { countText } from "../../lib/size.ts";
 import { KINDS, kindText, ownerText, STATES, shortNumber } from "./job-text.ts";
 
 const PAGE_SIZE = 50;
@@ -29,7 +29,7 @@ export function JobList({ query }: { query: URLSearchParams }) {
   }, [limit]);
   const choose = (chosen: { kind?: string; state?: string }) => {
     setLimit(PAGE_SIZE);
-    replace(["jobs"], { ...Object.fromEntries(query), ...chosen });
+    replaceRoute(["jobs"], { ...Object.fromEntries(query), ...chosen });
   };
   return (
     <section class="card" aria-labelledby="job-list">

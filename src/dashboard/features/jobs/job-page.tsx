@@ -9,8 +9,8 @@ import { Confirm } from "../../components/dialog.tsx";
 import { notify } from "../../components/notices.tsx";
 import { Failed, Loading, Progress } from "../../components/states.tsx";
 import { Ago } from "../../components/time.tsx";
+import { countOf, countText } from "../../lib/format.ts";
 import { usePoll } from "../../lib/poll.ts";
-import { countOf, countText } from "../../lib/size.ts";
 import { isActive, kindText, ownerText, shortNumber } from "./job-text.ts";
 import { StreamPanel } from "./stream-panel.tsx";
 

@@ -4,7 +4,7 @@ import { JobPage } from "./job-page.tsx";
 import { RequestHistory } from "./request-history.tsx";
 import "../../style/jobs.css";
 
-export function Jobs({ place: { path, query } }: PageProps) {
+export function Jobs({ route: { path, query } }: PageProps) {
   const jobNumber = path[1];
   if (jobNumber !== undefined) {
     return <JobPage key={jobNumber} jobNumber={jobNumber} receivesAll={query.get("receive") === "all"} />;

@@ -2,8 +2,8 @@ import { useId, useState } from "preact/hooks";
 import { ApiError } from "../../api/call.ts";
 import { serviceNowMs } from "../../api/clock.ts";
 import { overview, requestData } from "../../api/operations.ts";
-import { go } from "../../app/router.ts";
-import { Form, faultOf, SubmitButton, TextField } from "../../components/form.tsx";
+import { navigate } from "../../app/router.ts";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../components/form.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
 import { usePoll } from "../../lib/poll.ts";
@@ -19,13 +19,13 @@ export function RequestHistory({ agent: initialAgent }: { agent: string }) {
   const { run, isBusy, error } = useAction(async () => {
     const { job_number } = await requestData(agent.trim(), instantOf(period.from), instantOf(period.to));
     // The job is new and has no other reader, so this page may receive all of it.
-    go(["jobs", job_number], { receive: "all" });
+    navigate(["jobs", job_number], { receive: "all" });
   });
   const isUnknown = error instanceof ApiError && error.status === 404;
   const fieldErrors = {
-    agent: isUnknown ? "There is no access point with this name. Check the spelling." : faultOf(error, "agent_id"),
-    from: faultOf(error, "start_time"),
-    to: faultOf(error, "end_time"),
+    agent: isUnknown ? "There is no access point with this name. Check the spelling." : fieldErrorOf(error, "agent_id"),
+    from: fieldErrorOf(error, "start_time"),
+    to: fieldErrorOf(error, "end_time"),
   };
   const hasFieldError = Object.values(fieldErrors).some((fieldError) => fieldError !== undefined);
   const names = useId();
@@ -42,7 +42,7 @@ export function RequestHistory({ agent: initialAgent }: { agent: string }) {
             list={names}
             value={agent}
             onValue={setAgent}
-            fault={fieldErrors.agent}
+            error={fieldErrors.agent}
           />
           <NameSuggestions id={names} text={agent} />
           <TextField
@@ -52,7 +52,7 @@ export function RequestHistory({ agent: initialAgent }: { agent: string }) {
             step={1}
             value={period.from}
             onValue={(from) => setPeriod({ ...period, from })}
-            fault={fieldErrors.from}
+            error={fieldErrors.from}
           />
           <TextField
             label="To"
@@ -61,7 +61,7 @@ export function RequestHistory({ agent: initialAgent }: { agent: string }) {
             step={1}
             value={period.to}
             onValue={(to) => setPeriod({ ...period, to })}
-            fault={fieldErrors.to}
+            error={fieldErrors.to}
           />
         </div>
         <div class="row">

@@ -1,4 +1,4 @@
-import { csvField } from "../../lib/csv-field.ts";
+import { csvField } from "../../lib/format.ts";
 import { own } from "../../lib/own.ts";
 
 /** Usually an object, but callback clients may post any JSON value. */

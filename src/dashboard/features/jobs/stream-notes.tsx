@@ -1,6 +1,6 @@
 import type { JobStatus } from "../../../schemas/job.ts";
 import { Failed } from "../../components/states.tsx";
-import { countOf, sizeText } from "../../lib/size.ts";
+import { countOf, sizeText } from "../../lib/format.ts";
 import { ownerText } from "./job-text.ts";
 import { MAX_ROWS_LENGTH } from "./received-messages.ts";
 import type { JobStream } from "./use-job-stream.ts";
@@ -26,7 +26,7 @@ export function StreamNotes({ job, isOwn, stream }: { job: JobStatus; isOwn: boo
           <code>npm run stream -- --job {job_number}</code>.
         </p>
       )}
-      {socket.state === "held" && (
+      {socket.state === "paused" && (
         <div class="note">
           <p>
             This preview shows only the first messages. If you receive the rest here, the service does not send these

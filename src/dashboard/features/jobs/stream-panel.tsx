@@ -3,8 +3,8 @@ import type { JobStatus } from "../../../schemas/job.ts";
 import type { SocketState } from "../../api/job-socket.ts";
 import { session } from "../../app/session.ts";
 import { Empty } from "../../components/states.tsx";
+import { countOf, countText, sizeText } from "../../lib/format.ts";
 import { useObserved } from "../../lib/observable.ts";
-import { countOf, countText, sizeText } from "../../lib/size.ts";
 import { EmulatorProgress } from "../emulator/emulator-progress.tsx";
 import { Console } from "./console.tsx";
 import { DownloadButtons } from "./download-buttons.tsx";
@@ -76,7 +76,7 @@ function NoData({ job: { state, acknowledged_up_to } }: { job: JobStatus }) {
 
 function Connection({ socket, view: { isFull, isComplete } }: { socket: SocketState; view: StreamView }) {
   return (
-    <p class={`connection-state ${isFull ? "held" : socket.state}`} role="status">
+    <p class={`connection-state ${isFull ? "paused" : socket.state}`} role="status">
       {isFull ? "Limit reached" : connectionText(socket, isComplete)}
     </p>
   );
@@ -90,9 +90,9 @@ function connectionText(socket: SocketState, isComplete: boolean): string {
       return isComplete ? "All received" : "Live";
     case "lost":
       return "Connection lost. Reconnecting…";
-    case "held":
+    case "paused":
       return "Paused";
-    case "over":
+    case "ended":
       return socket.reason === ""
         ? "Closed"
         : `Closed: ${socket.reason.charAt(0).toLowerCase()}${socket.reason.slice(1)}`;

@@ -42,7 +42,7 @@ export function useJobStream(jobNumber: string, receivesAll: boolean): JobStream
     });
     listening.current = job;
     setIsReceivingAll(receivesAll);
-    if (receivesAll) job.take();
+    if (receivesAll) job.acknowledge();
     const updating = setInterval(show, VIEW_INTERVAL_MS);
     return () => {
       clearInterval(updating);
@@ -52,7 +52,7 @@ export function useJobStream(jobNumber: string, receivesAll: boolean): JobStream
 
   const receiveAll = () => {
     setIsReceivingAll(true);
-    listening.current?.take();
+    listening.current?.acknowledge();
   };
   return { view, socket, isReceivingAll, receiveAll, store: received.current.store };
 }

@@ -3,7 +3,7 @@ import type { AccessPointState } from "../../../schemas/overview.ts";
 import { href } from "../../app/router.ts";
 import { ConditionMark, conditionOf, TechnologyBadge } from "../../components/badges.tsx";
 import { Ago } from "../../components/time.tsx";
-import { percentText } from "../../lib/percent.ts";
+import { percentText } from "../../lib/format.ts";
 import { type Column, type Sorting, sorted } from "./sorting.ts";
 
 const PAGE_ROWS = 50;

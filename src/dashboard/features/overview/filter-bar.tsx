@@ -1,6 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { ConditionMark, technologyColour } from "../../components/badges.tsx";
-import { technologyLetter } from "../../map/drawing/marks.ts";
+import { ConditionMark, technologyColour, technologyLetter } from "../../components/badges.tsx";
 import { CONDITIONS, type Counts, type Filters } from "./filters.ts";
 
 /** Shows counts that are also filters. Serves as the legend of the map's colours and letters. */

@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
 import type { AccessPointState, Overview as OverviewData } from "../../../schemas/overview.ts";
 import { overview } from "../../api/operations.ts";
-import { go, href, type PageProps, replace } from "../../app/router.ts";
+import { href, navigate, type PageProps, replaceRoute } from "../../app/router.ts";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
 import { usePoll } from "../../lib/poll.ts";
 import { NetworkMap } from "../../map/network-map.tsx";
@@ -17,11 +17,11 @@ const pollIntervalMs = (data: OverviewData | undefined): number =>
   data !== undefined && data.access_points.length > LARGE_NETWORK ? 15_000 : 5_000;
 
 const NONE: readonly AccessPointState[] = [];
-const showFilters = (filters: Filters) => replace([], queryOf(filters));
-const openAccessPoint = (apId: string) => go(["access-points", apId]);
+const showFilters = (filters: Filters) => replaceRoute([], queryOf(filters));
+const openAccessPoint = (apId: string) => navigate(["access-points", apId]);
 
 /** The whole network at a glance. */
-export function Overview({ place: { query } }: PageProps) {
+export function Overview({ route: { query } }: PageProps) {
   const { data, error, refresh } = usePoll(overview, pollIntervalMs);
   const all = data?.access_points;
   const filters = useMemo(() => filtersIn(query), [query]);
@@ -88,7 +88,7 @@ function NoMatches() {
   return (
     <Empty title="No access points match these filters">
       <p>
-        <button type="button" onClick={() => replace([])}>
+        <button type="button" onClick={() => replaceRoute([])}>
           Clear filters
         </button>
       </p>

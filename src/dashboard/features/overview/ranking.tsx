@@ -1,8 +1,8 @@
 import type { AccessPointState } from "../../../schemas/overview.ts";
 import { href } from "../../app/router.ts";
-import { Bar } from "../../components/bar.tsx";
+import { Bar } from "../../components/badges.tsx";
 import { Loading } from "../../components/states.tsx";
-import { percentText } from "../../lib/percent.ts";
+import { percentText } from "../../lib/format.ts";
 
 export interface Ranked {
   apId: string;

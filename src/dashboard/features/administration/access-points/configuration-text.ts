@@ -22,7 +22,7 @@ export function parseConfiguration(text: string): { value: Configuration } | { e
 /** Returns the service's errors about a configuration, each with its path. */
 export function configurationError(error: Error | undefined): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
-  const messages = error.faults.flatMap(({ loc, msg }) => {
+  const messages = error.fieldErrors.flatMap(({ loc, msg }) => {
     const at = loc.indexOf("configuration");
     return at < 0 ? [] : [[loc.slice(at + 1).join("."), msg].filter(Boolean).join(": ")];
   });

@@ -44,7 +44,7 @@ function Editor({ apId, configuration, onDone, onClose }: EditProps & { configur
         rows={12}
         value={text}
         onValue={setText}
-        fault={"error" in parsed ? parsed.error : serviceError}
+        error={"error" in parsed ? parsed.error : serviceError}
       />
       {serviceError === undefined && <Failed error={error} />}
       <footer>

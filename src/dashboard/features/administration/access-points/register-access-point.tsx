@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { createAgent } from "../../../api/operations.ts";
 import { Copyable } from "../../../components/copy.tsx";
 import { Dialog } from "../../../components/dialog.tsx";
-import { Form, faultOf, SelectField, SubmitButton, TextArea, TextField } from "../../../components/form.tsx";
+import { Form, fieldErrorOf, SelectField, SubmitButton, TextArea, TextField } from "../../../components/form.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
@@ -62,10 +62,10 @@ function RegistrationForm({ onRegistered, onClose }: { onRegistered(apId: string
     onRegistered(apId);
   });
   const fieldErrors = {
-    apId: faultOf(error, "ap_id"),
-    password: faultOf(error, "password"),
-    latitude: faultOf(error, "geolocation", "latitude"),
-    longitude: faultOf(error, "geolocation", "longitude"),
+    apId: fieldErrorOf(error, "ap_id"),
+    password: fieldErrorOf(error, "password"),
+    latitude: fieldErrorOf(error, "geolocation", "latitude"),
+    longitude: fieldErrorOf(error, "geolocation", "longitude"),
   };
   const hasFieldError = Object.values(fieldErrors).some((fieldError) => fieldError !== undefined);
   const otherError = hasFieldError ? undefined : configurationError(error);
@@ -80,9 +80,9 @@ function RegistrationForm({ onRegistered, onClose }: { onRegistered(apId: string
         pattern="[A-Za-z0-9._:\-]{1,64}"
         value={draft.apId}
         onValue={change("apId")}
-        fault={fieldErrors.apId}
+        error={fieldErrors.apId}
       />
-      <PasswordField value={draft.password} onValue={change("password")} fault={fieldErrors.password} />
+      <PasswordField value={draft.password} onValue={change("password")} error={fieldErrors.password} />
       <SelectField label="Technology" options={TECHNOLOGIES} value={draft.technology} onValue={change("technology")} />
       {draft.technology === "other" && (
         <TextField
@@ -101,7 +101,7 @@ function RegistrationForm({ onRegistered, onClose }: { onRegistered(apId: string
           required={draft.longitude !== ""}
           value={draft.latitude}
           onValue={change("latitude")}
-          fault={fieldErrors.latitude}
+          error={fieldErrors.latitude}
         />
         <TextField
           label="Longitude (optional)"
@@ -110,7 +110,7 @@ function RegistrationForm({ onRegistered, onClose }: { onRegistered(apId: string
           required={draft.latitude !== ""}
           value={draft.longitude}
           onValue={change("longitude")}
-          fault={fieldErrors.longitude}
+          error={fieldErrors.longitude}
         />
       </div>
       <TextArea
@@ -118,7 +118,7 @@ function RegistrationForm({ onRegistered, onClose }: { onRegistered(apId: string
         rows={4}
         value={draft.moreConfiguration}
         onValue={change("moreConfiguration")}
-        fault={"error" in moreConfiguration ? moreConfiguration.error : otherError}
+        error={"error" in moreConfiguration ? moreConfiguration.error : otherError}
       />
       {!hasFieldError && otherError === undefined && <Failed error={error} />}
       <footer>

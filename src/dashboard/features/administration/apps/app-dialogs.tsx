@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import type { Permissions } from "../../../../schemas/app.ts";
 import { createApp, updateApp } from "../../../api/operations.ts";
 import { Dialog } from "../../../components/dialog.tsx";
-import { Form, faultOf, SubmitButton, TextField } from "../../../components/form.tsx";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../../components/form.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
@@ -38,7 +38,7 @@ function NewAppForm({ onCreated, onClose }: { onCreated(appName: string, apiKey:
     notify(`${appName} was created.`);
     onCreated(appName, apiKey);
   });
-  const fieldErrors = { appName: faultOf(error, "app_name"), apIds: faultOf(error, "ap_ids") };
+  const fieldErrors = { appName: fieldErrorOf(error, "app_name"), apIds: fieldErrorOf(error, "ap_ids") };
   return (
     <Form onSubmit={() => void (isComplete(draft) && run())}>
       <TextField
@@ -50,9 +50,9 @@ function NewAppForm({ onCreated, onClose }: { onCreated(appName: string, apiKey:
         pattern="[A-Za-z0-9._:\-]{1,64}"
         value={appName}
         onValue={setAppName}
-        fault={fieldErrors.appName}
+        error={fieldErrors.appName}
       />
-      <PermissionFields draft={draft} onDraft={setDraft} fault={fieldErrors.apIds} />
+      <PermissionFields draft={draft} onDraft={setDraft} error={fieldErrors.apIds} />
       {fieldErrors.appName === undefined && fieldErrors.apIds === undefined && <Failed error={error} />}
       <footer>
         <button type="button" onClick={onClose}>
@@ -82,12 +82,12 @@ export function ChangePermissions({
     onDone();
     onClose();
   });
-  const fieldError = faultOf(error, "ap_ids");
+  const fieldError = fieldErrorOf(error, "ap_ids");
   return (
     <Dialog title={`Permissions of ${appName}`} onClose={onClose}>
       <p>The app has to log in again afterwards.</p>
       <Form onSubmit={() => void (isComplete(draft) && run())}>
-        <PermissionFields draft={draft} onDraft={setDraft} fault={fieldError} />
+        <PermissionFields draft={draft} onDraft={setDraft} error={fieldError} />
         {fieldError === undefined && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>

@@ -54,11 +54,11 @@ export const isComplete = ({ isLimited, apIds }: Draft): boolean => !isLimited |
 
 export function PermissionFields({
   draft,
-  fault,
+  error,
   onDraft,
 }: {
   draft: Draft;
-  fault: string | undefined;
+  error: string | undefined;
   onDraft(draft: Draft): void;
 }) {
   return (
@@ -82,7 +82,7 @@ export function PermissionFields({
           required
           value={draft.apIds}
           onValue={(apIds) => onDraft({ ...draft, apIds })}
-          fault={draft.apIds === "" || isComplete(draft) ? fault : "Enter at least one name."}
+          error={draft.apIds === "" || isComplete(draft) ? error : "Enter at least one name."}
         />
       )}
     </>

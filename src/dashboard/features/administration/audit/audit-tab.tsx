@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AuditEntry } from "../../../../schemas/audit.ts";
-import { go, href, type PageProps } from "../../../app/router.ts";
+import { href, navigate, type PageProps } from "../../../app/router.ts";
 import { Form, TextField } from "../../../components/form.tsx";
 import { Empty, Failed, Loading } from "../../../components/states.tsx";
 import { Ago, timeText } from "../../../components/time.tsx";
@@ -10,7 +10,7 @@ import { useAuditTrail } from "./use-audit-trail.ts";
 const AUDIT_PATH = ["administration", "audit"];
 
 /** Shows who changed which account or access point. The address contains the filter, so that people can share it. */
-export function AuditTab({ place: { query } }: PageProps) {
+export function AuditTab({ route: { query } }: PageProps) {
   const actor = query.get("actor") ?? undefined;
   const object = query.get("object") ?? undefined;
   const { newest, entries, older, hasOlder, isNewestHidden } = useAuditTrail(actor, object);
@@ -63,7 +63,7 @@ function Filter({
 }) {
   const [draft, setDraft] = useState({ actor, object });
   useEffect(() => setDraft({ actor, object }), [actor, object]);
-  const apply = () => go(AUDIT_PATH, { actor: draft.actor.trim(), object: draft.object.trim() });
+  const apply = () => navigate(AUDIT_PATH, { actor: draft.actor.trim(), object: draft.object.trim() });
   return (
     <Form onSubmit={apply}>
       <div class="audit-filter">

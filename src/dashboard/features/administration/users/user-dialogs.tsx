@@ -4,7 +4,7 @@ import { createUser, updateUser } from "../../../api/operations.ts";
 import { renewal } from "../../../app/session.ts";
 import { Choices } from "../../../components/choices.tsx";
 import { Dialog } from "../../../components/dialog.tsx";
-import { Form, faultOf, SubmitButton, TextField } from "../../../components/form.tsx";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../../components/form.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
@@ -22,9 +22,9 @@ export function CreateUser({ onDone, onClose }: { onDone(): void; onClose(): voi
     onClose();
   });
   const fieldErrors = {
-    username: faultOf(error, "username"),
-    password: faultOf(error, "password"),
-    roles: roles.length === 0 ? "Choose at least one role." : faultOf(error, "roles"),
+    username: fieldErrorOf(error, "username"),
+    password: fieldErrorOf(error, "password"),
+    roles: roles.length === 0 ? "Choose at least one role." : fieldErrorOf(error, "roles"),
   };
   return (
     <Dialog title="Create user" onClose={onClose}>
@@ -37,10 +37,10 @@ export function CreateUser({ onDone, onClose }: { onDone(): void; onClose(): voi
           required
           value={username}
           onValue={setUsername}
-          fault={fieldErrors.username}
+          error={fieldErrors.username}
         />
-        <PasswordField value={password} onValue={setPassword} fault={fieldErrors.password} />
-        <Choices legend="Roles" options={ROLES} chosen={roles} onChosen={setRoles} fault={fieldErrors.roles} />
+        <PasswordField value={password} onValue={setPassword} error={fieldErrors.password} />
+        <Choices legend="Roles" options={ROLES} chosen={roles} onChosen={setRoles} error={fieldErrors.roles} />
         {Object.values(fieldErrors).every((fieldError) => fieldError === undefined) && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>
@@ -75,7 +75,7 @@ export function ChangeRoles({
     // The change of roles revoked the token of this page as well.
     if (isOwn) renewal.set("due");
   });
-  const fieldError = roles.length === 0 ? "Choose at least one role." : faultOf(error, "roles");
+  const fieldError = roles.length === 0 ? "Choose at least one role." : fieldErrorOf(error, "roles");
   return (
     <Dialog title={`Roles of ${username}`} onClose={onClose}>
       <p>
@@ -84,7 +84,7 @@ export function ChangeRoles({
           : "The user has to sign in again afterwards."}
       </p>
       <Form onSubmit={() => void (roles.length > 0 && run())}>
-        <Choices legend="Roles" options={ROLES} chosen={roles} onChosen={setRoles} fault={fieldError} />
+        <Choices legend="Roles" options={ROLES} chosen={roles} onChosen={setRoles} error={fieldError} />
         {fieldError === undefined && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>

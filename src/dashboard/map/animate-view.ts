@@ -2,8 +2,8 @@ import type { View } from "./view.ts";
 
 const DURATION_MS = 250;
 
-/** From one view to another, a share of the way; the shorter way around the world. */
-export function between(from: View, to: View, share: number): View {
+/** Returns the view at a share of the way between two others, the shorter way around the world. */
+function between(from: View, to: View, share: number): View {
   const eased = 1 - (1 - share) ** 3;
   const dx = to.x - from.x - Math.round(to.x - from.x);
   return {
@@ -13,8 +13,8 @@ export function between(from: View, to: View, share: number): View {
   };
 }
 
-/** Moves there so that the eye can follow; at once for those who want less motion. The answer ends it where it is. */
-export function glide(from: View, to: View, show: (view: View) => void): () => void {
+/** Moves the view smoothly, or at once if the user prefers reduced motion. Returns a function that stops the animation. */
+export function animateView(from: View, to: View, show: (view: View) => void): () => void {
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
     show(to);
     return () => {};

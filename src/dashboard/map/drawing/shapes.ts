@@ -2,28 +2,28 @@ import { project } from "../projection.ts";
 import type { Line } from "../topology.ts";
 import type { Box, Frame } from "../view.ts";
 
-/** A line in the world, and the box around it: what is not in the frame need not be looked at. */
+/** A line on the map, and the box around it: lines outside the frame are skipped. */
 export interface Shape {
-  /** x and y in turn. */
+  /** x and y, alternating. */
   points: Float64Array;
   box: Box;
 }
 
-/** Of a canvas, what drawing lines takes. */
-export interface Pen {
+/** The methods of a canvas context that draw lines. */
+export interface LinePath {
   moveTo(x: number, y: number): void;
   lineTo(x: number, y: number): void;
 }
 
-/** On the map a line goes on where the date line is: its longitudes do not jump from one end of the world to the other. */
+/** Projects a line. A line across the date line continues beyond the edge of the map instead of jumping to the other side. */
 export function shapeOf(line: Line): Shape {
   const points = new Float64Array(line.length);
   const box = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
-  let before: number | undefined;
+  let previousX: number | undefined;
   for (let i = 0; i < line.length; i += 2) {
-    const { x: onMap, y } = project(line[i + 1] ?? 0, line[i] ?? 0);
-    const x = before === undefined ? onMap : onMap - Math.round(onMap - before);
-    before = x;
+    const { x: projectedX, y } = project(line[i + 1] ?? 0, line[i] ?? 0);
+    const x = previousX === undefined ? projectedX : projectedX - Math.round(projectedX - previousX);
+    previousX = x;
     points[i] = x;
     points[i + 1] = y;
     box.left = Math.min(box.left, x);
@@ -34,8 +34,8 @@ export function shapeOf(line: Line): Shape {
   return { points, box };
 }
 
-/** As `shapeOf`, of a line around an area. The one around Antarctica does not come back on the map; it is closed along the lower end. */
-export function areaOf(ring: Line): Shape {
+/** Projects the outline of an area. Antarctica's does not return to its start, so it is closed along the lower edge of the map. */
+export function ringShape(ring: Line): Shape {
   const { points, box } = shapeOf(ring);
   const start = points[0] ?? 0;
   const end = points[points.length - 2] ?? 0;
@@ -43,14 +43,14 @@ export function areaOf(ring: Line): Shape {
   return { points: Float64Array.of(...points, end, 1, start, 1), box: { ...box, bottom: 1 } };
 }
 
-/** Which of the worlds side by side (0 is the first) may be seen; what crosses the date line reaches into the next. */
-export function worldsIn({ left, width, scale }: Frame): number[] {
+/** Returns the numbers of the visible copies of the world, including neighbours: shapes may cross the date line. */
+export function visibleWorlds({ left, width, scale }: Frame): number[] {
   const first = Math.floor(left) - 1;
   const last = Math.floor(left + width / scale) + 1;
   return Array.from({ length: last - first + 1 }, (_, i) => first + i);
 }
 
-export function isSeen({ left, top, right, bottom }: Box, world: number, frame: Frame): boolean {
+export function isVisible({ left, top, right, bottom }: Box, world: number, frame: Frame): boolean {
   const { scale, width, height } = frame;
   return (
     (right + world - frame.left) * scale >= 0 &&
@@ -60,46 +60,46 @@ export function isSeen({ left, top, right, bottom }: Box, world: number, frame: 
   );
 }
 
-/** Steps shorter than this are not seen. */
-const SHORTEST_PX = 0.8;
-/** Beyond the frame by this much, so that what is drawn along its edge stays out of sight. */
+/** Shorter steps are not visible. */
+const MIN_STEP_PX = 0.8;
+/** Lines are cut this far outside the frame, so that the cut is not visible. */
 const MARGIN_PX = 4;
 
 /**
- * Draws a line, leaving out what makes no difference: steps of less than a pixel, and points between two others that are all beyond
- * the same side of the frame. A line around an area still has the same area within the frame.
+ * Draws a line without the points that make no difference: steps shorter than a pixel, and points whose neighbours are beyond the
+ * same side of the frame. The outline of an area still covers the same pixels within the frame.
  */
-export function trace({ points }: Shape, world: number, frame: Frame, pen: Pen): void {
+export function traceShape({ points }: Shape, world: number, frame: Frame, path: LinePath): void {
   const { scale, left, top, width, height } = frame;
   let drawnX = 0;
   let drawnY = 0;
   let drawnSide = 0;
-  // The last point that was left out; it is where a line comes from when it turns up again.
-  let heldX = 0;
-  let heldY = 0;
-  let isHeld = false;
+  // The last skipped point: the line continues from it when it enters the frame.
+  let skippedX = 0;
+  let skippedY = 0;
+  let hasSkipped = false;
   for (let i = 0; i < points.length; i += 2) {
     const x = ((points[i] ?? 0) + world - left) * scale;
     const y = ((points[i + 1] ?? 0) - top) * scale;
     const side = x < -MARGIN_PX ? 1 : x > width + MARGIN_PX ? 2 : y < -MARGIN_PX ? 4 : y > height + MARGIN_PX ? 8 : 0;
     if (i === 0) {
-      pen.moveTo(x, y);
+      path.moveTo(x, y);
     } else {
       const isSameSide = side !== 0 && side === drawnSide;
-      const isShort = Math.abs(x - drawnX) < SHORTEST_PX && Math.abs(y - drawnY) < SHORTEST_PX;
+      const isShort = Math.abs(x - drawnX) < MIN_STEP_PX && Math.abs(y - drawnY) < MIN_STEP_PX;
       if (isSameSide || isShort) {
-        heldX = x;
-        heldY = y;
-        isHeld = true;
+        skippedX = x;
+        skippedY = y;
+        hasSkipped = true;
         continue;
       }
-      if (isHeld && drawnSide !== 0) pen.lineTo(heldX, heldY);
-      pen.lineTo(x, y);
+      if (hasSkipped && drawnSide !== 0) path.lineTo(skippedX, skippedY);
+      path.lineTo(x, y);
     }
-    isHeld = false;
+    hasSkipped = false;
     drawnX = x;
     drawnY = y;
     drawnSide = side;
   }
-  if (isHeld) pen.lineTo(heldX, heldY);
+  if (hasSkipped) path.lineTo(skippedX, skippedY);
 }
