@@ -38,7 +38,7 @@ function ClusterText({ marker: { members } }: { marker: Marker }) {
   return (
     <>
       <strong>{members.length} access points</strong>
-      <span>{offline === 0 ? "None offline" : `${offline} offline`}. Click to zoom in.</span>
+      <span>{offline === 0 ? "None offline" : `${offline} offline`}. Click to show them.</span>
     </>
   );
 }
