@@ -1,5 +1,9 @@
+import { fileURLToPath } from "node:url";
 import { cloudflareTest } from "@cloudflare/vitest-pool-workers";
 import { defineConfig } from "vitest/config";
+
+/** Tests start many processes of Node. Most take about a quarter less processor time if their modules are compiled already. */
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/node", import.meta.url));
 
 const IN_NODE = { testTimeout: 120_000, hookTimeout: 120_000 };
 /** They wait for processes more than they compute, also on a machine with two cores. In one group, so that neither core waits. */
@@ -67,7 +71,7 @@ export default defineConfig({
         test: {
           name: "stores",
           include: ["test/stores/**/*.test.ts"],
-          globalSetup: ["./test/support/clickhouse.ts"],
+          globalSetup: ["./test/support/clickhouse.ts", "./test/support/database-image.ts"],
           ...IN_NODE,
           ...TWO_AT_A_TIME,
         },

@@ -26,7 +26,7 @@ export function callbacksRoutes(operation: Operation, { callbacks }: Pick<Servic
         answer: CallbackAnswer,
         errorResponses: {
           409: "The job was cancelled or has expired",
-          429: "The job holds all that it can of what nobody has read yet; Retry-After says when to try again",
+          429: "The job holds all that it can of what nobody has read yet, or a quota of open jobs is exceeded, which the detail names. Retry-After says when to try again",
         },
       }),
       query(CallbackQuery),

@@ -328,10 +328,11 @@ describe("npm start", () => {
   ])("keeps to its OpenAPI document for any request of any caller (seed %i)", async (seed) => {
     const outputStart = product.output().length;
     const tokens = { ended: await endedToken(dataDir, ADMIN.username), enrolment: ENROLMENT_TOKEN };
-    const options = { url: product.url, admin: ADMIN, seed, seconds: 3, perSecond: 100, tokens };
+    // Limited by number, not by time: a busy machine sends few requests in a few seconds.
+    const options = { url: product.url, admin: ADMIN, seed, seconds: 100, perSecond: 100, maxRequests: 150, tokens };
     const { requests, findings } = await fuzz(options);
     expect([...findings, ...logFindings(product.output().slice(outputStart))]).toEqual([]);
-    expect(requests).toBeGreaterThan(50);
+    expect(requests).toBeGreaterThanOrEqual(options.maxRequests);
   });
 
   it("stores reports over MQTT while other agents publish invalid messages", async () => {

@@ -112,6 +112,7 @@ describe("the local ClickHouse", () => {
       ],
     ),
     "CREATE TABLE guarded.outside (a String) ENGINE = Executable('x', TabSeparated)",
+    "CREATE TABLE guarded.outside (a String) ENGINE = Memory",
     "CREATE TABLE guarded.outside (a String) ENGINE = MySQL('127.0.0.1:9', 'd', 't', 'u', 'p')",
     `CREATE TABLE guarded.outside (a String) ENGINE = MergeTree ORDER BY a SETTINGS disk = disk(type = local, path = '${written}/')`,
     `CREATE DICTIONARY guarded.outside (a UInt64, b String) PRIMARY KEY a SOURCE(FILE(path '${secret}' format 'CSV')) LAYOUT(FLAT()) LIFETIME(0)`,

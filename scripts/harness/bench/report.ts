@@ -1,7 +1,7 @@
 import { cpus } from "node:os";
 import { print, red } from "../../../src/programs/shared/cli.ts";
 
-/** Figures that the model of the service's capacity is made of (`scripts/capacity.ts`). */
+/** Ids of the figures that docs/scaling.md uses. */
 export type FigureId =
   | "ingest-http"
   | "ingest-mqtt"

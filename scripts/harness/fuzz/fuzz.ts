@@ -19,6 +19,8 @@ export interface FuzzOptions {
   seed: number;
   seconds: number;
   perSecond: number;
+  /** Ends the run earlier, once so many requests were made. */
+  maxRequests?: number;
   tokens?: OtherTokens;
   signal?: AbortSignal;
   /** Called for each new finding. */
@@ -80,7 +82,9 @@ class FuzzRun {
   }
 
   get isOver(): boolean {
-    return this.#options.signal?.aborted === true || this.outcome.findings.length >= MAX_FINDINGS;
+    const { signal, maxRequests = Number.POSITIVE_INFINITY } = this.#options;
+    const { requests, findings } = this.outcome;
+    return signal?.aborted === true || requests >= maxRequests || findings.length >= MAX_FINDINGS;
   }
 
   /** With accounts of its own, which are gone afterwards. */

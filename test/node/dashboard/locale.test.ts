@@ -26,9 +26,9 @@ describe("the locale of the page", () => {
     }) as { language: string };
     correctLanguage(browser);
     expect(browser.language).toBe("en-US");
-    const german = { language: "de-DE" };
+    const german = { language: "de-de" };
     correctLanguage(german);
-    expect(german).toEqual({ language: "de-DE" });
+    expect(german).toEqual({ language: "de-de" });
   });
 
   it("does not fail if the browser's language cannot be replaced", () => {

@@ -75,7 +75,16 @@ describe("retries of the page", () => {
       expect(requests).toBe(6);
     });
 
-    it("rejects at once on abort", async () => {
+    it("rejects at once on abort during a request", { timeout: 10_000 }, async () => {
+      const abort = new AbortController();
+      const send = async () => {
+        abort.abort(new Error("gone"));
+        return await fetch(url, { signal: abort.signal });
+      };
+      await expect(sendRepeatedly(send, abort.signal, [60_000])).rejects.toThrow("gone");
+    });
+
+    it("rejects at once on abort during a pause", async () => {
       const abort = new AbortController();
       faults = [{ status: 500 }, { status: 500 }];
       const sending = sendRepeatedly(async () => await fetch(url), abort.signal, [60_000]);

@@ -8,13 +8,14 @@ import { buffer } from "node:stream/consumers";
 import { Aedes } from "aedes";
 import { ClassicLevel } from "classic-level";
 import { connectAsync, type MqttClient } from "mqtt";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { until } from "../../../scripts/harness/product.ts";
 import { parseJson } from "../../../src/http/json.ts";
 import { Invalid } from "../../../src/lib/errors.ts";
-import { BatchQueue } from "../../../src/programs/bridge/batch-queue.ts";
+import { BatchQueue, BatchRejected } from "../../../src/programs/bridge/batch-queue.ts";
 import { createService } from "../../../src/programs/bridge/bridge-client.ts";
-import { toOutgoing } from "../../../src/programs/bridge/outgoing.ts";
+import { type Outgoing, toOutgoing } from "../../../src/programs/bridge/outgoing.ts";
+import { createRejectionLog } from "../../../src/programs/bridge/rejection-log.ts";
 import { LISTENING } from "../../../src/programs/bridge/subscriber.ts";
 import { BrokerPersistence } from "../../../src/programs/broker/persistence.ts";
 import { ROOT } from "../../../src/programs/shared/project.ts";
@@ -308,5 +309,69 @@ describe("the bridge", () => {
       await until(() => outcomes.size === 400, 20_000);
       expect(numbers(400).filter((n) => outcomes.get(n) === "rejected")).toHaveLength(200);
     });
+  });
+});
+
+describe("the limits of the bridge's queue", () => {
+  let stop: AbortController;
+  beforeEach(() => {
+    stop = new AbortController();
+  });
+  afterEach(() => stop.abort());
+  const outgoing = (n: number, json: string, bytes: number): Outgoing => ({
+    ...{ topic: `agent/${n}/data`, apId: String(n), receivedMs: n, json, bytes, acknowledge: () => {} },
+  });
+
+  it.each([
+    ["10,000 messages", 10_000, 100],
+    ["32 MiB", 32, MIB],
+  ])("accept %s, and then no more until the service has taken some", async (_what, count, bytes) => {
+    const service = Promise.withResolvers<void>();
+    const queue = new BatchQueue({ signal: stop.signal, send: () => service.promise });
+    for (let n = 1; n < count; n++) expect(queue.add(outgoing(n, "{}", bytes))).toBeUndefined();
+    const room = queue.add(outgoing(count, "{}", bytes));
+    expect(room).toBeInstanceOf(Promise);
+    service.resolve();
+    await room;
+  });
+
+  it.each([
+    ["100 messages", 100, 100],
+    ["8 MiB", 8, MIB],
+  ])("put %s aside that the service fails at, and give up the oldest for the next", async (_what, count, bytes) => {
+    const stored: number[] = [];
+    const rejected: number[] = [];
+    const queue = new BatchQueue({
+      signal: stop.signal,
+      // The queue tries none of those put aside again within this test.
+      firstPauseMs: 3_600_000,
+      async send(batch) {
+        if (batch.some(({ json }) => json === "bad")) throw new BatchRejected("the service answered 500", true);
+        for (const { receivedMs, rejected: reason } of batch)
+          (reason === undefined ? stored : rejected).push(receivedMs);
+      },
+    });
+    for (let n = 0; n <= count; n++) for (const json of ["bad", "good"]) void queue.add(outgoing(n, json, bytes));
+    await until(() => stored.length === count + 1);
+    expect(rejected).toEqual([0]);
+  });
+});
+
+describe("the log of rejected messages", () => {
+  it("has 20 lines of limited length, and every minute the number of all other messages", () => {
+    const lines = vi.spyOn(console, "log").mockImplementation(() => {});
+    try {
+      const log = createRejectionLog();
+      for (let n = 0; n < 23; n++) log.note("t".repeat(1_000), "r".repeat(1_000));
+      const line = `message rejected ${JSON.stringify({ topic: "t".repeat(200), reason: "r".repeat(200) })}`;
+      expect(lines.mock.calls).toEqual(Array.from({ length: 20 }, () => [line]));
+      log.flush();
+      expect(lines.mock.calls.slice(20)).toEqual([["3 more messages rejected"]]);
+      log.flush();
+      log.note("t", "r");
+      expect(lines.mock.calls.slice(21)).toEqual([['message rejected {"topic":"t","reason":"r"}']]);
+    } finally {
+      lines.mockRestore();
+    }
   });
 });

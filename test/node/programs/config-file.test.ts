@@ -122,8 +122,8 @@ describe("the example of a configuration file", () => {
     expect(names.toSorted()).toEqual(SETTINGS[program].toSorted());
   });
 
-  it("names the settings that README names", () => {
-    const [, section = ""] = /^## Settings$(.*?)^## /ms.exec(read("README.md")) ?? [];
+  it("names the settings that docs/settings.md names", () => {
+    const [, section = ""] = /^(.*?)^## Secrets/ms.exec(read("docs/settings.md")) ?? [];
     const firstCells = [...section.matchAll(/^\| ([^|]*) \|/gm)].map(([, cell = ""]) => cell);
     const names = firstCells.flatMap((cell) => [...cell.matchAll(/`([A-Z_]+)`/g)].map(([, name = ""]) => name));
     expect(names.toSorted()).toEqual(SETTINGS.controller.toSorted());

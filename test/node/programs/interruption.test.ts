@@ -4,19 +4,19 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
 import { until } from "../../../scripts/harness/product.ts";
 
-/** A command that waits to be interrupted, and then takes a while to clear away. */
+/** A command that waits to be interrupted, and then takes as long to clear away as its argument says. */
 const COMMAND = `
-  import { runCommand, say } from ${JSON.stringify(pathOf("cli.ts"))};
+  import { runCommand, print } from ${JSON.stringify(pathOf("cli.ts"))};
   import { interruption, unlessAborted } from ${JSON.stringify(pathOf("interruption.ts"))};
   await runCommand(async () => {
     const signal = interruption("Stopping.");
     const work = new Promise((resolve) => setTimeout(resolve, 60_000));
-    say("Begun.");
+    print("Begun.");
     try {
       await unlessAborted(work, signal);
     } finally {
-      await new Promise((resolve) => setTimeout(resolve, 3_000));
-      say("Cleared away.");
+      await new Promise((resolve) => setTimeout(resolve, Number(process.argv[1])));
+      print("Cleared away.");
     }
   });`;
 
@@ -29,9 +29,10 @@ describe("a command that is interrupted", () => {
   let output: string;
   let ended: Promise<number | null>;
 
-  const start = async () => {
+  const start = async (clearsAwayMs: number) => {
     output = "";
-    child = spawn(process.execPath, ["--input-type=module", "-e", COMMAND], { stdio: ["ignore", "pipe", "inherit"] });
+    const args = ["--input-type=module", "-e", COMMAND, String(clearsAwayMs)];
+    child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
     child.stdout?.on("data", (chunk: Buffer) => {
       output += chunk.toString();
     });
@@ -42,7 +43,7 @@ describe("a command that is interrupted", () => {
   afterEach(() => void child.kill("SIGKILL"));
 
   it("clears away once, also where npm passes the terminal's Ctrl-C on a second time", async () => {
-    await start();
+    await start(1_000);
     child.kill("SIGINT");
     await until(() => output.includes("Stopping."));
     child.kill("SIGINT");
@@ -51,7 +52,7 @@ describe("a command that is interrupted", () => {
   });
 
   it("ends at once where somebody insists", async () => {
-    await start();
+    await start(60_000);
     child.kill("SIGINT");
     await until(() => output.includes("Stopping."));
     await sleep(600);

@@ -1,6 +1,7 @@
 import { eq } from "drizzle-orm";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { agents, audit, enrolmentUses } from "../../../src/accounts/account-tables.ts";
+import { edgePasswords } from "../../../src/auth/argon2-wasm.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { SECRET_MARK } from "../../support/secret-mark.ts";
 import { adminToken, appWith, bearer, PASSWORD, settings, uniqueName } from "../support.ts";
@@ -27,7 +28,11 @@ describe("an enrolment token", () => {
     expect((await enrol(limits, token, first.ap_id)).status).toBe(409);
     expect((await enrol(limits, token, "not a name")).status).toBe(422);
     expect((await enrol(limits, token)).status).toBe(200);
+    const hash = vi.spyOn(edgePasswords, "hash");
     const third = await enrol(limits, token);
+    // A token that is used up costs no hash of a password.
+    expect(hash).not.toHaveBeenCalled();
+    hash.mockRestore();
     const detail = "The enrolment token has been used 2 times, which is its limit";
     expect([third.status, third.body]).toEqual([403, { detail }]);
     const rows = await database().select().from(agents).where(eq(agents.apId, third.ap_id));

@@ -186,7 +186,7 @@ describe("the OpenAPI document", () => {
     "/api/v1/callback/agent_data",
   ])("declares that %s may exceed a quota", async (path) => {
     const document = (await (await send("GET", "/openapi.json")).json()) as OpenApiDocument;
-    expect(document.paths[path]?.post?.responses[429]).toBeDefined();
+    expect(document.paths[path]?.post?.responses[429]).toMatchObject({ description: expect.stringMatching(/quota/i) });
   });
 });
 
