@@ -33,10 +33,10 @@ export function SpinUpResult({ spinUp, onClose }: { spinUp: SpinUp; onClose(): v
   // The names of a job's access points contain the start of its number.
   const overviewLink = href([], { text: job_number.slice(0, 8) });
   return (
-    <section class="card stack just-made" aria-labelledby="just-made">
+    <section class="card stack" aria-labelledby="spin-up-result">
       <div class="spread">
         <div role="status">
-          <h2 id="just-made">{countOf(agents, "access point")} created</h2>
+          <h2 id="spin-up-result">{countOf(agents, "access point")} created</h2>
         </div>
         <button type="button" class="quiet" onClick={onClose}>
           Close

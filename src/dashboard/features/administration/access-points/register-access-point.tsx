@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { ApiError } from "../../../api/call.ts";
 import { createAgent } from "../../../api/operations.ts";
 import { Copyable } from "../../../components/copy.tsx";
 import { Dialog } from "../../../components/dialog.tsx";
@@ -61,8 +62,11 @@ function RegistrationForm({ onRegistered, onClose }: { onRegistered(apId: string
     notify(`${apId} was registered.`);
     onRegistered(apId);
   });
+  const isTaken = error instanceof ApiError && error.status === 409;
   const fieldErrors = {
-    apId: fieldErrorOf(error, "ap_id"),
+    apId: isTaken
+      ? "An access point with this name already exists. Choose another name."
+      : fieldErrorOf(error, "ap_id"),
     password: fieldErrorOf(error, "password"),
     latitude: fieldErrorOf(error, "geolocation", "latitude"),
     longitude: fieldErrorOf(error, "geolocation", "longitude"),
