@@ -88,7 +88,7 @@ function DeleteAccount({ username }: { username: string }) {
   return (
     <section class="card" aria-labelledby="delete-account">
       <h2 id="delete-account">Delete your account</h2>
-      <p>You cannot undo this.</p>
+      <p>A deleted account cannot be restored.</p>
       <button type="button" class="deletes" onClick={() => setIsConfirming(true)}>
         Delete account…
       </button>
@@ -105,7 +105,7 @@ function DeleteAccount({ username }: { username: string }) {
           }}
           onClose={() => setIsConfirming(false)}
         >
-          <p>You are signed out everywhere at once. The account cannot be restored.</p>
+          <p>This signs you out everywhere and deletes your account. You cannot undo this.</p>
         </Confirm>
       )}
     </section>

@@ -50,7 +50,7 @@ export function Ranking({
     <section class="card ranking">
       <h2>{title}</h2>
       {isLoading && <Loading />}
-      {!isLoading && ranked.length === 0 && <p class="soft">No reports in the last five minutes.</p>}
+      {!isLoading && ranked.length === 0 && <p class="soft">No recent reports from the access points shown.</p>}
       <ol>
         {ranked.map(({ apId, share }) => (
           <li key={apId}>

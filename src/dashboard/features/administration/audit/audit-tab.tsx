@@ -94,8 +94,8 @@ function Filter({
         </button>
       </div>
       <p class="hint">
-        Enter the full name with its kind, for example user:me@example.com, app:charts, or agent:roof-1 for an access
-        point. Or select a name in the list.
+        Enter a full name with its kind, such as user:me@example.com or agent:roof-1 (an access point), or select a name
+        below.
       </p>
     </Form>
   );

@@ -32,7 +32,7 @@ const KINDS: { [kind: string]: string } = {
   agents: "several access points",
   anyone: "not signed in",
   app: "app",
-  console: "admin command",
+  console: "command line",
   enrolment: "enrolment token",
   job: "job",
   service: "the service",
