@@ -3,9 +3,10 @@ import { App } from "./app/app.tsx";
 import { applyTheme } from "./app/theme.ts";
 import { correctLanguage } from "./lib/locale.ts";
 import "./style/base.css";
-import "./style/parts.css";
+import "./style/forms.css";
+import "./style/components.css";
 
-// Before any page is loaded: charts read the language when they are.
+// This must precede the first page: uPlot reads the language when it is imported.
 correctLanguage(navigator);
 applyTheme();
 render(<App />, document.body);

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { defineConfig, type Plugin } from "vite";
 import { largestTowns } from "../programs/gazetteer/rows.ts";
 
-const SERVICE = process.env.SERVICE_URL ?? "http://127.0.0.1:8787";
+const SERVICE_URL = process.env.SERVICE_URL ?? "http://127.0.0.1:8787";
 
 export default defineConfig({
   plugins: [towns()],
@@ -10,23 +10,23 @@ export default defineConfig({
     outDir: fileURLToPath(new URL("../../dist/dashboard", import.meta.url)),
     emptyOutDir: true,
     target: "es2023",
-    // Every file on its own: the page's policy allows nothing inline.
+    // The content security policy allows nothing inline, so every asset needs its own file.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },
-  // For work on the page: `npm run page` beside a service that runs.
+  // For development: `npm run page` serves the page and forwards requests to a running service.
   server: {
     proxy: {
-      "/api/v1": { target: SERVICE, ws: true },
-      "/dashboard.json": SERVICE,
-      "/healthz": SERVICE,
-      "/readyz": SERVICE,
-      "/docs": SERVICE,
+      "/api/v1": { target: SERVICE_URL, ws: true },
+      "/dashboard.json": SERVICE_URL,
+      "/healthz": SERVICE_URL,
+      "/readyz": SERVICE_URL,
+      "/docs": SERVICE_URL,
     },
   },
 });
 
-/** Names for the map, made of the gazetteer's data when the page is built. */
+/** Returns a plugin that generates the module of town names for the map from the gazetteer during the build. */
 function towns(): Plugin {
   const name = "virtual:towns";
   return {

@@ -9,8 +9,9 @@ import { ADMIN, sharedProduct } from "../support/product.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
 
 const PASSWORD = `${SECRET_MARK} a visitor's password`;
+const NEW_PASSWORD = `${PASSWORD}, changed`;
 
-/** The page as people use it: in a real browser, on the whole product, with emulated access points. */
+/** Runs in a real browser, on the whole product, with emulated access points. */
 describe("the dashboard", () => {
   let product: Awaited<ReturnType<typeof sharedProduct>>;
   let browser: Browser;
@@ -29,7 +30,7 @@ describe("the dashboard", () => {
   });
   afterEach(async () => {
     await visitor.close();
-    // On a busy machine a store may be too slow for a request. The page shows that, and repeats the request.
+    // On a busy machine a store may time out. The page shows an error and repeats the request.
     expect(visitor.troubles.filter((trouble) => !trouble.includes("503"))).toEqual([]);
   });
 
@@ -38,10 +39,10 @@ describe("the dashboard", () => {
 
   async function signUp(): Promise<string> {
     const username = uniqueName();
-    await page.getByRole("link", { name: "Make an account" }).click();
+    await page.getByRole("link", { name: "Create an account" }).click();
     await page.getByLabel("E-mail").fill(username);
     await page.getByLabel("Password").fill(PASSWORD);
-    await page.getByRole("button", { name: "Make the account" }).click();
+    await page.getByRole("button", { name: "Create account" }).click();
     await page.getByRole("navigation", { name: "Main" }).waitFor();
     return username;
   }
@@ -52,54 +53,52 @@ describe("the dashboard", () => {
     await page.getByRole("button", { name: "Sign in" }).click();
   }
 
-  const expectNoBarriers = (): Promise<void> => expectAccessible(page);
-
-  it("says what is wrong with a sign-in, and lets the right one in", async () => {
-    await expectNoBarriers();
+  it("shows an error for a wrong password, and signs in with the right one", async () => {
+    await expectAccessible(page);
     await signIn(ADMIN.username, `${SECRET_MARK} not the password`);
     await page.getByRole("alert").getByText("Incorrect username or password").waitFor();
-    visitor.troubles.length = 0; // The browser notes the 401 by itself.
+    visitor.troubles.length = 0; // The browser logs the 401 as an error.
     await signIn(ADMIN.username, ADMIN.password);
     await page.getByRole("link", { name: "Administration" }).waitFor();
     await page.reload();
-    // The tab remembers; another one does not.
+    // The session survives a reload of the tab.
     await page.getByRole("link", { name: "Administration" }).waitFor();
   });
 
-  it("recovers a forgotten password through the message", async () => {
+  it("sets a new password with the link in an e-mail", async () => {
     const username = await signUp();
     await page.evaluate(() => sessionStorage.clear());
     await page.reload();
-    await page.getByRole("link", { name: "Forgotten password" }).click();
+    await page.getByRole("link", { name: "Forgot your password?" }).click();
     await page.getByLabel("E-mail").fill(username);
-    await page.getByRole("button", { name: "Send the link" }).click();
+    await page.getByRole("button", { name: "Send link" }).click();
     await page.getByRole("status").getByText("15 minutes").waitFor();
-    await expectNoBarriers();
-    const link = await linkFor(username);
+    await expectAccessible(page);
+    const link = await resetLinkFor(username);
     await page.goto(link);
-    await page.getByLabel("New password").fill(`${PASSWORD} anew`);
-    await page.getByLabel("The same again").fill(`${PASSWORD} anew`);
-    await expectNoBarriers();
-    await page.getByRole("button", { name: "Set the password" }).click();
+    await page.getByLabel("New password").fill(NEW_PASSWORD);
+    await page.getByLabel("Repeat the password").fill(NEW_PASSWORD);
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Set password" }).click();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
-    await signIn(username, `${PASSWORD} anew`);
+    await signIn(username, NEW_PASSWORD);
     await page.getByRole("navigation", { name: "Main" }).waitFor();
-    // Followed by somebody who has signed in, it is the same link; what it holds does not stay in the address.
+    // The link also opens for a user who is signed in, and its token leaves the address.
     await page.goto(link);
     await page.getByRole("heading", { name: "Set a new password" }).waitFor();
     await page.waitForURL(`${product.url}/#/reset-password`);
   });
 
-  it("starts emulated access points, and does with one of them all that can be done", async () => {
+  it("starts emulated access points, and shows the charts, commands, history and position of one", async () => {
     await signUp();
     await page.getByRole("link", { name: "Emulator" }).click();
 
-    // As the form is: five LiFi access points in Bristol.
+    // The form's defaults: five LiFi access points in Bristol.
     await page.getByRole("heading", { name: "Emulator" }).waitFor();
-    await page.getByRole("button", { name: "Start", exact: true }).click();
-    await page.getByRole("heading", { name: "5 access points made" }).waitFor();
+    await page.getByRole("button", { name: "Start emulation" }).click();
+    await page.getByRole("heading", { name: "5 access points created" }).waitFor();
     await page.getByText("5 of 5 access points online").waitFor({ timeout: 60_000 });
-    await expectNoBarriers();
+    await expectAccessible(page);
 
     const link = page.getByRole("link", { name: /^emu-lifi-/ }).first();
     const apId = (await link.textContent()) ?? "";
@@ -110,9 +109,9 @@ describe("the dashboard", () => {
     const earlier = await chart.getAttribute("aria-label");
     await until(async () => (await chart.getAttribute("aria-label")) !== earlier);
     await page.getByText("online", { exact: true }).waitFor();
-    await expectNoBarriers();
+    await expectAccessible(page);
 
-    // The same in a browser whose clock is wrong, from here on.
+    // From here on, the clock of the browser is wrong.
     await page.addInitScript("const right = Date.now; Date.now = () => right() + 600_000;");
     await page.reload();
     await chart.waitFor();
@@ -133,11 +132,11 @@ describe("the dashboard", () => {
     expect(csv.suggestedFilename()).toBe(`${apId}-5m.csv`);
     expect(readFileSync(await csv.path(), "utf8")).toMatch(/^time,metric,value\r?\n\d{4}-.+,load,[\d.]+\r?\n/);
 
-    await page.getByRole("link", { name: "request its history" }).click();
+    await page.getByRole("link", { name: "Request its history" }).click();
     await page.getByRole("button", { name: "Last 5 minutes" }).click();
-    await page.getByRole("button", { name: "Request", exact: true }).click();
+    await page.getByRole("button", { name: "Request history" }).click();
     await page.getByText("All received").waitFor({ timeout: 30_000 });
-    await expectNoBarriers();
+    await expectAccessible(page);
     const [history] = await Promise.all([
       page.waitForEvent("download"),
       page.getByRole("button", { name: /NDJSON/ }).click(),
@@ -148,48 +147,48 @@ describe("the dashboard", () => {
       .map((line) => JSON.parse(line));
     expect(rows.length).toBeGreaterThan(50);
     for (const row of rows) expect(Object.keys(row)).toEqual(["time", "field", "value"]);
-    expect(await page.getByText("Rows here").locator("xpath=..").textContent()).toContain(
+    expect(await page.getByText("Rows received").locator("xpath=..").textContent()).toContain(
       rows.length.toLocaleString("en"),
     );
 
-    // On the map, and found by its name.
+    // The overview shows it on the map and finds it by name.
     await page.getByRole("link", { name: "Overview" }).click();
     await page.getByRole("application").locator("canvas").waitFor();
     await page.getByPlaceholder("Search by name").fill(apId);
     await page.getByRole("row").filter({ hasText: apId }).waitFor();
     expect(await page.getByRole("table").getByRole("link").count()).toBe(1);
-    await expectNoBarriers();
+    await expectAccessible(page);
 
     await page.getByRole("link", { name: "Emulator" }).click();
     await page.getByRole("button", { name: /Stop and remove/ }).click();
     await page.getByRole("dialog").getByRole("button", { name: /Stop/ }).click();
-    await page.getByText("Nothing runs").waitFor();
+    await page.getByText("No emulations running").waitFor();
   });
 
-  it("lets an administrator make users, access points and apps, and see who did", async () => {
+  it("lets an administrator create users and apps, and see it in the audit trail", async () => {
     await signIn(ADMIN.username, ADMIN.password);
     await page.getByRole("link", { name: "Administration" }).click();
     const username = uniqueName();
-    await page.getByRole("button", { name: "New user" }).click();
+    await page.getByRole("button", { name: "Create user" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("E-mail").fill(username);
     await dialog.getByLabel("Password", { exact: true }).fill(PASSWORD);
-    await expectNoBarriers();
+    await expectAccessible(page);
     await dialog.locator("button[type=submit]").click();
     await page.getByText(username).first().waitFor();
-    await expectNoBarriers();
+    await expectAccessible(page);
 
     await page.getByRole("link", { name: "Apps" }).click();
-    await page.getByRole("button", { name: "New app" }).click();
+    await page.getByRole("button", { name: "Create app" }).click();
     await dialog.getByLabel("Name").fill("charts");
     await dialog.locator("button[type=submit]").click();
     const key = (await dialog.locator("code").first().textContent()) ?? "";
-    const answer = await fetch(`${product.url}/api/v1/token/?login_type=third_party_app`, {
+    const login = await fetch(`${product.url}/api/v1/token/?login_type=third_party_app`, {
       method: "POST",
       body: new URLSearchParams({ username: "charts", password: key }),
     });
-    expect(answer.status).toBe(200);
-    await expectNoBarriers();
+    expect(login.status).toBe(200);
+    await expectAccessible(page);
     await dialog
       .getByRole("button", { name: /Close|Done/ })
       .first()
@@ -199,16 +198,16 @@ describe("the dashboard", () => {
 
     await page.getByRole("link", { name: "Access points" }).click();
     await page.getByRole("heading", { name: "Administration" }).waitFor();
-    await expectNoBarriers();
+    await expectAccessible(page);
     await page.getByRole("link", { name: "Audit trail" }).click();
     await page.getByText(username).first().waitFor();
-    await expectNoBarriers();
+    await expectAccessible(page);
     await page.goto(`${product.url}/#/account`);
     await page.getByRole("heading", { name: "Your account", exact: true }).waitFor();
-    await expectNoBarriers();
+    await expectAccessible(page);
   });
 
-  it("takes whatever an access point or an address says for text, and for the name of nothing", async () => {
+  it("shows names and values of access points as text, also markup and names of built-in properties", async () => {
     const markup = '<img src="/x" onerror="alert(1)">';
     for (const [ap_id, access_point_type] of [
       ["constructor", "constructor"],
@@ -223,7 +222,7 @@ describe("the dashboard", () => {
     for (const apId of ["constructor", "__proto__", "markup"]) {
       await page.goto(`${product.url}/#/access-points/${apId}`);
       await page.getByRole("heading", { name: apId, exact: true }).waitFor();
-      await page.getByText("has not reported anything").waitFor();
+      await page.getByText("No reports in the last 5 min").waitFor();
       await page.getByText(markup).first().waitFor();
     }
     await page.goto(`${product.url}/#/constructor`);
@@ -232,36 +231,36 @@ describe("the dashboard", () => {
       await asAdministrator("DELETE", `/api/v1/agents/${apId}`);
   });
 
-  it("is no way into what is for administrators", async () => {
+  it("hides the administration from other users", async () => {
     await signUp();
     await page.goto(`${product.url}/#/administration/users`);
     await page.getByText("There is no such page").waitFor();
     expect(await page.getByRole("link", { name: "Administration" }).count()).toBe(0);
   });
 
-  it("asks for the password again when a sign-in has ended, and loses nothing of the page", async () => {
+  it("asks for the password when a session has ended, and keeps the input on the page", async () => {
     const username = await signUp();
     await page.getByRole("link", { name: "Emulator" }).click();
     await page.getByLabel("Access points", { exact: true }).fill("17");
-    await setPassword(username, `${PASSWORD} anew`);
+    await setPassword(username, NEW_PASSWORD);
     const dialog = page.getByRole("dialog", { name: "Sign in again" });
     await dialog.waitFor();
-    await expectNoBarriers();
-    await dialog.getByLabel("Password").fill(`${PASSWORD} anew`);
+    await expectAccessible(page);
+    await dialog.getByLabel("Password").fill(NEW_PASSWORD);
     await dialog.getByRole("button", { name: "Stay signed in" }).click();
     await dialog.waitFor({ state: "detached" });
     expect(await page.getByLabel("Access points", { exact: true }).inputValue()).toBe("17");
-    await page.getByText("Nothing runs").waitFor();
+    await page.getByText("No emulations running").waitFor();
     visitor.troubles = visitor.troubles.filter((trouble) => !trouble.includes("401"));
   });
 
-  it("says so when the network is gone, and goes on when it is back", async () => {
+  it("shows a notice while the network is down, and continues when it is back", async () => {
     await signUp();
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     await page.context().setOffline(true);
     const notice = page.getByRole("alert").filter({ hasText: "No connection to the service" });
     await notice.waitFor();
-    // A page that was never visited cannot be had now.
+    // The browser has not loaded the code of this page yet.
     await page.getByRole("link", { name: "Jobs" }).click();
     await page.getByText("could not be loaded").waitFor();
     await page.context().setOffline(false);
@@ -272,7 +271,7 @@ describe("the dashboard", () => {
     );
   });
 
-  /** All of the user's tokens end. */
+  /** Revokes all tokens of the user. */
   const setPassword = async (username: string, password: string): Promise<void> =>
     await asAdministrator("PUT", `/api/v1/users/${username}`, { password });
 
@@ -282,15 +281,15 @@ describe("the dashboard", () => {
       body: new URLSearchParams(ADMIN),
     });
     const { access_token } = (await login.json()) as { access_token: string };
-    const answer = await fetch(`${product.url}${path}`, {
+    const response = await fetch(`${product.url}${path}`, {
       method,
       headers: { Authorization: `Bearer ${access_token}`, "Content-Type": "application/json" },
       body: body === undefined ? null : JSON.stringify(body),
     });
-    expect(answer.status).toBe(200);
+    expect(response.status).toBe(200);
   }
 
-  async function linkFor(username: string): Promise<string> {
+  async function resetLinkFor(username: string): Promise<string> {
     const folder = join(product.dataDir, "mail");
     let link: string | undefined;
     await until(() => {

@@ -16,7 +16,7 @@ import { ServiceClient } from "../support/service-client.ts";
 const USER = { username: "first@example.com", password: `${SECRET_MARK} first user's password` };
 const SETTINGS = { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, ENROLMENT_TOKEN };
 
-const stopsOnInterrupt = async (product: Product): Promise<void> => {
+const expectStopOnInterrupt = async (product: Product): Promise<void> => {
   const socket = new WebSocket(`ws://127.0.0.1:${product.mqttWsPort}`, "mqtt");
   socket.on("error", () => {});
   await new Promise((resolve) => socket.once("open", resolve));
@@ -29,7 +29,7 @@ const stopsOnInterrupt = async (product: Product): Promise<void> => {
   expect(product.output).not.toMatch(SECRETS);
 };
 
-/** What a newcomer does first, on an empty data folder, and what is there after a restart. */
+/** The first steps of a new user, in an empty data folder, and the data after a restart. */
 describe("npm run dev in an empty folder", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "controller-dev-"));
   let product: Product;
@@ -47,7 +47,7 @@ describe("npm run dev in an empty folder", () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  it("has every component up, and signs in its user and the first administrator", async () => {
+  it("starts every component, and signs in its user and the first administrator", async () => {
     expect(await service.untilReadyzSays(200)).toMatchObject({
       status: "ready",
       parts: { libsql: "up", clickhouse: "up", broker: "up", passwords: "up" },
@@ -56,7 +56,7 @@ describe("npm run dev in an empty folder", () => {
     expect(await (await service.me(ADMIN)).json()).toMatchObject({ username: ADMIN.username, roles: "admin" });
   });
 
-  it("responds to many requests at once", async () => {
+  it("responds to 100 concurrent requests", async () => {
     const token = await service.tokenOf(USER);
     // On a busy machine wrangler's proxy fails some requests itself, with a 500 without a request id.
     const statusOf = async (): Promise<number> => {
@@ -69,7 +69,7 @@ describe("npm run dev in an empty folder", () => {
     expect(new Set(await Promise.all(Array.from({ length: 100 }, statusOf)))).toEqual(new Set([200]));
   });
 
-  it("streams an agent's data to a client, all of it and once", async () => {
+  it("streams every sample of an agent to a client, exactly once", async () => {
     const account = { username: "streamed", password: `${SECRET_MARK} streamed` };
     const agent = { ap_id: account.username, password: account.password, configuration: {} };
     expect((await service.send("POST", "/api/v1/agents/public", ENROLMENT_TOKEN, agent)).status).toBe(200);
@@ -96,14 +96,14 @@ describe("npm run dev in an empty folder", () => {
     expect(deletion.status).toBe(200);
   });
 
-  it("opens no inspector of the Worker, and shows no objects, to other programs and pages", async () => {
+  it("exposes neither an inspector of the Worker nor an explorer of its objects", async () => {
     const ports = product.listeningPorts();
     expect(ports).toEqual(expect.arrayContaining([Number(new URL(product.url).port), product.mqttPort]));
     const inspected = await Promise.all(
       ports.map(async (port) => {
         const signal = AbortSignal.timeout(5_000);
-        const answer = await fetch(`http://127.0.0.1:${port}/json`, { signal }).catch(() => undefined);
-        return [port, (await answer?.text().catch(() => ""))?.includes("webSocketDebuggerUrl") ?? false];
+        const response = await fetch(`http://127.0.0.1:${port}/json`, { signal }).catch(() => undefined);
+        return [port, (await response?.text().catch(() => ""))?.includes("webSocketDebuggerUrl") ?? false];
       }),
     );
     expect(inspected.filter(([, hasInspector]) => hasInspector)).toEqual([]);
@@ -111,21 +111,21 @@ describe("npm run dev in an empty folder", () => {
       expect((await service.call(path)).status).toBe(404);
   });
 
-  it("takes a newcomer to the live chart of an emulated LiFi access point", async () => {
+  it("leads a new user to the live chart of an emulated LiFi access point", async () => {
     const { page, troubles, close } = await visit(browser, product.url);
-    await page.getByRole("link", { name: "Make an account" }).click();
+    await page.getByRole("link", { name: "Create an account" }).click();
     await page.getByLabel("E-mail").fill("newcomer@example.com");
     await page.getByLabel("Password").fill(`${SECRET_MARK} newcomer`);
-    await page.getByRole("button", { name: "Make the account" }).click();
+    await page.getByRole("button", { name: "Create account" }).click();
     await page.getByText("No access points yet").waitFor();
     await expectAccessible(page);
     await page
       .getByRole("link", { name: /emulated/ })
       .first()
       .click();
-    // As the form is: five LiFi access points in Bristol.
-    await page.getByRole("button", { name: "Start", exact: true }).click();
-    await page.getByRole("heading", { name: "5 access points made" }).waitFor();
+    // The form's defaults: five LiFi access points in Bristol.
+    await page.getByRole("button", { name: "Start emulation" }).click();
+    await page.getByRole("heading", { name: "5 access points created" }).waitFor();
     await page.getByText("5 of 5 access points online").waitFor({ timeout: 60_000 });
     const link = page.getByRole("link", { name: /^emu-lifi-/ }).first();
     const apId = (await link.textContent()) ?? "";
@@ -140,9 +140,9 @@ describe("npm run dev in an empty folder", () => {
     expect(troubles).toEqual([]);
   });
 
-  it("stops on Ctrl-C, and npm start goes on with its data and with tokens of the key before", async () => {
+  it("stops on Ctrl-C; npm start then uses the same data and accepts tokens of the previous key", async () => {
     const earlierToken = await service.tokenOf(USER);
-    await stopsOnInterrupt(product);
+    await expectStopOnInterrupt(product);
     for (const step of ["Step 1 of 2", "Step 2 of 2"]) {
       expect((await runScript("admin", ["rotate-keys"], { DATA_DIR: dataDir })).output).toContain(step);
     }
@@ -156,7 +156,7 @@ describe("npm run dev in an empty folder", () => {
       expect(keyOf(earlierToken)).toBe(keys[1]?.kid);
       expect((await again.send("GET", "/api/v1/users/me", earlierToken)).status).toBe(200);
     } finally {
-      await stopsOnInterrupt(next);
+      await expectStopOnInterrupt(next);
     }
   });
 });

@@ -6,16 +6,16 @@ import { ADMIN, sharedProduct } from "../support/product.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
 import { ServiceClient } from "../support/service-client.ts";
 
-/** Keeps the texts of all alerts, also of those that vanish. */
-const NOTE_ALERTS = `
+/** Records the texts of all alerts, also of those that disappear. */
+const RECORD_ALERTS = `
   globalThis.alerts = [];
   new MutationObserver(() => {
     for (const { textContent } of document.querySelectorAll("[role=alert]")) if (textContent !== "") alerts.push(textContent);
   }).observe(document, { subtree: true, childList: true, characterData: true });
 `;
 
-/** The page where its browser, its files or the way to the service are not as they should be. */
-describe("the page", () => {
+/** Problems with the browser, with the page's files and with the connection to the service. */
+describe("the dashboard, if something is wrong,", () => {
   const apId = `page-${randomUUID()}`;
   const account = { username: apId, password: `${SECRET_MARK} of a page` };
   let url: string;
@@ -36,7 +36,7 @@ describe("the page", () => {
     await browser?.close();
   });
 
-  /** Opens the access point's page as a user who has signed in. */
+  /** Opens the page of the access point as a user who is signed in. */
   async function open(prepare: (page: Page) => Promise<unknown>): Promise<{ page: Page; consoleErrors: string[] }> {
     const page = await (await browser.newContext()).newPage();
     const consoleErrors: string[] = [];
@@ -66,10 +66,10 @@ describe("the page", () => {
     },
   );
 
-  it("repeats a read that a proxy has failed, and shows no error", async () => {
+  it("repeats a read request that a proxy failed, and shows no error", async () => {
     let failures = 2;
     const { page } = await open(async (page) => {
-      await page.addInitScript(NOTE_ALERTS);
+      await page.addInitScript(RECORD_ALERTS);
       await page.route("**/api/v1/agents/*", async (route) =>
         failures-- > 0 ? await route.fulfill({ status: 500, body: "proxy" }) : await route.continue(),
       );
@@ -80,7 +80,7 @@ describe("the page", () => {
     await page.context().close();
   });
 
-  it("sends a sign-up once, whatever the response", async () => {
+  it("sends a sign-up only once, even if the response is an error", async () => {
     let requests = 0;
     const page = await (await browser.newContext()).newPage();
     await page.route("**/api/v1/users/signup", async (route) => {
@@ -88,10 +88,10 @@ describe("the page", () => {
       await route.fulfill({ status: 500, body: "proxy" });
     });
     await page.goto(url);
-    await page.getByRole("link", { name: "Make an account" }).click();
+    await page.getByRole("link", { name: "Create an account" }).click();
     await page.getByLabel("E-mail").fill("me@example.com");
     await page.getByLabel("Password").fill("a good password");
-    await page.getByRole("button", { name: "Make the account" }).click();
+    await page.getByRole("button", { name: "Create account" }).click();
     await page.getByRole("alert").getByText("cannot be reached").waitFor();
     expect(requests).toBe(1);
     await page.context().close();
@@ -113,7 +113,7 @@ describe("the page", () => {
     await page.context().close();
   });
 
-  it("reports an error in a module as its own, and logs the original error", async () => {
+  it("reports an error in a module as a bug of the dashboard, and logs the original error", async () => {
     const { page, consoleErrors } = await open(
       async (page) =>
         await page.route("**/assets/access-point-*.js", (route) =>

@@ -24,7 +24,7 @@ import { runScript } from "../support/run-script.ts";
 import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
 import { ServiceClient } from "../support/service-client.ts";
 
-/** The product from outside, in its production form. Nothing here stops a component: other files use the same product. */
+/** The production form, seen from outside. No test here stops a component, because other files share the product. */
 describe("npm start", () => {
   let product: Awaited<ReturnType<typeof sharedProduct>>;
   let service: ServiceClient;
@@ -38,18 +38,18 @@ describe("npm start", () => {
 
   const admin = (args: string[], password = "") => runScript("admin", args, { DATA_DIR: dataDir }, password);
 
-  it("is ready, with every part up", async () => {
+  it("is ready, with every component up", async () => {
     expect(await service.untilReadyzSays(200)).toMatchObject({
       status: "ready",
       parts: { libsql: "up", clickhouse: "up", broker: "up", passwords: "up" },
     });
   });
 
-  it("lets the first administrator in, whose password Node hashed and the Worker checks", async () => {
+  it("logs in the first administrator, whose password Node hashed and the Worker verifies", async () => {
     expect(await (await service.me(ADMIN)).json()).toMatchObject({ username: ADMIN.username, roles: "admin" });
   });
 
-  it("responds to many requests at once, each by itself", async () => {
+  it("responds to concurrent requests independently", async () => {
     const token = await service.tokenOf(ADMIN);
     const statuses = await Promise.all(
       Array.from({ length: 100 }, async () => (await service.send("GET", "/api/v1/users/me", token)).status),
@@ -61,36 +61,36 @@ describe("npm start", () => {
     expect(new Set((await Promise.all(strangers)).map(({ status }) => status))).toEqual(new Set([401]));
   });
 
-  it("stores what several agents post at the same moment, although one of them is gone before the answer", async () => {
+  it("stores concurrent reports of several agents although one client disconnects before its response", async () => {
     const prefix = `together`;
     const [first, ...others] = await makeAgents(dataDir, prefix, 12);
     const body = JSON.stringify({ payload: { value: 1 } });
     const { hostname, port } = new URL(product.url);
-    // The first request makes the call to the store, for all of them.
-    const leaving = createConnection(Number(port), hostname);
-    await new Promise((resolve) => leaving.once("connect", resolve));
-    leaving.write(
+    // The first request starts the insert that all of them share.
+    const disconnecting = createConnection(Number(port), hostname);
+    await new Promise((resolve) => disconnecting.once("connect", resolve));
+    disconnecting.write(
       `POST /api/v1/agent_update/update HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${first?.token}\r\n` +
         `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     );
-    const answers = others.map(async ({ token }) => {
+    const statuses = others.map(async ({ token }) => {
       const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
       return (await service.call("/api/v1/agent_update/update", { method: "POST", headers, body })).status;
     });
     await sleep(3);
-    leaving.destroy();
-    expect(new Set(await Promise.all(answers))).toEqual(new Set([200]));
+    disconnecting.destroy();
+    expect(new Set(await Promise.all(statuses))).toEqual(new Set([200]));
   });
 
-  it("obeys the admin command", async () => {
+  it("applies changes that the admin command makes", async () => {
     const account = { username: `by-command@example.com`, password: `${SECRET_MARK} by command` };
     expect(await admin(["create", account.username, "--role", "user"], account.password)).toMatchObject({ code: 0 });
     expect(await (await service.me(account)).json()).toMatchObject({ roles: "user" });
     expect(await admin(["promote", account.username])).toMatchObject({ code: 0 });
     expect(await (await service.me(account)).json()).toMatchObject({ roles: "admin" });
-    const anew = { ...account, password: `${SECRET_MARK} anew` };
-    expect(await admin(["reset-password", account.username], `${anew.password}\n`)).toMatchObject({ code: 0 });
-    expect([(await service.logIn(account)).status, (await service.logIn(anew)).status]).toEqual([401, 200]);
+    const changed = { ...account, password: `${SECRET_MARK} changed` };
+    expect(await admin(["reset-password", account.username], `${changed.password}\n`)).toMatchObject({ code: 0 });
+    expect([(await service.logIn(account)).status, (await service.logIn(changed)).status]).toEqual([401, 200]);
     expect((await admin(["list"])).output).toMatch(new RegExp(`${account.username} +admin\n`));
     const [duplicate, short] = await Promise.all([
       admin(["create", account.username], account.password),
@@ -100,7 +100,7 @@ describe("npm start", () => {
     expect(short).toMatchObject({ code: 1, output: "A password has 8 to 128 characters.\n" });
   });
 
-  it("hashes passwords of every script so that the native module accepts them, and nothing like them", async () => {
+  it("hashes passwords in any script so that the native module verifies them and rejects similar ones", async () => {
     const users = createUserStore(createDatabase({ url: product.urls.libsql ?? "" }));
     const samples = [
       "correct horse",
@@ -120,34 +120,34 @@ describe("npm start", () => {
     }
   });
 
-  it("sends a link for a forgotten password into the mail folder, and the link works", async () => {
+  it("writes a password reset e-mail to the mail folder, with a link that works", async () => {
     const account = { username: `forgetful@example.com`, password: `${SECRET_MARK} forgotten` };
     await service.postJson("/api/v1/users/signup", account);
     expect((await service.postJson("/api/v1/users/password-recovery", { username: account.username })).status).toBe(
       200,
     );
     const folder = join(dataDir, "mail");
-    const letters = () => readdirSync(folder).filter((file) => file.includes(account.username));
-    await until(() => letters().length > 0);
-    const letter = readFileSync(join(folder, letters()[0] ?? ""), "utf8");
-    const [, link = "", token] = /(http:\S+)\/#\/reset-password\/([\w-]+)/.exec(letter) ?? [];
+    const messages = () => readdirSync(folder).filter((file) => file.includes(account.username));
+    await until(() => messages().length > 0);
+    const message = readFileSync(join(folder, messages()[0] ?? ""), "utf8");
+    const [, link = "", token] = /(http:\S+)\/#\/reset-password\/([\w-]+)/.exec(message) ?? [];
     expect(link).toBe(product.url);
     expect((await fetch(link)).headers.get("Content-Type")).toContain("text/html");
-    const anew = { username: account.username, password: `${SECRET_MARK} remembered` };
+    const changed = { username: account.username, password: `${SECRET_MARK} remembered` };
     expect(
-      (await service.postJson("/api/v1/users/reset-password", { token, new_password: anew.password })).status,
+      (await service.postJson("/api/v1/users/reset-password", { token, new_password: changed.password })).status,
     ).toBe(200);
-    expect([(await service.logIn(account)).status, (await service.logIn(anew)).status]).toEqual([401, 200]);
+    expect([(await service.logIn(account)).status, (await service.logIn(changed)).status]).toEqual([401, 200]);
     expect(product.output()).not.toContain(token);
   });
 
-  it("describes itself in valid OpenAPI, and on a page", async () => {
+  it("serves a valid OpenAPI document and an API reference", async () => {
     const document = (await (await service.call("/openapi.json")).json()) as Record<string, unknown>;
     expect(await new Validator().validate(document)).toEqual({ valid: true });
     expect(await (await service.call("/docs")).text()).toContain("API reference");
   });
 
-  it.each(["mqtt", "ws"])("has a broker over %s that lets agents and services in by their tokens", async (protocol) => {
+  it.each(["mqtt", "ws"])("has a broker over %s that accepts the tokens of agents and apps", async (protocol) => {
     const admin = await service.tokenOf(ADMIN);
     const password = `${SECRET_MARK} of a device`;
     const apId = `over-${protocol}`;
@@ -185,7 +185,7 @@ describe("npm start", () => {
     expect(await Promise.race([closed.then(() => "closed"), sleep(5_000, "open", { ref: false })])).toBe("closed");
   });
 
-  it.each(["HTTP", "MQTT"])("shows what the reference agent reports over %s", async (channel) => {
+  it.each(["HTTP", "MQTT"])("shows the reports of the reference agent over %s", async (channel) => {
     const apId = `reference-${channel}`;
     const agent = spawn("npm", ["run", "--silent", "agent"], {
       env: {
@@ -204,14 +204,14 @@ describe("npm start", () => {
     try {
       const token = await service.tokenOf(ADMIN);
       const headers = { Authorization: `Bearer ${token}` };
-      let answer = { series: [{ points: [] }] };
+      let data = { series: [{ points: [] }] };
       await until(async () => {
         const path = `/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=memory_used_pct,network.rx_bytes`;
         const response = await service.call(path, { headers });
-        if (response.ok) answer = (await response.json()) as typeof answer;
-        return (answer.series[0]?.points.length ?? 0) >= 3;
+        if (response.ok) data = (await response.json()) as typeof data;
+        return (data.series[0]?.points.length ?? 0) >= 3;
       });
-      expect(answer.series.map(({ points }) => points.length > 0)).toEqual([true, true]);
+      expect(data.series.map(({ points }) => points.length > 0)).toEqual([true, true]);
       await until(async () => {
         const agents = (await (await service.call("/api/v1/agents/", { headers })).json()) as {
           ap_id: string;
@@ -233,12 +233,12 @@ describe("npm start", () => {
         });
         const { websocket } = (await sent.json()) as { websocket: string };
         const socket = new WebSocket(`${product.url.replace("http", "ws")}${websocket}`, { headers });
-        const answer = await new Promise((resolve, reject) => {
+        const message = await new Promise((resolve, reject) => {
           socket.once("message", (data) => resolve(JSON.parse(String(data))));
           socket.once("error", reject);
         });
         socket.close();
-        expect(answer).toMatchObject({
+        expect(message).toMatchObject({
           type: "command",
           final: true,
           data: [{ status: "done", data: { command: "interval 0.5", interval: 0.5 } }],
@@ -250,7 +250,7 @@ describe("npm start", () => {
     }
   });
 
-  it("streams an agent's data to a client, all of it and once, although the connection is cut in the middle", async () => {
+  it("streams every sample of an agent to a client exactly once although the connection breaks", async () => {
     const [count, written] = [8_000, "16,008"];
     const account = { username: `streamed`, password: `${SECRET_MARK} streamed` };
     const enrolled = { ap_id: account.username, password: account.password, configuration: {} };
@@ -271,7 +271,7 @@ describe("npm start", () => {
       ).toBe(200);
     }
 
-    // Compressed, the eight thousand are about twice that.
+    // Compressed, the eight thousand samples take about twice that.
     const proxy = await cuttingProxy(Number(new URL(product.url).port), 60_000);
     try {
       const range = ["--from", new Date(startMs).toISOString(), "--to", new Date(startMs + 80_000).toISOString()];
@@ -300,7 +300,7 @@ describe("npm start", () => {
     }
   });
 
-  it("passes the smoke run, which leaves no account behind, also when it is cut short", async () => {
+  it("passes the smoke run, which deletes its accounts even if it is interrupted", async () => {
     const args = ["run", "--silent", "smoke", "--", "--url", product.url];
     const env = { SMOKE_USERNAME: ADMIN.username, SMOKE_PASSWORD: ADMIN.password };
     const more = ["--mqtt", `mqtt://127.0.0.1:${product.mqttPort}`, "--emulator"];
@@ -308,10 +308,10 @@ describe("npm start", () => {
     expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/All is well: \d+ steps/) });
     expect(output).not.toContain(ADMIN.password);
 
-    const cutShort = spawn("npm", args, { env: { ...process.env, ...env }, detached: true });
-    const ended = new Promise((resolve) => cutShort.once("exit", resolve));
-    cutShort.stdout.on("data", (chunk: Buffer) => {
-      if (chunk.includes("log in") && cutShort.pid !== undefined) process.kill(-cutShort.pid, "SIGINT");
+    const interrupted = spawn("npm", args, { env: { ...process.env, ...env }, detached: true });
+    const ended = new Promise((resolve) => interrupted.once("exit", resolve));
+    interrupted.stdout.on("data", (chunk: Buffer) => {
+      if (chunk.includes("log in") && interrupted.pid !== undefined) process.kill(-interrupted.pid, "SIGINT");
     });
     expect(await ended).toBe(130);
 
@@ -323,48 +323,48 @@ describe("npm start", () => {
   });
 
   it.each([
-    1, // The same each time,
-    randomInt(2 ** 31), // and others each time: the title tells which.
-  ])("holds to its document whatever it is asked for, and by whom (seed %i)", async (seed) => {
-    const said = product.output().length;
+    1, // The same requests in each run.
+    randomInt(2 ** 31), // Other requests in each run. The title contains the seed.
+  ])("keeps to its OpenAPI document for any request of any caller (seed %i)", async (seed) => {
+    const outputStart = product.output().length;
     const tokens = { ended: await endedToken(dataDir, ADMIN.username), enrolment: ENROLMENT_TOKEN };
-    // By number, not by time: a busy machine makes few requests in a few seconds.
+    // Limited by number, not by time: a busy machine sends few requests in a few seconds.
     const options = { url: product.url, admin: ADMIN, seed, seconds: 100, perSecond: 100, maxRequests: 150, tokens };
     const { requests, findings } = await fuzz(options);
-    expect([...findings, ...logFindings(product.output().slice(said))]).toEqual([]);
+    expect([...findings, ...logFindings(product.output().slice(outputStart))]).toEqual([]);
     expect(requests).toBeGreaterThanOrEqual(options.maxRequests);
   });
 
-  it("stores what agents report over MQTT while others publish messages that cannot be stored", async () => {
+  it("stores reports over MQTT while other agents publish invalid messages", async () => {
     const outcome = await hostileMessages(new Target(product), { rounds: 1, pauseMs: 20 });
     expect(outcome).toMatchObject({ lost: 0, doubled: 0, broken: [] });
     expect(outcome.acknowledged).toBeGreaterThan(50);
   });
 
-  it("refuses queries to its stores without their logins", async () => {
-    const ask = (url: string) => createUserStore(createDatabase({ url })).administrators();
+  it("rejects queries to its stores without credentials", async () => {
+    const query = (url: string) => createUserStore(createDatabase({ url })).administrators();
     const { libsql = "", clickhouse = "" } = product.urls;
-    expect(await ask(libsql)).toContain(ADMIN.username);
-    await expect(ask(new URL(libsql).origin)).rejects.toThrow();
+    expect(await query(libsql)).toContain(ADMIN.username);
+    await expect(query(new URL(libsql).origin)).rejects.toThrow();
     const { origin, username, password } = new URL(clickhouse);
-    const query = "/?query=SELECT+count()>=0+FROM+controller.points_v1";
-    expect((await fetch(`${origin}${query}`)).status).toBe(404);
+    const path = "/?query=SELECT+count()>=0+FROM+controller.points_v1";
+    expect((await fetch(`${origin}${path}`)).status).toBe(404);
     const headers = { Authorization: `Basic ${btoa(`${username}:${password}`)}` };
-    expect(await (await fetch(`${origin}${query}`, { headers })).text()).toBe("1\n");
+    expect(await (await fetch(`${origin}${path}`, { headers })).text()).toBe("1\n");
   });
 
-  it("writes nothing that others on this machine could read", () => {
+  it("writes no file that other users of the machine can read", () => {
     const open: string[] = [];
-    // File by file: ClickHouse removes folders meanwhile.
-    const look = (path: string): void => {
+    // One file at a time, because ClickHouse removes folders meanwhile.
+    const visit = (path: string): void => {
       const stat = lstatSync(path, { throwIfNoEntry: false });
       if (stat === undefined || stat.isSymbolicLink()) return;
       if ((stat.mode & 0o077) !== 0) open.push(path);
-      if (stat.isDirectory()) for (const name of namesIn(path)) look(join(path, name));
+      if (stat.isDirectory()) for (const name of namesIn(path)) visit(join(path, name));
     };
-    // These are the tests' own.
-    const isOurs = (name: string) => name.endsWith("-streamed.csv") || name.startsWith("test-");
-    for (const name of namesIn(dataDir)) if (!isOurs(name)) look(join(dataDir, name));
+    // The tests themselves write these.
+    const isOfTests = (name: string) => name.endsWith("-streamed.csv") || name.startsWith("test-");
+    for (const name of namesIn(dataDir)) if (!isOfTests(name)) visit(join(dataDir, name));
     expect(open).toEqual([]);
   });
 
@@ -374,7 +374,7 @@ describe("npm start", () => {
     expect(bytes).toBeLessThan(250 * 1024);
   });
 
-  it("keeps passwords, tokens and keys out of what it prints", async () => {
+  it("prints no passwords, tokens or keys", async () => {
     expect((await service.me(ADMIN)).status).toBe(200);
     expect(product.output()).not.toMatch(SECRETS);
     expect(product.output()).not.toContain('"d":');

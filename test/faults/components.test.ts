@@ -18,8 +18,8 @@ import { ServiceClient } from "../support/service-client.ts";
 
 const SETTINGS = { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, SIGNUP: "open" };
 
-/** What the product does while components die, hang and are exchanged; `npm run faults` repeats it, and does much more. */
-describe("npm start, on a socket that is held for it,", () => {
+/** Components die, hang and restart here. `npm run faults` does the same for longer, with more kinds of faults. */
+describe("npm start on an inherited socket", () => {
   let dataDir: string;
   let socket: HeldSocket;
   let product: Product;
@@ -38,7 +38,7 @@ describe("npm start, on a socket that is held for it,", () => {
     expect(product.output).not.toMatch(SECRETS);
   });
 
-  it("keeps every account that it said it made, whole, although sqld is killed meanwhile", async () => {
+  it("keeps every account whose creation it confirmed while sqld is killed", async () => {
     const names = Array.from({ length: 24 }, (_, i) => `survivor-${i}@example.com`);
     const statuses = new Map<string, number>();
     const killing = (async () => {
@@ -57,23 +57,23 @@ describe("npm start, on a socket that is held for it,", () => {
     };
     await Promise.all([worker(), worker(), worker(), killing]);
     await service.untilReadyzSays(200);
-    const answered = (status: number) => names.filter((name) => statuses.get(name) === status);
-    expect(answered(200).length + answered(503).length).toBe(names.length);
-    expect(answered(503).length).toBeGreaterThan(0);
+    const withStatus = (status: number) => names.filter((name) => statuses.get(name) === status);
+    expect(withStatus(200).length + withStatus(503).length).toBe(names.length);
+    expect(withStatus(503).length).toBeGreaterThan(0);
 
     const token = await service.tokenOf(ADMIN);
     const headers = { Authorization: `Bearer ${token}` };
     const users = (await (await service.call("/api/v1/users/", { headers })).json()) as { username: string }[];
-    const there = users.map(({ username }) => username).filter((username) => names.includes(username));
-    expect(there).toEqual(expect.arrayContaining(answered(200)));
+    const existing = users.map(({ username }) => username).filter((username) => names.includes(username));
+    expect(existing).toEqual(expect.arrayContaining(withStatus(200)));
     for (const username of names) {
       const query = new URLSearchParams({ object: `user:${username}` });
       const entries = (await (await service.call(`/api/v1/audit/?${query}`, { headers })).json()) as unknown[];
-      expect(entries).toHaveLength(there.includes(username) ? 1 : 0);
+      expect(entries).toHaveLength(existing.includes(username) ? 1 : 0);
     }
   });
 
-  it("runs access points that are spun up, through the end of their emulator, and they obey", async () => {
+  it("runs emulated access points, also after their emulator is killed, and they carry out commands", async () => {
     const token = await service.tokenOf(ADMIN);
     const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
     const spec = { num_access_points: 2, locations: ["Bristol, UK"], num_devices: 10, duration: 15 };
@@ -113,11 +113,11 @@ describe("npm start, on a socket that is held for it,", () => {
     await until(() => messages.some(({ final }) => final), 60_000);
     socket.close();
     expect(messages.at(-1)?.data[0]).toMatchObject({ state: "done", agents: 6 });
-    const taken = messages.at(-1)?.data[0]?.samples ?? 0;
-    // What the broker has taken comes, through the end of the emulator.
+    const accepted = messages.at(-1)?.data[0]?.samples ?? 0;
+    // Every sample that the broker accepted must be stored, also those from before the kill.
     await until(async () => {
       const counts = await Promise.all(ap_ids.map(async (apId) => (await loads(apId)).length));
-      return counts.reduce((sum, count) => sum + count, 0) >= taken;
+      return counts.reduce((sum, count) => sum + count, 0) >= accepted;
     });
     const removed = await service.call(`/api/v1/emulator/${job_number}`, { method: "DELETE", headers });
     expect(await removed.json()).toMatchObject({ detail: "6 agents removed" });
@@ -134,7 +134,7 @@ describe("npm start, on a socket that is held for it,", () => {
     expect(outcome.recoveredMs).toHaveLength(1);
   });
 
-  it("keeps its promises about samples, callbacks, commands and accounts while workerd is killed", async () => {
+  it("loses no samples, callbacks, commands or accounts while workerd is killed", async () => {
     const stage = { product, target: () => new Target(product), pidOf: (part: string) => product.pidOf(part) };
     const { acknowledged, lost, doubled, broken } = await underLoad(stage, kill("worker"));
     expect({ lost, doubled, broken }).toEqual({ lost: 0, doubled: 0, broken: [] });
@@ -145,7 +145,7 @@ describe("npm start, on a socket that is held for it,", () => {
     ["sqld", "libsql"],
     ["broker", "broker"],
     ["passwords", "passwords"],
-  ])("goes on without %s when it is killed, says so, and gets it back", async (part, name) => {
+  ])("keeps running when %s is killed, reports it, and restarts it", async (part, name) => {
     const killed = product.pidOf(part);
     process.kill(killed, "SIGKILL");
     await service.untilDown(name);
@@ -161,7 +161,7 @@ describe("npm start, on a socket that is held for it,", () => {
     ["clickhouse", "clickhouse"],
     ["broker", "broker"],
     ["passwords", "passwords"],
-  ])("answers within two seconds although %s hangs", async (part, name) => {
+  ])("responds within two seconds while %s hangs", async (part, name) => {
     const pid = product.pidOf(part);
     process.kill(pid, "SIGSTOP");
     try {
@@ -182,7 +182,7 @@ describe("npm start, on a socket that is held for it,", () => {
     await service.untilReadyzSays(200);
   });
 
-  it("refuses logins, and nothing else, while the password hasher is gone", async () => {
+  it("rejects only logins while the password hasher is down", async () => {
     const headers = { Authorization: `Bearer ${await service.tokenOf(ADMIN)}` };
     process.kill(product.pidOf("passwords"), "SIGKILL");
     const startedMs = Date.now();
@@ -192,7 +192,7 @@ describe("npm start, on a socket that is held for it,", () => {
     await until(async () => (await service.logIn(ADMIN)).status === 200);
   });
 
-  it("says on the page that the telemetry store is unavailable while ClickHouse hangs, and recovers by itself", async () => {
+  it("shows in the dashboard that the telemetry store is unavailable while ClickHouse hangs, until it recovers", async () => {
     const browser = await launchBrowser();
     const { page } = await visit(browser, product.url);
     await page.getByLabel("E-mail").fill(ADMIN.username);
@@ -201,7 +201,7 @@ describe("npm start, on a socket that is held for it,", () => {
     await page.getByRole("navigation", { name: "Main" }).waitFor();
     const pid = product.pidOf("clickhouse");
     process.kill(pid, "SIGSTOP");
-    // Without this the page asks a few seconds later.
+    // Without this event the page polls a few seconds later.
     await page.evaluate('dispatchEvent(new Event("online"))');
     const notice = page.getByRole("alert").filter({ hasText: "the telemetry store" });
     await notice.waitFor().finally(() => process.kill(pid, "SIGCONT"));
@@ -210,14 +210,14 @@ describe("npm start, on a socket that is held for it,", () => {
     await service.untilReadyzSays(200);
   });
 
-  it("serves every request, also those that come while it is exchanged", async () => {
+  it("serves every request, also those that arrive during a restart", async () => {
     const token = await service.tokenOf(ADMIN);
     const [agent] = await makeAgents(dataDir, "exchanged", 1);
     const { url } = product;
     const statuses: (number | string)[] = [];
     let isDone = false;
-    // Each request needs both stores, and has a connection of its own.
-    const ask = async (): Promise<void> => {
+    // Each request needs both stores and opens its own connection.
+    const poll = async (): Promise<void> => {
       for (; !isDone; await sleep(PAUSE_MS)) {
         const response = fetch(`${url}/api/v1/metrics/agent_multi_metric_data?agent=${agent?.apId}&metrics=n`, {
           headers: { Authorization: `Bearer ${token}`, Connection: "close" },
@@ -230,27 +230,27 @@ describe("npm start, on a socket that is held for it,", () => {
         );
       }
     };
-    const lanes = Array.from({ length: LANES }, ask);
+    const polling = Array.from({ length: CLIENTS }, poll);
 
     await product.interrupt();
     const before = statuses.length;
     const waiting = fetch(`${url}/healthz`);
     await sleep(500);
-    expect(statuses.length).toBeLessThanOrEqual(before + LANES);
+    expect(statuses.length).toBeLessThanOrEqual(before + CLIENTS);
     product = await Product.run("start", dataDir, SETTINGS, { socket });
 
     expect((await waiting).status).toBe(200);
     isDone = true;
-    await Promise.all(lanes);
+    await Promise.all(polling);
     expect(statuses.length).toBeGreaterThan(before);
     expect([...new Set(statuses)]).toEqual([200]);
   }, 300_000);
 
-  it("rejects a port other than the socket's", async () => {
+  it("rejects a PORT that differs from the port of the socket", async () => {
     const another = Product.run("start", join(dataDir, "another"), { PORT: "1" }, { socket });
     await expect(another).rejects.toThrow(`PORT is 1, but controller.socket listens on ${socket.port}.`);
   });
 });
 
-const LANES = 4;
+const CLIENTS = 4;
 const PAUSE_MS = 20;

@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { barriers } from "../../scripts/harness/browser.ts";
 
-/** Expects no serious accessibility finding: every rule in light, and in dark the contrast of colours, which alone differs. */
+/** Expects no serious accessibility violation: all rules in light mode, and in dark mode the contrast, which alone differs. */
 export async function expectAccessible(page: Page): Promise<void> {
   await page.emulateMedia({ colorScheme: "light" });
   expect(await barriers(page), "light").toEqual([]);

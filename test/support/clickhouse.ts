@@ -8,7 +8,7 @@ import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../src/programs/stack/supervisor.ts";
 import { SECRET_MARK } from "./secret-mark.ts";
 
-/** The users of the shared server have rights on these alone, as in production. */
+/** The users of the shared server have rights on these databases only, as in production. */
 const DATABASES = [
   "controller",
   "backed_up",
@@ -27,8 +27,8 @@ const ACCESS: ClickHouseAccess = {
 };
 
 /**
- * One ClickHouse for the tests of all projects, each with a database of its own: of all parts it takes longest to start. Vitest sets up
- * one project after the other and ends none before the last test of all, so the first that asks for it starts it for the others.
+ * Returns one ClickHouse for the tests of all projects, because no other component takes as long to start. Each test uses its own
+ * database. Vitest sets up the projects in turn and tears them down after the last test, so the first project starts the server.
  */
 export async function sharedClickHouse({ vitest }: TestProject) {
   const root = vitest.getRootProject();
@@ -57,7 +57,7 @@ export async function sharedClickHouse({ vitest }: TestProject) {
   };
 }
 
-/** For projects that need nothing else to be there before their tests. */
+/** Starts ClickHouse for projects that need no other component before their tests. */
 export default async function startClickHouse(project: TestProject): Promise<() => Promise<void>> {
   const clickhouse = await sharedClickHouse(project);
   try {

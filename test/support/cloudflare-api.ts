@@ -3,17 +3,17 @@ import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 
 /**
- * Stands in for Cloudflare's own interface, as far as wrangler asks it for secrets and deploys a Worker: nobody can have an account
- * there for a test. What is tried is that wrangler is called as it wants to be called, and its answers understood.
+ * Starts a fake of the Cloudflare API, as far as wrangler uses it for secrets and deployments: tests have no Cloudflare account. They
+ * check that the scripts call wrangler correctly and understand its output.
  */
 export async function startCloudflareApi() {
   const secrets: Record<string, string> = {};
   let exists = false;
   let uploaded = "";
-  const answerTo = async (request: IncomingMessage): Promise<{ status: number; body: object }> => {
+  const respond = async (request: IncomingMessage): Promise<{ status: number; body: object }> => {
     const body = (await buffer(request)).toString("latin1");
     const path = (request.url ?? "").split("?")[0] ?? "";
-    // Of a Worker; of anything else, nothing.
+    // The path below a Worker. Undefined for any other resource.
     const resource = /\/workers\/(?:scripts|services)\/[^/]+\/?(.*)$/.exec(path)?.[1];
     const success = (result: unknown) => ({ status: 200, body: { success: true, errors: [], messages: [], result } });
     const writes = request.method === "PUT" || request.method === "POST";
@@ -46,20 +46,20 @@ export async function startCloudflareApi() {
     }
   };
   const server = createServer((request, response) => {
-    void answerTo(request).then(({ status, body }) => {
+    void respond(request).then(({ status, body }) => {
       response.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(body));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
-    /** For wrangler. */
+    /** The environment for wrangler. */
     env: {
       CLOUDFLARE_API_BASE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/client/v4`,
       CLOUDFLARE_ACCOUNT_ID: "account",
       CLOUDFLARE_API_TOKEN: "token",
     },
     secrets,
-    /** What came with the Worker: a form of several parts. */
+    /** The last uploaded Worker, as a multipart form. */
     get uploaded() {
       return uploaded;
     },

@@ -1,6 +1,6 @@
 import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 
-/** Passes connections on to the service, and destroys the first one that has received `afterBytes` from it. */
+/** Starts a proxy to the service that destroys the first connection with more than `afterBytes` received bytes. */
 export async function cuttingProxy(port: number, afterBytes: number) {
   let cuts = 0;
   const sockets = new Set<Socket>();

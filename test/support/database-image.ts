@@ -10,19 +10,19 @@ import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../src/programs/stack/supervisor.ts";
 
 /**
- * An accounts database with all migrations and towns, made once for all projects. Loading the towns takes several seconds, and a
- * dozen tests start a database. The first project that asks for the image makes it; vitest sets up one project after the other.
+ * Returns a folder with an accounts database that has all migrations and towns. Loading the towns takes several seconds, and a dozen
+ * tests start a database. The first project creates the image for all of them, because vitest sets up the projects in turn.
  */
 export async function databaseImage({ vitest }: TestProject): Promise<{ folder: string; remove(): void }> {
   const root = vitest.getRootProject();
-  const { databaseImage: known } = root.getProvidedContext();
-  if (known !== undefined) return { folder: known, remove: () => {} };
+  const { databaseImage: existing } = root.getProvidedContext();
+  if (existing !== undefined) return { folder: existing, remove: () => {} };
   const folder = mkdtempSync(join(tmpdir(), "controller-image-"));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   const supervisor = new Supervisor();
   try {
     const port = await anyFreePort();
-    // As the stack does it: what sqld writes is for this user alone.
+    // Same as the stack: other users must not read the files of sqld.
     const umask = process.umask(0o077);
     const started = supervisor.start(sqldComponent(folder, port));
     process.umask(umask);
@@ -40,15 +40,15 @@ export async function databaseImage({ vitest }: TestProject): Promise<{ folder: 
   }
 }
 
-/** Puts the database into a folder in which the stack, or sqld alone, has not run yet. */
+/** Copies the database to a folder that neither the stack nor sqld has used yet. */
 export function copyImage(image: string, dataDir: string): void {
-  // The modes of folders are not copied.
+  // `cpSync` does not copy the modes of folders.
   const umask = process.umask(0o077);
   cpSync(join(image, "sqld"), join(dataDir, "sqld"), { recursive: true });
   process.umask(umask);
 }
 
-/** Makes a data folder in which the accounts database is ready. */
+/** Creates a data folder that contains the accounts database. */
 export function dataFolderWith(image: string): string {
   const dataDir = mkdtempSync(join(tmpdir(), "controller-data-"));
   markFolder(dataDir);

@@ -7,7 +7,7 @@ import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { databaseImage, dataFolderWith } from "./database-image.ts";
 import { SECRET_MARK, SECRETS } from "./secret-mark.ts";
 
-/** One running product for all tests that stop none of its components. */
+/** One running product, shared by all tests that stop none of its components. */
 
 export const ADMIN = { username: "root@example.com", password: `${SECRET_MARK} administrator's password` };
 export const ENROLMENT_TOKEN = `${SECRET_MARK}-enrolment-token`;
@@ -16,13 +16,13 @@ const STARTED = "test-started";
 const FAILED = "test-failed";
 const OUTPUT = "test-output";
 
-/** Starts the product beside the tests that run first; `sharedProduct` waits for it. */
+/** Starts the product in the background, so that tests without it can run. `sharedProduct` waits for it. */
 export default async function startProduct(project: TestProject): Promise<() => Promise<void>> {
   const image = await databaseImage(project);
   const dataDir = dataFolderWith(image.folder);
   const [port, mqttPort, mqttWsPort] = await Promise.all([anyFreePort(), anyFreePort(), anyFreePort()]);
   project.provide("product", { url: `http://127.0.0.1:${port}`, mqttPort, mqttWsPort, dataDir });
-  const note = (file: string, text: string) => writeFileSync(join(dataDir, file), text);
+  const write = (file: string, text: string) => writeFileSync(join(dataDir, file), text);
   const starting = Product.run(
     "start",
     dataDir,
@@ -33,8 +33,8 @@ export default async function startProduct(project: TestProject): Promise<() => 
     { onOutput: (text) => appendFileSync(join(dataDir, OUTPUT), text) },
   );
   starting.then(
-    () => note(STARTED, ""),
-    (error: unknown) => note(FAILED, String(error)),
+    () => write(STARTED, ""),
+    (error: unknown) => write(FAILED, String(error)),
   );
   return async () => {
     const product = await starting.catch(() => undefined);
@@ -48,7 +48,7 @@ export default async function startProduct(project: TestProject): Promise<() => 
   };
 }
 
-/** Waits until the product is ready. */
+/** Waits until the product is ready, and returns its addresses and output. */
 export async function sharedProduct() {
   const product = inject("product");
   const read = (file: string): string | undefined => {

@@ -2,7 +2,7 @@ import type { UserConsoleLog } from "vitest";
 import type { Reporter } from "vitest/node";
 import { SECRETS } from "./secret-mark.ts";
 
-/** Fails a run in which any log line of any test held a secret. */
+/** Fails the run if a log line of any test contains a secret. */
 export default class SecretGuard implements Reporter {
   #lines = 0;
   readonly #leaks: string[] = [];

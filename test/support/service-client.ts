@@ -6,10 +6,10 @@ export interface Account {
   password: string;
 }
 
-/** On a busy machine a component that was killed takes its time to come back. */
+/** On a busy machine a killed component takes long to restart. */
 const READY_TIMEOUT_MS = 90_000;
 
-/** The service of a running product, as its users call it. */
+/** Calls the service of a running product. */
 export class ServiceClient {
   readonly url: string;
 
@@ -21,7 +21,7 @@ export class ServiceClient {
     return fetch(`${this.url}${path}`, { signal: AbortSignal.timeout(20_000), ...init });
   }
 
-  /** A request with a bearer token and, if there is one, a JSON body. */
+  /** Sends a request with a bearer token and an optional JSON body. */
   send(method: string, path: string, token: string, body?: object): Promise<Response> {
     return this.call(path, {
       method,
@@ -61,7 +61,7 @@ export class ServiceClient {
     return body;
   }
 
-  /** Waits until /readyz names a component that is down. */
+  /** Waits until /readyz reports a component as down. */
   async untilDown(component: string): Promise<void> {
     expect(await this.untilReadyzSays(503)).toMatchObject({ status: "unavailable", parts: { [component]: "down" } });
   }

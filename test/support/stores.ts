@@ -19,12 +19,12 @@ import { sharedClickHouse } from "./clickhouse.ts";
 import { copyImage, databaseImage } from "./database-image.ts";
 import { PASSWORD, SECRET_MARK } from "./secret-mark.ts";
 
-/** Starts the real stores and the broker for the tests inside workerd: on free ports, in a folder that goes with them. */
+/** Starts the real stores and the broker for the tests inside workerd, on free ports and in a temporary folder. */
 export default async function startStores(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), "controller-test-"));
   const supervisor = new Supervisor();
   const clickhouse = await sharedClickHouse(project);
-  // Side by side: both take several seconds.
+  // Start ClickHouse and load the database image concurrently: both take several seconds.
   const starting = clickhouse.start();
   starting.catch(() => {});
   const image = await databaseImage(project);
@@ -51,11 +51,11 @@ export default async function startStores(project: TestProject): Promise<() => P
       JWT_KEYS: JSON.stringify(JWT_KEYS),
       LIBSQL_URL: `http://127.0.0.1:${sqld}`,
       ...clickhouseSettings(clickhouse.url, clickhouse.access.worker),
-      // For what the Worker may not look at.
+      // The owner can read tables that the Worker must not read.
       CLICKHOUSE_OWNER: clickhouse.access.owner.user,
       CLICKHOUSE_OWNER_PASSWORD: clickhouse.access.owner.password,
       MQTT_URL: `ws://127.0.0.1:${mqttWs}`,
-      // A second accounts database, without a single user.
+      // A second accounts database, without users.
       EMPTY_LIBSQL_URL: `http://127.0.0.1:${emptySqld}`,
       ADMIN_USERNAME: "root@example.com",
       ADMIN_PASSWORD: `${SECRET_MARK} administrator`,
@@ -69,7 +69,7 @@ export default async function startStores(project: TestProject): Promise<() => P
     };
     const config = parseEnv(environment);
     const passwordService = { url: `http://127.0.0.1:${passwords}`, token: `${SECRET_MARK}-passwords-token` };
-    // The Worker under test listens nowhere, so somebody else shows its keys to the broker.
+    // The Worker under test has no port, so this server publishes its keys for the broker.
     const { publicKeys } = createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 60 });
     keyServer.on("request", (_, response) => void response.end(JSON.stringify(publicKeys())));
     keyServer.listen(keys, "127.0.0.1");
@@ -107,7 +107,7 @@ export default async function startStores(project: TestProject): Promise<() => P
   }
 }
 
-/** Passwords in many scripts, with hashes by the native module for the edge to verify. */
+/** Returns passwords in many scripts, with hashes of the native module that the Worker must verify. */
 async function passwordSamples() {
   const passwords = [
     "correct horse",

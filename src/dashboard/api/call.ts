@@ -1,34 +1,34 @@
-import { renewed, session } from "../app/session.ts";
-import { heardTime } from "./clock.ts";
-import { wentAway, wentWell, wentWrong } from "./connection.ts";
+import { session, waitForNewToken } from "../app/session.ts";
+import { updateClock } from "./clock.ts";
+import { reportReachable, reportUnreachable, watchReadiness } from "./connection.ts";
 import { isFromService, isRepeatable, sendRepeatedly } from "./retries.ts";
 
-/** A field that the service did not like, and why. */
+/** One invalid input field: its path and the reason. */
 export interface FieldError {
   loc: (string | number)[];
   msg: string;
 }
 
-/** The service said no. */
+/** The service rejected a request. */
 export class ApiError extends Error {
   override name = "ApiError";
   readonly status: number;
-  readonly faults: readonly FieldError[];
+  readonly fieldErrors: readonly FieldError[];
   readonly retryAfterMs: number | undefined;
 
-  constructor(status: number, message: string, faults: readonly FieldError[] = [], retryAfterMs?: number) {
+  constructor(status: number, message: string, fieldErrors: readonly FieldError[] = [], retryAfterMs?: number) {
     super(message);
     this.status = status;
-    this.faults = faults;
+    this.fieldErrors = fieldErrors;
     this.retryAfterMs = retryAfterMs;
   }
 }
 
-/** Nobody answered. */
+/** The service did not respond. */
 export class Unreachable extends Error {
   override name = "Unreachable";
   constructor() {
-    super("The service cannot be reached. Trying again helps once it is back.");
+    super("The service cannot be reached. Check the network connection, then try again.");
   }
 }
 
@@ -41,29 +41,29 @@ export interface CallOptions {
   /** Sent as a form. */
   form?: Record<string, string>;
   signal?: AbortSignal | undefined;
-  /** Without a token: for those who have none yet. */
+  /** Sends no token: for requests before sign-in. */
   isAnonymous?: boolean;
-  /** Instead of the session's. */
+  /** Sent instead of the session's token. */
   token?: string;
 }
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
-/** One call of the service. With a token that has ended it waits until the person has signed in again, then goes on. */
+/** Sends a request to the service. If the session's token has expired, waits until the user signs in again, then repeats it. */
 export async function call<T>(method: Method, path: string, options: CallOptions = {}): Promise<T> {
   for (;;) {
     const token = options.isAnonymous ? undefined : (options.token ?? session.get()?.token);
-    const response = await answerTo(method, path, options, token);
+    const response = await send(method, path, options, token);
     if (response.ok) return (await response.json()) as T;
     if (response.status === 401 && token !== undefined && options.token === undefined) {
-      await renewed(token, options.signal);
+      await waitForNewToken(token, options.signal);
       continue;
     }
-    throw await refusal(response);
+    throw await errorFrom(response);
   }
 }
 
-async function answerTo(
+async function send(
   method: Method,
   path: string,
   { query, body, form, signal }: CallOptions,
@@ -72,9 +72,9 @@ async function answerTo(
   const headers = new Headers();
   if (token !== undefined) headers.set("Authorization", `Bearer ${token}`);
   if (body !== undefined) headers.set("Content-Type", "application/json");
-  let askedMs = Date.now();
-  const send = (): Promise<Response> => {
-    askedMs = Date.now();
+  let sentMs = Date.now();
+  const sendOnce = (): Promise<Response> => {
+    sentMs = Date.now();
     return fetch(path + search(query), {
       method,
       headers,
@@ -84,15 +84,15 @@ async function answerTo(
   };
   try {
     // A request that is not safe to repeat may have been executed although its response was lost.
-    const response = isRepeatable(method, path, headers) ? await sendRepeatedly(send, signal) : await send();
+    const response = isRepeatable(method, path, headers) ? await sendRepeatedly(sendOnce, signal) : await sendOnce();
     if (!isFromService(response)) throw new Unreachable();
-    heardTime(response.headers.get("Date"), askedMs, Date.now());
-    wentWell();
-    if (response.status === 503) void wentWrong();
+    updateClock(response.headers.get("Date"), sentMs, Date.now());
+    reportReachable();
+    if (response.status === 503) void watchReadiness();
     return response;
   } catch (error) {
     if (signal?.aborted) throw error;
-    wentAway();
+    reportUnreachable();
     throw new Unreachable();
   }
 }
@@ -104,17 +104,17 @@ function search(query: Query = {}): string {
   return pairs.length === 0 ? "" : `?${new URLSearchParams(pairs)}`;
 }
 
-async function refusal(response: Response): Promise<ApiError> {
+async function errorFrom(response: Response): Promise<ApiError> {
   const { detail } = (await response.json().catch(() => ({}))) as { detail?: string | FieldError[] };
   const retryAfterS = Number(response.headers.get("Retry-After") ?? Number.NaN);
   const retryAfterMs = Number.isFinite(retryAfterS) ? retryAfterS * 1_000 : undefined;
-  const faults = Array.isArray(detail) ? detail : [];
-  return new ApiError(response.status, messageOf(response.status, detail), faults, retryAfterMs);
+  const fieldErrors = Array.isArray(detail) ? detail : [];
+  return new ApiError(response.status, messageFor(response.status, detail), fieldErrors, retryAfterMs);
 }
 
-function messageOf(status: number, detail: string | FieldError[] | undefined): string {
+function messageFor(status: number, detail: string | FieldError[] | undefined): string {
   if (Array.isArray(detail)) return detail.map(({ msg }) => msg.replace(/^Value error, /, "")).join("; ");
-  if (status === 403) return "Your account may not do this.";
-  if (status === 503) return "The service cannot do this at the moment. It tries to recover by itself.";
-  return detail ?? `The service answered ${status}.`;
+  if (status === 403) return "Your account does not have permission to do this. Ask an administrator.";
+  if (status === 503) return "The service is temporarily unavailable. Try again in a moment.";
+  return detail ?? `The service responded with status ${status}.`;
 }

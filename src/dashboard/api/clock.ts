@@ -1,19 +1,20 @@
-/** The service's clock, by which charts, ages and periods are told: the browser's own may be minutes off. */
+/** The service's clock. Charts, ages and periods use it because the browser's clock may be minutes off. */
 
-let aheadMs = 0;
+/** How far the service's clock is ahead of the browser's. */
+let offsetMs = 0;
 
-export const serviceNowMs = (): number => Date.now() + aheadMs;
+export const serviceNowMs = (): number => Date.now() + offsetMs;
 
-/** What an answer says of the time, having been asked for then and come now. */
-export function heardTime(date: string | null, askedMs: number, nowMs: number): void {
-  if (date !== null) aheadMs = correctedMs(aheadMs, Date.parse(date), askedMs, nowMs);
+/** Updates the clock from the `Date` header of a response. */
+export function updateClock(date: string | null, sentMs: number, receivedMs: number): void {
+  if (date !== null) offsetMs = correctedOffsetMs(offsetMs, Date.parse(date), sentMs, receivedMs);
 }
 
 /**
- * How far the service is ahead of us: what we took it for, or the nearest to it that goes with the answer. It was given at some time
- * within its second, between asking and now.
+ * Returns the offset closest to the current one that agrees with a response. The header is truncated to a second, and the service
+ * wrote it between `sentMs` and `receivedMs`.
  */
-export function correctedMs(takenForMs: number, dateMs: number, askedMs: number, nowMs: number): number {
-  if (Number.isNaN(dateMs)) return takenForMs;
-  return Math.min(dateMs + 999 - askedMs, Math.max(dateMs - nowMs, takenForMs));
+export function correctedOffsetMs(currentMs: number, dateMs: number, sentMs: number, receivedMs: number): number {
+  if (Number.isNaN(dateMs)) return currentMs;
+  return Math.min(dateMs + 999 - sentMs, Math.max(dateMs - receivedMs, currentMs));
 }

@@ -1,17 +1,17 @@
 import { observable } from "../lib/observable.ts";
 
-/** Whether the service can be reached and does its work, as far as the last calls tell. */
+/** Whether the service responds and can do its work, according to the latest requests. */
 export type Connection =
-  | { state: "fine" }
-  /** Nothing answers: the network, or the service, is away. */
-  | { state: "away" }
-  /** It answers that it cannot do its work for now. */
+  | { state: "up" }
+  /** No response: the network or the service is down. */
+  | { state: "unreachable" }
+  /** The service responds, but components that it needs are down. */
   | { state: "impaired"; down: string[] };
 
-export const connection = observable<Connection>({ state: "fine" });
+export const connection = observable<Connection>({ state: "up" });
 
-/** What people call the parts that `/readyz` names. */
-const PARTS: Record<string, string> = {
+/** Display names of the components that `/readyz` lists. */
+const COMPONENT_NAMES: Record<string, string> = {
   libsql: "the accounts database",
   clickhouse: "the telemetry store",
   broker: "the message broker",
@@ -19,66 +19,66 @@ const PARTS: Record<string, string> = {
   passwords: "the password service",
 };
 
-export function wentWell(): void {
-  if (connection.get().state === "away") connection.set({ state: "fine" });
+const CHECK_INTERVAL_MS = 2_000;
+
+export function reportReachable(): void {
+  if (connection.get().state === "unreachable") connection.set({ state: "up" });
 }
 
-export function wentAway(): void {
-  connection.set({ state: "away" });
+export function reportUnreachable(): void {
+  connection.set({ state: "unreachable" });
 }
 
-let isAsking = false;
+let isChecking = false;
 
-/** Something cannot be done now. Asks what is down, again and again until nothing is. */
-export async function wentWrong(): Promise<void> {
-  if (isAsking) return;
-  isAsking = true;
+/** Handles a 503 response: checks which components are down, and repeats the check until none is. */
+export async function watchReadiness(): Promise<void> {
+  if (isChecking) return;
+  isChecking = true;
   try {
     for (;;) {
-      const down = await partsDown();
-      if (down !== undefined) connection.set(down.length === 0 ? { state: "fine" } : { state: "impaired", down });
+      const down = await downComponents();
+      if (down !== undefined) connection.set(down.length === 0 ? { state: "up" } : { state: "impaired", down });
       if (down?.length === 0) return;
-      await new Promise((resolve) => setTimeout(resolve, 2_000));
+      await new Promise((resolve) => setTimeout(resolve, CHECK_INTERVAL_MS));
     }
   } finally {
-    isAsking = false;
+    isChecking = false;
   }
 }
 
-/** Nothing where nobody answers: whoever calls next says so. */
-async function partsDown(): Promise<string[] | undefined> {
+/** Returns undefined if the service does not respond. */
+async function downComponents(): Promise<string[] | undefined> {
   try {
     const response = await fetch("/readyz");
     const { parts = {} } = (await response.json()) as { parts?: Record<string, "up" | "down"> };
     return Object.keys(parts)
       .filter((name) => parts[name] === "down")
-      .map((name) => PARTS[name] ?? name);
+      .map((name) => COMPONENT_NAMES[name] ?? name);
   } catch {
-    wentAway();
+    reportUnreachable();
     return undefined;
   }
 }
 
-const LOOK_EVERY_MS = 2_000;
-
-/** Calls back once the service answers again, if it does not now or did not a moment ago. The answer ends the waiting. */
-export function whenBack(act: () => void): () => void {
-  let wasAway = connection.get().state === "away";
-  let waiting: ReturnType<typeof setTimeout> | undefined;
-  const look = async () => {
-    const answers = await fetch("/healthz").then(
+/** Calls back when the service responds again after an outage; never if there is no outage. Returns a function that stops waiting. */
+export function onReconnect(act: () => void): () => void {
+  let wasUnreachable = connection.get().state === "unreachable";
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const check = async () => {
+    const isUp = await fetch("/healthz").then(
       ({ ok }) => ok,
       () => false,
     );
-    if (answers) {
-      wentWell();
-      if (wasAway) act();
+    if (isUp) {
+      reportReachable();
+      if (wasUnreachable) act();
       return;
     }
-    wasAway = true;
-    wentAway();
-    waiting = setTimeout(() => void look(), LOOK_EVERY_MS);
+    wasUnreachable = true;
+    reportUnreachable();
+    timer = setTimeout(() => void check(), CHECK_INTERVAL_MS);
   };
-  void look();
-  return () => clearTimeout(waiting);
+  void check();
+  return () => clearTimeout(timer);
 }

@@ -10,14 +10,14 @@ import type { DashboardSettings } from "../../schemas/service.ts";
 import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../../schemas/user.ts";
 import { call } from "./call.ts";
 
-/** The operations of the service that the page uses, typed by the schemas that the service validates with. */
+/** The API operations that the page uses, typed by the schemas that the service validates with. */
 
 const V1 = "/api/v1";
-const named = (...path: string[]): string => `${V1}/${path.map(encodeURIComponent).join("/")}`;
+const pathTo = (...segments: string[]): string => `${V1}/${segments.map(encodeURIComponent).join("/")}`;
 
 export const settings = (): Promise<DashboardSettings> => call("GET", "/dashboard.json", { isAnonymous: true });
 
-// One's own account.
+// The signed-in user's account.
 
 export const me = (signal?: AbortSignal): Promise<TokenData> => call("GET", `${V1}/users/me`, { signal });
 export const signUp = (body: UserRegister): Promise<TokenData> =>
@@ -31,7 +31,7 @@ export const resetPassword = (token: string, new_password: string): Promise<Ack>
 
 export const overview = (signal?: AbortSignal): Promise<Overview> => call("GET", `${V1}/overview`, { signal });
 export const readAgent = (apId: string, signal?: AbortSignal): Promise<Agent> =>
-  call("GET", named("agents", apId), { signal });
+  call("GET", pathTo("agents", apId), { signal });
 export const agentMetrics = (agent: string, window: string, signal?: AbortSignal): Promise<AgentMetrics> =>
   call("GET", `${V1}/metrics/agent_metrics`, { query: { agent, window }, signal });
 
@@ -39,7 +39,7 @@ export interface SeriesRequest {
   agent: string;
   metrics: readonly string[];
   window: string;
-  /** Only what is newer. */
+  /** Limits the response to newer points. */
   since?: string | undefined;
 }
 export const series = ({ agent, metrics, window, since }: SeriesRequest, signal?: AbortSignal) =>
@@ -57,7 +57,7 @@ export const spinUp = (body: EmulatorSpinupRequest): Promise<SpinupQueued> =>
   call("POST", `${V1}/emulator/spinup`, { body });
 export const runningEmulators = (signal?: AbortSignal): Promise<JobRecord[]> =>
   call("GET", `${V1}/emulator/`, { signal });
-export const removeEmulator = (jobNumber: string): Promise<Ack> => call("DELETE", named("emulator", jobNumber));
+export const removeEmulator = (jobNumber: string): Promise<Ack> => call("DELETE", pathTo("emulator", jobNumber));
 export const findPlaces = (text: string, signal?: AbortSignal): Promise<PlaceSuggestion[]> =>
   call("GET", `${V1}/places`, { query: { text }, signal });
 
@@ -72,8 +72,8 @@ export interface JobsFilter {
 export const listJobs = ({ kind, state, limit, offset }: JobsFilter, signal?: AbortSignal): Promise<JobRecord[]> =>
   call("GET", `${V1}/jobs/`, { query: { kind, state, limit, offset }, signal });
 export const readJob = (jobNumber: string, signal?: AbortSignal): Promise<JobStatus> =>
-  call("GET", named("jobs", jobNumber), { signal });
-export const cancelJob = (jobNumber: string): Promise<Ack> => call("DELETE", named("jobs", jobNumber));
+  call("GET", pathTo("jobs", jobNumber), { signal });
+export const cancelJob = (jobNumber: string): Promise<Ack> => call("DELETE", pathTo("jobs", jobNumber));
 export const requestData = (agent_id: string, start_time: string, end_time: string): Promise<Queued> =>
   call("POST", `${V1}/agent_data/request_agent_data`, { query: { agent_id, start_time, end_time } });
 
@@ -82,21 +82,21 @@ export const requestData = (agent_id: string, start_time: string, end_time: stri
 export const listUsers = (signal?: AbortSignal): Promise<TokenData[]> => call("GET", `${V1}/users/`, { signal });
 export const createUser = (body: UserCreate): Promise<TokenData> => call("POST", `${V1}/users/`, { body });
 export const updateUser = (username: string, body: UserUpdate): Promise<TokenData> =>
-  call("PUT", named("users", username), { body });
-export const deleteUser = (username: string): Promise<Ack> => call("DELETE", named("users", username));
+  call("PUT", pathTo("users", username), { body });
+export const deleteUser = (username: string): Promise<Ack> => call("DELETE", pathTo("users", username));
 
 export const createAgent = (body: AgentCreate): Promise<Agent> => call("POST", `${V1}/agents/`, { body });
 export const updateAgent = (apId: string, body: AgentUpdate): Promise<Agent> =>
-  call("PUT", named("agents", apId), { body });
-export const deleteAgent = (apId: string): Promise<Ack> => call("DELETE", named("agents", apId));
+  call("PUT", pathTo("agents", apId), { body });
+export const deleteAgent = (apId: string): Promise<Ack> => call("DELETE", pathTo("agents", apId));
 
 export const listApps = (signal?: AbortSignal): Promise<ThirdPartyApp[]> =>
   call("GET", `${V1}/third_party_apps/`, { signal });
 export const createApp = (body: ThirdPartyAppCreate): Promise<ThirdPartyApp> =>
   call("POST", `${V1}/third_party_apps/`, { body });
 export const updateApp = (name: string, body: ThirdPartyAppUpdate): Promise<ThirdPartyApp> =>
-  call("PUT", named("third_party_apps", name), { body });
-export const deleteApp = (name: string): Promise<Ack> => call("DELETE", named("third_party_apps", name));
+  call("PUT", pathTo("third_party_apps", name), { body });
+export const deleteApp = (name: string): Promise<Ack> => call("DELETE", pathTo("third_party_apps", name));
 
 export interface AuditFilter {
   actor?: string | undefined;

@@ -1,12 +1,13 @@
 import type { Token } from "../../schemas/token.ts";
 import type { TokenData } from "../../schemas/user.ts";
-import { begin } from "../app/session.ts";
+import { startSession } from "../app/session.ts";
 import { call } from "./call.ts";
 
-/** How long before its end a token is asked to be renewed; a short-lived one later. */
+/** The user is asked to sign in again this long before the token expires: the shorter of the two. */
 const RENEW_BEFORE_MS = 2 * 60_000;
 const RENEW_BEFORE_SHARE = 0.1;
 
+/** Requests a token, and starts a session with it. Throws `ApiError` if the password is wrong. */
 export async function signIn(username: string, password: string): Promise<void> {
   const { access_token: token, expires_in } = await call<Token>("POST", "/api/v1/token/", {
     query: { login_type: "user" },
@@ -16,7 +17,7 @@ export async function signIn(username: string, password: string): Promise<void> 
   const me = await call<TokenData>("GET", "/api/v1/users/me", { token });
   const lifetimeMs = expires_in * 1_000;
   const expiresAtMs = Date.now() + lifetimeMs;
-  begin({
+  startSession({
     username: me.username ?? username,
     token,
     expiresAtMs,

@@ -1,27 +1,15 @@
-import type { ComponentType } from "preact";
-import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
-import { whenBack } from "../api/connection.ts";
+import { useRef } from "preact/hooks";
 import { ConnectionNotice, Notices } from "../components/notices.tsx";
-import { Failed, Loading } from "../components/states.tsx";
-import { SignedOut } from "../features/account/signed-out.tsx";
-import { isMissingFile } from "../lib/module-errors.ts";
+import { SignInPages } from "../features/account/sign-in-pages.tsx";
 import { useObserved } from "../lib/observable.ts";
 import { own } from "../lib/own.ts";
-import { href, type PageProps, type Place, place } from "./router.ts";
+import { Page, type PageEntry } from "./page.tsx";
+import { href, route } from "./router.ts";
 import { type Session, session, signOut } from "./session.ts";
 import { SignInAgain } from "./sign-in-again.tsx";
 import { chooseTheme, type Theme, theme } from "./theme.ts";
 
-interface PageEntry {
-  /** In the navigation, and in the window's title. */
-  title: string;
-  icon: string;
-  isForAdministrators?: true;
-  /** Loaded when somebody goes there. */
-  load(): Promise<ComponentType<PageProps>>;
-}
-
-/** By the first part of the path. */
+/** Keyed by the first segment of the path. */
 const PAGES: Record<string, PageEntry> = {
   "": {
     title: "Overview",
@@ -45,14 +33,15 @@ const PAGES: Record<string, PageEntry> = {
     load: async () => (await import("../features/administration/administration-page.tsx")).Administration,
   },
 };
-/** Reached from the overview, and part of it. */
+
+/** Linked from the overview; the navigation marks the overview as current. */
 const ACCESS_POINT: PageEntry = {
   title: "Access point",
   icon: "",
   load: async () => (await import("../features/access-point/access-point-page.tsx")).AccessPoint,
 };
 
-/** Reached from the menu of the account. */
+/** Linked from the account menu. */
 const ACCOUNT: PageEntry = {
   title: "Your account",
   icon: "",
@@ -61,20 +50,20 @@ const ACCOUNT: PageEntry = {
 
 export function App() {
   const current = useObserved(session);
-  // Whoever follows the link of such a message wants that, and its token must not stay in the address.
-  const isResetting = useObserved(place).path[0] === "reset-password";
+  // A reset link also works for a user who is signed in. That page removes the link's token from the address.
+  const isResetting = useObserved(route).path[0] === "reset-password";
   return (
     <>
       <ConnectionNotice />
-      {current === undefined || isResetting ? <SignedOut /> : <SignedIn {...current} />}
+      {current === undefined || isResetting ? <SignInPages /> : <SignedIn {...current} />}
       <Notices />
     </>
   );
 }
 
 function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isAdministrator">) {
-  const here = useObserved(place);
-  const section = here.path[0] ?? "";
+  const current = useObserved(route);
+  const section = current.path[0] ?? "";
   const entry = section === "access-points" ? ACCESS_POINT : section === "account" ? ACCOUNT : own(PAGES, section);
   const mayEnter = entry !== undefined && (entry.isForAdministrators === undefined || isAdministrator);
   return (
@@ -108,7 +97,7 @@ function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isA
           <AccountMenu username={username} />
         </nav>
         <main id="main" tabIndex={-1}>
-          {mayEnter ? <Page key={section} entry={entry} place={here} /> : <NoSuchPage />}
+          {mayEnter ? <Page key={section} entry={entry} route={current} /> : <NotFound />}
         </main>
       </div>
       <SignInAgain />
@@ -116,54 +105,19 @@ function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isA
   );
 }
 
-const reload = () => location.reload();
-
-const MISSING = "This page could not be loaded. The service may have been updated, or the connection was lost.";
-const FAULTY = "This page stopped because of an error in the dashboard. The browser's console shows the details.";
-
-/** The first page of all has the focus where the browser puts it. */
-let hasShownPage = false;
-
-function Page({ entry, place: here }: { entry: PageEntry; place: Place }) {
-  const [loaded, setLoaded] = useState<ComponentType<PageProps>>();
-  const [loadError, setLoadError] = useState<unknown>();
-  const [bug] = useErrorBoundary((error) => console.error(error));
-  const isMissing = isMissingFile(loadError);
-  useEffect(() => {
-    document.title = `${entry.title} · Network Controller`;
-    entry.load().then(
-      (component) => setLoaded(() => component),
-      (error: unknown) => {
-        console.error(error);
-        // A module may throw anything, also nothing.
-        setLoadError(error ?? new Error("The module threw no error"));
-      },
-    );
-    // Whoever listens to the page, rather than looks at it, must hear that it is another one.
-    if (hasShownPage) document.getElementById("main")?.focus();
-    hasShownPage = true;
-  }, [entry]);
-  useEffect(() => (isMissing ? whenBack(reload) : undefined), [isMissing]);
-  // A reload keeps the session, and fetches the files of the service's current version.
-  if (loadError !== undefined || bug !== undefined)
-    return <Failed error={new Error(isMissing ? MISSING : FAULTY)} onRetry={reload} retryText="Reload the page" />;
-  const Component = loaded;
-  return Component === undefined ? <Loading /> : <Component place={here} />;
-}
-
-function NoSuchPage() {
+function NotFound() {
   return (
     <section>
-      <h1>Nothing here</h1>
+      <h1>Page not found</h1>
       <p>
-        There is no such page. <a href={href([])}>Go to the overview.</a>
+        There is no such page. <a href={href([])}>Open the overview.</a>
       </p>
     </section>
   );
 }
 
 const THEMES: readonly (readonly [Theme, string])[] = [
-  ["system", "As the system"],
+  ["system", "System"],
   ["light", "Light"],
   ["dark", "Dark"],
 ];

@@ -1,26 +1,27 @@
 import { observable } from "../lib/observable.ts";
 
 /**
- * Where in the page we are: the address's fragment, so that one file serves every place and the browser's own buttons work.
+ * The current page and its parameters. They are in the address's fragment, so that one HTML file serves every page and the browser's
+ * back button works.
  */
-export interface Place {
-  /** The parts of the path: `#/access-points/roof-1` is ["access-points", "roof-1"]. */
+export interface Route {
+  /** The segments of the path: `#/access-points/roof-1` is ["access-points", "roof-1"]. */
   path: readonly string[];
   query: URLSearchParams;
 }
 
-/** What every page is given. */
+/** The props of every page. */
 export interface PageProps {
-  place: Place;
+  route: Route;
 }
 
-function read(): Place {
+function currentRoute(): Route {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-  return { path: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(query) };
+  return { path: path.split("/").filter(Boolean).map(decode), query: new URLSearchParams(query) };
 }
 
-/** A person may have typed anything. */
-function decoded(text: string): string {
+/** Returns text with invalid escapes unchanged: users may type any address. */
+function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -28,21 +29,21 @@ function decoded(text: string): string {
   }
 }
 
-export const place = observable<Place>(read());
-addEventListener("hashchange", () => place.set(read()));
+export const route = observable<Route>(currentRoute());
+addEventListener("hashchange", () => route.set(currentRoute()));
 
-/** The address of a place, for links. */
+/** Returns the address of a page, for links. Omits empty parameters. */
 export function href(path: readonly string[], query: Record<string, string> = {}): string {
   const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString();
   return `#/${path.map(encodeURIComponent).join("/")}${search && `?${search}`}`;
 }
 
-export function go(path: readonly string[], query?: Record<string, string>): void {
+export function navigate(path: readonly string[], query?: Record<string, string>): void {
   location.hash = href(path, query);
 }
 
-/** As `go`, without a step in the browser's history: for filters and the like. */
-export function replace(path: readonly string[], query?: Record<string, string>): void {
+/** Changes the address without a new entry in the browser's history: for filters and other choices on one page. */
+export function replaceRoute(path: readonly string[], query?: Record<string, string>): void {
   history.replaceState(null, "", href(path, query));
-  place.set(read());
+  route.set(currentRoute());
 }

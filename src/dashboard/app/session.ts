@@ -1,11 +1,11 @@
 import { observable } from "../lib/observable.ts";
 
-/** Who has signed in. The token is kept in memory and for this tab, never longer. */
+/** The signed-in user. The token stays in memory and in this tab's storage, which ends with the tab. */
 export interface Session {
   username: string;
   token: string;
   expiresAtMs: number;
-  /** When to ask for the next one. */
+  /** When to ask the user to sign in again. */
   renewAtMs: number;
   isAdministrator: boolean;
 }
@@ -14,7 +14,7 @@ const KEY = "session";
 
 export const session = observable<Session | undefined>(restore());
 
-/** Whether the person has to sign in again: `soon` while the token still holds. */
+/** Whether the user has to sign in again: `soon` while the token is still valid. */
 export const renewal = observable<"none" | "soon" | "due">("none");
 
 export function signOut(): void {
@@ -23,11 +23,11 @@ export function signOut(): void {
   session.set(undefined);
 }
 
-export function begin(next: Session): void {
+export function startSession(next: Session): void {
   sessionStorage.setItem(KEY, JSON.stringify(next));
   session.set(next);
   renewal.set("none");
-  watch();
+  checkExpiry();
 }
 
 function restore(): Session | undefined {
@@ -39,40 +39,41 @@ function restore(): Session | undefined {
   }
 }
 
-/** Done when there is another token than this one; fails when the person signs out instead. */
-export function renewed(token: string, signal?: AbortSignal): Promise<void> {
+/** Resolves when the session has another token than this one. Rejects if the user signs out instead, or on abort. */
+export function waitForNewToken(token: string, signal?: AbortSignal): Promise<void> {
   if (session.get()?.token === token) renewal.set("due");
   return new Promise((resolve, reject) => {
-    const look = () => {
-      const now = session.get();
-      if (now?.token === token && !signal?.aborted) return;
+    const check = () => {
+      const current = session.get();
+      if (current?.token === token && !signal?.aborted) return;
       end();
       if (signal?.aborted) reject(signal.reason);
-      else if (now === undefined) reject(new Error("You have signed out."));
+      else if (current === undefined) reject(new Error("You have signed out."));
       else resolve();
     };
-    const unsubscribe = session.subscribe(look);
+    const unsubscribe = session.subscribe(check);
     const end = () => {
       unsubscribe();
-      signal?.removeEventListener("abort", look);
+      signal?.removeEventListener("abort", check);
     };
-    signal?.addEventListener("abort", look);
-    look();
+    signal?.addEventListener("abort", check);
+    check();
   });
 }
 
-let watching: ReturnType<typeof setTimeout> | undefined;
+const CHECK_INTERVAL_MS = 10_000;
+let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Asks for a renewal in time. A sleeping computer may be late, so the clock is looked at now and then. */
-function watch(): void {
-  clearTimeout(watching);
+/** Sets `renewal` in time. Timers of a sleeping computer fire late, so the clock is checked at intervals. */
+function checkExpiry(): void {
+  clearTimeout(timer);
   const current = session.get();
-  // A token may have been refused before its time: only another one mends that, not the clock.
+  // The service may have rejected the token before it expired. Then only a new token ends the renewal.
   if (current === undefined || renewal.get() === "due") return;
   const nowMs = Date.now();
   renewal.set(nowMs >= current.expiresAtMs ? "due" : nowMs >= current.renewAtMs ? "soon" : "none");
   if (renewal.get() === "due") return;
-  watching = setTimeout(watch, Math.min(10_000, current.expiresAtMs - nowMs));
+  timer = setTimeout(checkExpiry, Math.min(CHECK_INTERVAL_MS, current.expiresAtMs - nowMs));
 }
 
-watch();
+checkExpiry();

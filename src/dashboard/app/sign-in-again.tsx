@@ -7,27 +7,29 @@ import { useAction } from "../lib/action.ts";
 import { useObserved } from "../lib/observable.ts";
 import { renewal, session, signOut } from "./session.ts";
 
-/** Asks for the password before the token ends, over the page, which stays as it is. */
+/** Asks for the password before the token expires. The dialog lies over the page, so that no input is lost. */
 export function SignInAgain() {
   const due = useObserved(renewal);
-  const [isPutOff, setIsPutOff] = useState(false);
+  const [isPostponed, setIsPostponed] = useState(false);
   if (due === "none") {
-    if (isPutOff) setIsPutOff(false);
+    if (isPostponed) setIsPostponed(false);
     return null;
   }
-  if (due === "soon" && isPutOff) return null;
-  return <PasswordDialog isDue={due === "due"} onLater={() => setIsPutOff(true)} />;
+  if (due === "soon" && isPostponed) return null;
+  return <PasswordDialog isDue={due === "due"} onPostpone={() => setIsPostponed(true)} />;
 }
 
-function PasswordDialog({ isDue, onLater }: { isDue: boolean; onLater(): void }) {
+function PasswordDialog({ isDue, onPostpone }: { isDue: boolean; onPostpone(): void }) {
   const username = useObserved(session)?.username ?? "";
   const [password, setPassword] = useState("");
   const { run, isBusy, error } = useAction(async () => {
     await signIn(username, password);
   });
   return (
-    <Dialog title="Sign in again" onClose={isDue ? undefined : onLater}>
-      <p>{isDue ? "Your sign-in has ended." : "Your sign-in ends soon."} With your password you stay where you are.</p>
+    <Dialog title="Sign in again" onClose={isDue ? undefined : onPostpone}>
+      <p>
+        {isDue ? "Your sign-in has expired." : "Your sign-in expires soon."} Enter your password to stay on this page.
+      </p>
       <Form onSubmit={() => void run()}>
         <TextField label="E-mail" type="email" autocomplete="username" readOnly value={username} onValue={() => {}} />
         <TextField

@@ -1,7 +1,7 @@
 import { observable } from "../lib/observable.ts";
 import { getPreference, setPreference } from "../lib/preferences.ts";
 
-/** Light, dark, or as the system has it. */
+/** The colour scheme: light, dark, or the operating system's. */
 export type Theme = "light" | "dark" | "system";
 
 const KEY = "theme";
@@ -19,9 +19,9 @@ export function chooseTheme(chosen: Theme): void {
   applyTheme();
 }
 
-/** A colour of the style sheet, for what is drawn on a canvas. */
+/** Returns a colour of the style sheet in a form that a canvas accepts. */
 export function colour(name: string): string {
-  // Only as the colour of something does it say which of light and dark it is.
+  // `light-dark()` is resolved only in the computed colour of an element.
   probe.style.color = `var(--${name})`;
   if (!probe.isConnected) document.documentElement.append(probe);
   return getComputedStyle(probe).color;
@@ -30,13 +30,13 @@ export function colour(name: string): string {
 const probe = document.createElement("span");
 probe.hidden = true;
 
-/** Calls back when the colours change, by choice or with the system's. */
-export function onColours(listener: () => void): () => void {
+/** Calls back when the user or the operating system changes the colours. Returns a function that unsubscribes. */
+export function onColoursChange(listener: () => void): () => void {
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", listener);
-  const end = theme.subscribe(() => setTimeout(listener));
+  const unsubscribe = theme.subscribe(() => setTimeout(listener));
   return () => {
     system.removeEventListener("change", listener);
-    end();
+    unsubscribe();
   };
 }

@@ -1,44 +1,44 @@
 import { useMemo } from "preact/hooks";
 import { durationText } from "../components/time.tsx";
+import { numberText } from "../lib/format.ts";
 import { type Observable, useObserved } from "../lib/observable.ts";
 import { own } from "../lib/own.ts";
 import { Chart } from "./chart.tsx";
-import { figureText, labelParts } from "./figures.ts";
 import { withGaps } from "./gaps.ts";
-import { indexFrom, type Track } from "./series-store.ts";
+import { indexFrom, type MetricSeries } from "./series-store.ts";
 import type { ChartWindow } from "./windows.ts";
 
-/** Shares by their meaning: a chart of one that hardly changes must not look like a storm. */
+/** The full ranges of shares. A range fitted to the values would exaggerate small changes. */
 const BOUNDS: Record<string, readonly [number, number]> = { load: [0, 1], quality: [0, 1] };
 
 export interface ChartCardProps {
   metric: string;
   label: string;
-  track: Track;
-  /** Whether there is nothing rather than nothing yet. */
+  series: MetricSeries;
+  /** Whether an empty series means that there are no points, rather than none yet. */
   isLoaded: boolean;
   window: ChartWindow;
   untilMs: number;
   colourName: string;
   group: string;
-  /** The moment that is pointed at, in whichever chart. */
-  pointed: Observable<number | undefined>;
+  /** The time under the pointer, in any chart of the group. */
+  pointedMs: Observable<number | undefined>;
   isLarge: boolean;
   onLarge(): void;
 }
 
-/** A metric: its chart, and the figures that say the same without it. */
+/** A metric's chart, with its latest, smallest and largest value as text. */
 export function ChartCard(props: ChartCardProps) {
-  const { metric, label, track, isLoaded, window, untilMs, colourName, group, pointed, isLarge, onLarge } = props;
+  const { metric, label, series, isLoaded, window, untilMs, colourName, group, pointedMs, isLarge, onLarge } = props;
   const { title, unit } = labelParts(label);
-  // The track is one that grows: when this is drawn, something may have come.
-  const line = useMemo(() => withGaps(track), [track, untilMs]);
-  const { low, high } = useMemo(() => extremesOf(track.values), [track, untilMs]);
-  const latest = track.values.at(-1);
-  const words =
+  // The store appends to the same arrays: `untilMs` changes whenever there may be new points.
+  const line = useMemo(() => withGaps(series), [series, untilMs]);
+  const { low, high } = useMemo(() => extremesOf(series.values), [series, untilMs]);
+  const latest = series.values.at(-1);
+  const summary =
     latest === undefined
-      ? `${title}: nothing in the last ${window.label}`
-      : `${title}: latest ${figureText(latest)} ${unit}, between ${figureText(low)} and ${figureText(high)} in the last ${window.label}`;
+      ? `${title}: no data in the last ${window.label}`
+      : `${title}: latest ${numberText(latest)} ${unit}, between ${numberText(low)} and ${numberText(high)} in the last ${window.label}`;
   return (
     <article class="card chart-card" data-large={isLarge}>
       <header>
@@ -55,7 +55,7 @@ export function ChartCard(props: ChartCardProps) {
         </button>
       </header>
       <p class="reading">
-        <Reading track={track} pointed={pointed} /> <span class="soft">{unit}</span>
+        <Reading series={series} pointedMs={pointedMs} /> <span class="soft">{unit}</span>
       </p>
       <Chart
         line={line}
@@ -63,27 +63,27 @@ export function ChartCard(props: ChartCardProps) {
         untilMs={untilMs}
         colourName={colourName}
         bounds={own(BOUNDS, metric)}
-        label={words}
+        label={summary}
         group={group}
-        onPoint={pointed.set}
+        onPoint={pointedMs.set}
       />
       <p class="chart-foot">
-        {latest !== undefined && `min ${figureText(low)} · max ${figureText(high)}`}
-        {latest === undefined && (isLoaded ? "Nothing in this window" : "Loading…")}
-        {track.bucketMs !== undefined && <span>means over {durationText(Math.ceil(track.bucketMs / 1_000))}</span>}
+        {latest !== undefined && `min ${numberText(low)} · max ${numberText(high)}`}
+        {latest === undefined && (isLoaded ? "No data in this period" : "Loading…")}
+        {series.bucketMs !== undefined && <span>mean over {durationText(Math.ceil(series.bucketMs / 1_000))}</span>}
       </p>
     </article>
   );
 }
 
-/** The latest value, or the one at the moment that is pointed at. By itself: it changes with every move of the pointer. */
-function Reading({ track, pointed }: Pick<ChartCardProps, "track" | "pointed">) {
-  const timeMs = useObserved(pointed);
-  return <strong>{figureText(timeMs === undefined ? track.values.at(-1) : valueAt(track, timeMs))}</strong>;
+/** Shows the latest value, or the one under the pointer. A component of its own: it renders at every move of the pointer. */
+function Reading({ series, pointedMs }: Pick<ChartCardProps, "series" | "pointedMs">) {
+  const timeMs = useObserved(pointedMs);
+  return <strong>{numberText(timeMs === undefined ? series.values.at(-1) : valueAt(series, timeMs))}</strong>;
 }
 
-/** Of the point that is nearest. */
-function valueAt({ times, values }: Track, timeMs: number): number | undefined {
+/** Returns the value of the point closest to a time. */
+function valueAt({ times, values }: MetricSeries, timeMs: number): number | undefined {
   const after = indexFrom(times, timeMs);
   const beforeMs = times[after - 1] ?? Number.NEGATIVE_INFINITY;
   const afterMs = times[after] ?? Number.POSITIVE_INFINITY;
@@ -98,4 +98,10 @@ function extremesOf(values: readonly number[]): { low: number | undefined; high:
     if (high === undefined || value > high) high = value;
   }
   return { low, high };
+}
+
+/** Splits a label with its unit in brackets: "Throughput (Mbit/s)". */
+function labelParts(label: string): { title: string; unit: string } {
+  const [, title = label, unit = ""] = /^(.+) \(([^()]+)\)$/.exec(label) ?? [];
+  return { title, unit };
 }

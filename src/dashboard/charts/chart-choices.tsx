@@ -1,14 +1,14 @@
 import { useId } from "preact/hooks";
-import { MAX_SHOWN } from "./choice.ts";
+import { MAX_SHOWN } from "./chosen-metrics.ts";
 import { type ChartWindow, WINDOWS } from "./windows.ts";
 
-/** What the person chooses around the charts. */
+/** The controls around the charts. */
 
 export function WindowChoice({ chosen, onChoose }: { chosen: ChartWindow; onChoose(window: ChartWindow): void }) {
   const name = useId();
   return (
     <fieldset class="segments">
-      <legend class="hidden-text">How far back</legend>
+      <legend class="hidden-text">Period</legend>
       {WINDOWS.map((window) => (
         <label key={window.id}>
           <input type="radio" name={name} checked={window.id === chosen.id} onChange={() => onChoose(window)} />
@@ -46,7 +46,9 @@ export function MetricChoice({
       </summary>
       <fieldset class="chips">
         <legend class="soft">
-          {isFull ? `${MAX_SHOWN} are shown, which is the most; take one away to add another.` : `Up to ${MAX_SHOWN}.`}
+          {isFull
+            ? `${MAX_SHOWN} metrics are shown, which is the maximum. Remove one to add another.`
+            : `Choose up to ${MAX_SHOWN}.`}
         </legend>
         {metrics.map(({ name, label }) => (
           <label key={name} title={name}>

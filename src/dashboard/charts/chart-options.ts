@@ -1,7 +1,7 @@
 import uPlot from "uplot";
 import { colour } from "../app/theme.ts";
-import { tickText } from "./figures.ts";
-import { MARK_STEPS_MS, markTexts } from "./time-axis.ts";
+import { tickText } from "../lib/format.ts";
+import { TICK_STEPS_MS, tickTimeTexts } from "./time-axis.ts";
 
 export interface ChartColours {
   line: string;
@@ -10,27 +10,27 @@ export interface ChartColours {
   grid: string;
 }
 
-/** To be kept: asking the style sheet at every drawing would cost more than the drawing. */
+/** Looks up a chart's colours. Keep the result: a lookup takes longer than drawing the chart. */
 export function chartColours(name: string): ChartColours {
   const line = colour(name);
   return { line, area: line.replace(/^rgb\((.+)\)$/, "rgba($1, 0.1)"), text: colour("soft"), grid: colour("line") };
 }
 
-export interface ChartLook {
+export interface ChartSettings {
   element: HTMLElement;
-  /** For values that are known to lie between these. */
+  /** The known range of the values. */
   bounds: readonly [number, number] | undefined;
-  /** Charts of one group show the same moment when one of them is pointed at. */
+  /** Charts of one group show the cursor at the same time. */
   group: string;
   colours(): ChartColours;
-  /** Points that no line would show. */
-  lonely(): readonly number[];
-  /** Nothing where the pointer has left. */
+  /** The indexes of points without neighbours, which need a dot. */
+  isolated(): readonly number[];
+  /** Receives undefined when the pointer leaves the chart. */
   onPoint(timeMs: number | undefined): void;
 }
 
-/** How uPlot shall draw one line over time. */
-export function chartOptions({ element, bounds, group, colours, lonely, onPoint }: ChartLook): uPlot.Options {
+/** Returns uPlot's options for one line over time. */
+export function chartOptions({ element, bounds, group, colours, isolated, onPoint }: ChartSettings): uPlot.Options {
   const axis: uPlot.Axis = {
     stroke: () => colours().text,
     font: `11px ${getComputedStyle(element).fontFamily}`,
@@ -58,8 +58,8 @@ export function chartOptions({ element, bounds, group, colours, lonely, onPoint 
         size: 22,
         gap: 6,
         space: 46,
-        incrs: MARK_STEPS_MS,
-        values: (_, splits, _axis, _space, step) => markTexts(splits, step),
+        incrs: TICK_STEPS_MS,
+        values: (_, splits, _axis, _space, step) => tickTimeTexts(splits, step),
       },
       { ...axis, size: 46, gap: 4, space: 28, values: (_, splits) => splits.map(tickText) },
     ],
@@ -69,13 +69,13 @@ export function chartOptions({ element, bounds, group, colours, lonely, onPoint 
         stroke: () => colours().line,
         fill: () => colours().area,
         width: 1.5,
-        points: { size: 4, fill: () => colours().line, filter: (_, _series, show) => (show ? null : [...lonely()]) },
+        points: { size: 4, fill: () => colours().line, filter: (_, _series, show) => (show ? null : [...isolated()]) },
       },
     ],
     hooks: {
       setCursor: [
         ({ cursor, posToVal }) => {
-          // Of the charts of a group, the one under the pointer speaks.
+          // uPlot calls this for every chart of the group. Only the one under the pointer has an event.
           if (cursor.event == null) return;
           const { left = -1 } = cursor;
           onPoint(left < 0 ? undefined : posToVal(left, "x"));
@@ -85,8 +85,8 @@ export function chartOptions({ element, bounds, group, colours, lonely, onPoint 
   };
 }
 
-/** Some air around the values, and something to see where all are the same, or none is there. */
-function rangeOf(min: number | null, max: number | null, bounds: ChartLook["bounds"]): uPlot.Range.MinMax {
+/** Returns the range of the y axis: the values with a margin, or 0 to 1 if there are none or all are 0. */
+function rangeOf(min: number | null, max: number | null, bounds: ChartSettings["bounds"]): uPlot.Range.MinMax {
   if (bounds !== undefined) return [Math.min(bounds[0], min ?? bounds[0]), Math.max(bounds[1], max ?? bounds[1])];
   if (min === null || max === null || (min === 0 && max === 0)) return [0, 1];
   return uPlot.rangeNum(min, max, 0.1, true);

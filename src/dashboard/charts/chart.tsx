@@ -1,63 +1,63 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { onColours } from "../app/theme.ts";
-import { type ChartLook, chartColours, chartOptions } from "./chart-options.ts";
+import { onColoursChange } from "../app/theme.ts";
+import { type ChartSettings, chartColours, chartOptions } from "./chart-options.ts";
 import type { Line } from "./gaps.ts";
 
-export interface ChartProps extends Pick<ChartLook, "bounds" | "group" | "onPoint"> {
+export interface ChartProps extends Pick<ChartSettings, "bounds" | "group" | "onPoint"> {
   line: Line;
   fromMs: number;
   untilMs: number;
-  /** The name of its colour in the style sheet. */
+  /** The name of the line's colour in the style sheet. */
   colourName: string;
-  /** What there is to see, for those who do not see it. */
+  /** Describes the line to screen readers. */
   label: string;
 }
 
-/** One line over time. uPlot draws it; it is told what is new rather than made anew. */
+/** One line over time, drawn by uPlot. New data update the uPlot instance instead of replacing it. */
 export function Chart({ line, fromMs, untilMs, colourName, bounds, label, group, onPoint }: ChartProps) {
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot>(undefined);
   const latestLine = useRef(line);
   latestLine.current = line;
-  const look = [colourName, bounds, group, onPoint];
+  const settings = [colourName, bounds, group, onPoint];
 
   useEffect(() => {
-    const element = place.current;
+    const element = container.current;
     if (element === null) return;
     let colours = chartColours(colourName);
-    const lonely = () => latestLine.current.lonely;
-    const made = new uPlot(
-      chartOptions({ element, bounds, group, onPoint, lonely, colours: () => colours }),
+    const isolated = () => latestLine.current.isolated;
+    const plot = new uPlot(
+      chartOptions({ element, bounds, group, onPoint, isolated, colours: () => colours }),
       [[], []],
       element,
     );
-    chart.current = made;
-    const endColours = onColours(() => {
+    chart.current = plot;
+    const endColours = onColoursChange(() => {
       colours = chartColours(colourName);
-      made.redraw();
+      plot.redraw();
     });
-    const resizing = new ResizeObserver(() =>
-      made.setSize({ width: element.clientWidth, height: element.clientHeight }),
+    const resizeObserver = new ResizeObserver(() =>
+      plot.setSize({ width: element.clientWidth, height: element.clientHeight }),
     );
-    resizing.observe(element);
+    resizeObserver.observe(element);
     return () => {
       endColours();
-      resizing.disconnect();
-      made.destroy();
+      resizeObserver.disconnect();
+      plot.destroy();
     };
-  }, look);
+  }, settings);
 
-  // A chart that was made anew has no data yet.
+  // A new uPlot instance has no data, so this depends on the settings, too.
   useEffect(() => {
     const { current } = chart;
     current?.batch(() => {
-      // uPlot changes nothing of what it is given.
+      // The casts are safe: uPlot does not modify its data.
       current.setData([line.times as number[], line.values as (number | null)[]], false);
       current.setScale("x", { min: fromMs, max: untilMs });
     });
-  }, [line, fromMs, untilMs, ...look]);
+  }, [line, fromMs, untilMs, ...settings]);
 
-  return <div class="chart" ref={place} role="img" aria-label={label} />;
+  return <div class="chart" ref={container} role="img" aria-label={label} />;
 }

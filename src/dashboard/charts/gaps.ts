@@ -1,28 +1,29 @@
-import type { Track } from "./series-store.ts";
+import type { MetricSeries } from "./series-store.ts";
 
-/** Where nothing was heard for a while, the line of a chart is broken rather than drawn across. */
+/** Breaks the line of a chart where points are missing, instead of connecting the points on both sides. */
 
-/** So many times the usual step is a gap. */
+/** A step longer than this many usual steps is a gap. */
 const GAP_STEPS = 3;
-/** As many steps tell what is usual as well as all of them. */
-const MAX_LOOKED_AT = 101;
+/** A sample of this size suffices for the median. */
+const MAX_SAMPLED_STEPS = 101;
 
 export interface Line {
   times: readonly number[];
-  /** Nothing is where the line breaks. */
+  /** Null breaks the line. */
   values: readonly (number | null)[];
-  /** Points between two breaks, which no line would show. */
-  lonely: readonly number[];
+  /** The indexes of points between two breaks, which a line does not show. */
+  isolated: readonly number[];
 }
 
-export function withGaps({ times, values, bucketMs }: Track): Line {
+/** Returns a series as a line with breaks at its gaps. Copies the arrays only if there are gaps. */
+export function withGaps({ times, values, bucketMs }: MetricSeries): Line {
   const gapMs = GAP_STEPS * Math.max(usualStepMs(times), bucketMs ?? 0);
   const breaks = breaksIn(times, gapMs);
-  if (breaks.length === 0) return { times, values, lonely: times.length === 1 ? [0] : [] };
-  const line = { times: [] as number[], values: [] as (number | null)[], lonely: [] as number[] };
+  if (breaks.length === 0) return { times, values, isolated: times.length === 1 ? [0] : [] };
+  const line = { times: [] as number[], values: [] as (number | null)[], isolated: [] as number[] };
   let from = 0;
   for (const to of [...breaks, times.length]) {
-    if (to - from === 1) line.lonely.push(line.times.length);
+    if (to - from === 1) line.isolated.push(line.times.length);
     for (let i = from; i < to; i++) {
       line.times.push(times[i] ?? 0);
       line.values.push(values[i] ?? null);
@@ -37,7 +38,7 @@ export function withGaps({ times, values, bucketMs }: Track): Line {
   return line;
 }
 
-/** The indexes before which there is a gap. */
+/** Returns the indexes of the points that follow a gap. */
 function breaksIn(times: readonly number[], gapMs: number): number[] {
   const found: number[] = [];
   for (let i = 1; i < times.length; i++) {
@@ -46,11 +47,11 @@ function breaksIn(times: readonly number[], gapMs: number): number[] {
   return found;
 }
 
-/** The median of the steps from one point to the next, of some all over the track. */
+/** Returns the median of the steps between neighbouring points, sampled over the whole series. */
 export function usualStepMs(times: readonly number[]): number {
-  const every = Math.max(1, Math.floor((times.length - 1) / MAX_LOOKED_AT));
+  const stride = Math.max(1, Math.floor((times.length - 1) / MAX_SAMPLED_STEPS));
   const steps: number[] = [];
-  for (let i = 1; i < times.length; i += every) steps.push((times[i] ?? 0) - (times[i - 1] ?? 0));
+  for (let i = 1; i < times.length; i += stride) steps.push((times[i] ?? 0) - (times[i - 1] ?? 0));
   steps.sort((a, b) => a - b);
   return steps[steps.length >>> 1] ?? 0;
 }

@@ -1,37 +1,37 @@
-/** The points that charts show, metric by metric. What comes is added to what is there; a tick costs what is new in it. */
+/** The points of the charts, by metric. New points are appended in place, so that an update costs no more than its new points. */
 
-/** The points of one metric, each time once and in ascending order. */
-export interface Track {
-  /** In milliseconds of the epoch. */
+/** The points of one metric, in ascending order and without duplicate times. */
+export interface MetricSeries {
+  /** Milliseconds since the epoch. */
   readonly times: number[];
   readonly values: number[];
-  /** Where each value is the mean over a span: how long that is. The time is when it begins. */
+  /** If each value is a mean: the length of its bucket. The time is the start of the bucket. */
   bucketMs: number | undefined;
 }
 
-/** A series as the service sends it. */
-export interface SentSeries {
+/** A series in a response of the service. */
+export interface ReceivedSeries {
   metric: string;
   bucket_ms?: number | undefined;
   points: readonly { ts: string; value: number }[];
 }
 
-/** What came a little late, or out of order, is asked for once more. */
+/** Requests overlap by this much, for points that arrive late or out of order. */
 const OVERLAP_MS = 5_000;
 
-const NOTHING: Track = { times: [], values: [], bucketMs: undefined };
+const EMPTY: MetricSeries = { times: [], values: [], bucketMs: undefined };
 
 export class SeriesStore {
-  #tracks = new Map<string, Track>();
+  #series = new Map<string, MetricSeries>();
 
-  track(metric: string): Track {
-    return this.#tracks.get(metric) ?? NOTHING;
+  series(metric: string): MetricSeries {
+    return this.#series.get(metric) ?? EMPTY;
   }
 
-  /** All that there is, in place of what was there. */
-  replace(sent: readonly SentSeries[]): void {
-    this.#tracks = new Map(
-      sent.map(({ metric, bucket_ms, points }) => [
+  /** Replaces all series. */
+  replace(received: readonly ReceivedSeries[]): void {
+    this.#series = new Map(
+      received.map(({ metric, bucket_ms, points }) => [
         metric,
         {
           times: points.map(({ ts }) => Date.parse(ts)),
@@ -42,35 +42,35 @@ export class SeriesStore {
     );
   }
 
-  /** From where on to ask for more; nothing where there is nothing yet. */
+  /** Returns the time from which to request new points, or undefined if the store is empty. */
   sinceMs(nowMs: number): number | undefined {
     let newestMs = Number.NEGATIVE_INFINITY;
     let newestBucketMs = Number.NEGATIVE_INFINITY;
-    for (const { times, bucketMs } of this.#tracks.values()) {
+    for (const { times, bucketMs } of this.#series.values()) {
       const lastMs = times.at(-1);
       if (lastMs === undefined) continue;
       newestMs = Math.max(newestMs, lastMs);
       if (bucketMs !== undefined) newestBucketMs = Math.max(newestBucketMs, lastMs);
     }
     if (newestMs === Number.NEGATIVE_INFINITY) return undefined;
-    // A time ahead of ours must not keep us from asking for what comes before it.
+    // A point ahead of our clock must not hide later points with earlier times.
     const overlapMs = Math.min(newestMs, nowMs) - OVERLAP_MS;
     return newestBucketMs === Number.NEGATIVE_INFINITY ? overlapMs : Math.min(overlapMs, newestBucketMs - 1);
   }
 
-  /** The single points that were heard of after `sinceMs`. */
-  append(sent: readonly SentSeries[], sinceMs: number): void {
-    for (const { metric, points } of sent) {
-      const track = this.#tracks.get(metric);
-      if (track === undefined) continue;
-      if (track.bucketMs === undefined) for (const { ts, value } of points) put(track, Date.parse(ts), value);
-      else appendMeans(track, track.bucketMs, points, sinceMs);
+  /** Adds points that the service received after `sinceMs`. Ignores metrics that the store does not have. */
+  append(received: readonly ReceivedSeries[], sinceMs: number): void {
+    for (const { metric, points } of received) {
+      const series = this.#series.get(metric);
+      if (series === undefined) continue;
+      if (series.bucketMs === undefined) for (const { ts, value } of points) put(series, Date.parse(ts), value);
+      else appendMeans(series, series.bucketMs, points, sinceMs);
     }
   }
 
-  /** Drops what is older. */
+  /** Drops older points. */
   trim(fromMs: number): void {
-    for (const { times, values } of this.#tracks.values()) {
+    for (const { times, values } of this.#series.values()) {
       const kept = indexFrom(times, fromMs);
       if (kept === 0) continue;
       times.splice(0, kept);
@@ -79,22 +79,22 @@ export class SeriesStore {
   }
 }
 
-/** Goes on with the means where the service left off: the last one grows, then others follow in its steps. */
-function appendMeans(track: Track, bucketMs: number, points: SentSeries["points"], sinceMs: number): void {
-  const originMs = track.times.at(-1) ?? sinceMs + 1;
+/** Continues the service's means: recomputes the last bucket, and appends further buckets of the same length. */
+function appendMeans(series: MetricSeries, bucketMs: number, points: ReceivedSeries["points"], sinceMs: number): void {
+  const originMs = series.times.at(-1) ?? sinceMs + 1;
   const sums = new Map<number, { sum: number; count: number }>();
   for (const { ts, value } of points) {
     const startMs = originMs + Math.floor((Date.parse(ts) - originMs) / bucketMs) * bucketMs;
-    // Of that one, not all points were asked for.
+    // Only some points of this bucket were requested.
     if (startMs <= sinceMs) continue;
     const { sum, count } = sums.get(startMs) ?? { sum: 0, count: 0 };
     sums.set(startMs, { sum: sum + value, count: count + 1 });
   }
-  for (const [startMs, { sum, count }] of sums) put(track, startMs, sum / count);
+  for (const [startMs, { sum, count }] of sums) put(series, startMs, sum / count);
 }
 
-/** Nearly always behind the last one. */
-function put({ times, values }: Track, timeMs: number, value: number): void {
+/** Inserts or replaces one point. Nearly all points go to the end. */
+function put({ times, values }: MetricSeries, timeMs: number, value: number): void {
   const lastMs = times.at(-1);
   const at = lastMs === undefined || timeMs > lastMs ? times.length : indexFrom(times, timeMs);
   if (times[at] === timeMs) {
@@ -108,7 +108,7 @@ function put({ times, values }: Track, timeMs: number, value: number): void {
   }
 }
 
-/** Where the first time is that is not before this one. */
+/** Returns the index of the first time that is not before `timeMs`. */
 export function indexFrom(times: readonly number[], timeMs: number): number {
   let low = 0;
   let high = times.length;

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 
-/** One thing that is so or not. */
+/** A checkbox with a label and an optional hint. */
 export function Checkbox({
   label,
   hint,
@@ -33,18 +33,18 @@ export function Checkbox({
   );
 }
 
-/** Of several things, any. */
+/** A group of checkboxes: any number of the options can be chosen. */
 export function Choices<V extends string>({
   legend,
   options,
   chosen,
-  fault,
+  error,
   onChosen,
 }: {
   legend: string;
   options: readonly { value: V; label: string; hint?: string }[];
   chosen: readonly V[];
-  fault?: string | undefined;
+  error?: string | undefined;
   onChosen(chosen: V[]): void;
 }) {
   return (
@@ -55,7 +55,7 @@ export function Choices<V extends string>({
           key={value}
           {...{ label, hint }}
           isChecked={chosen.includes(value)}
-          // In the order of the options, however they were ticked.
+          // Keeps the order of the options, not of the clicks.
           onChecked={(isChecked) =>
             onChosen(
               options
@@ -65,9 +65,9 @@ export function Choices<V extends string>({
           }
         />
       ))}
-      {fault !== undefined && (
-        <p class="fault" role="alert">
-          {fault}
+      {error !== undefined && (
+        <p class="field-error" role="alert">
+          {error}
         </p>
       )}
     </fieldset>

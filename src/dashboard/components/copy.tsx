@@ -1,25 +1,25 @@
 import { useRef, useState } from "preact/hooks";
 
-/** A text to be taken elsewhere, with a button that does so. */
+/** A text with a button that copies it. */
 export function Copyable({ label, text }: { label: string; text: string }) {
-  const [said, setSaid] = useState("");
+  const [feedback, setFeedback] = useState("");
   const code = useRef<HTMLElement>(null);
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
-      setSaid("Copied");
+      setFeedback("Copied");
     } catch {
-      // Without a secure connection, or without leave, there is no clipboard for pages: the rest is up to the person.
+      // Pages have no clipboard without HTTPS or without permission. Selecting the text lets the user copy it.
       if (code.current) getSelection()?.selectAllChildren(code.current);
-      setSaid("Selected");
+      setFeedback("Selected");
     }
-    setTimeout(() => setSaid(""), 2_000);
+    setTimeout(() => setFeedback(""), 2_000);
   };
   return (
     <div class="copyable">
       <code ref={code}>{text}</code>
-      <button type="button" aria-label={said || `Copy ${label}`} onClick={() => void copy()}>
-        {said || "Copy"}
+      <button type="button" aria-label={feedback || `Copy ${label}`} onClick={() => void copy()}>
+        {feedback || "Copy"}
       </button>
     </div>
   );

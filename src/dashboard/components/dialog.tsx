@@ -4,7 +4,7 @@ import { useAction } from "../lib/action.ts";
 import { TextField } from "./form.tsx";
 import { Failed } from "./states.tsx";
 
-/** The browser's own dialog: it keeps the focus inside, and Escape closes it. Without `onClose` it cannot be closed. */
+/** A modal dialog. The browser's element keeps the focus inside, and Escape closes it. Without `onClose` it stays open. */
 export function Dialog({
   title,
   onClose,
@@ -20,7 +20,7 @@ export function Dialog({
     const opener = document.activeElement;
     dialog.current?.showModal();
     return () => {
-      // It is out of the document by now, and the browser gives the focus back only where it closes one that is in it.
+      // The browser restores the focus only if the dialog closes while it is in the document. Here it is already removed.
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
     };
   }, []);
@@ -32,7 +32,7 @@ export function Dialog({
         event.preventDefault();
         onClose?.();
       }}
-      // Pressed often enough, Escape closes it whatever we say.
+      // If Escape is pressed repeatedly, the browser closes the dialog although `cancel` was prevented.
       onClose={() => (onClose === undefined ? dialog.current?.showModal() : onClose())}
     >
       <header>
@@ -48,7 +48,7 @@ export function Dialog({
   );
 }
 
-/** Asks before something is done that cannot be undone. */
+/** Asks for confirmation of an action that cannot be undone. */
 export function Confirm({
   title,
   children,
@@ -59,14 +59,14 @@ export function Confirm({
 }: {
   title: string;
   children: ComponentChildren;
-  /** What the button says: the deed, not "OK". */
+  /** The text of the button: the action's verb, not "OK". */
   label: string;
-  /** What has to be typed first, where a slip of the finger would be too dear. */
+  /** A text that the user has to type first, for actions with large effects. */
   typed?: string;
   onConfirm(): Promise<void>;
   onClose(): void;
 }) {
-  const [typing, setTyping] = useState("");
+  const [input, setInput] = useState("");
   const action = useAction(async () => {
     await onConfirm();
     onClose();
@@ -75,7 +75,7 @@ export function Confirm({
     <Dialog title={title} onClose={onClose}>
       <div>{children}</div>
       {typed !== undefined && (
-        <TextField label={`Type ${typed} to go on`} autocomplete="off" value={typing} onValue={setTyping} />
+        <TextField label={`Type ${typed} to confirm`} autocomplete="off" value={input} onValue={setInput} />
       )}
       <Failed error={action.error} />
       <footer>
@@ -85,7 +85,7 @@ export function Confirm({
         <button
           type="button"
           class="danger"
-          disabled={action.isBusy || (typed !== undefined && typing.trim() !== typed)}
+          disabled={action.isBusy || (typed !== undefined && input.trim() !== typed)}
           onClick={() => void action.run()}
         >
           {label}

@@ -2,9 +2,9 @@ import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import { ApiError, type FieldError } from "../api/call.ts";
 
-/** Forms: a label for every field, what is wrong said where it is wrong. */
+/** Form controls. Each has a label, and shows its error next to the control. */
 
-/** Of the browser's own, what our fields use. */
+/** The attributes of `<input>` that the page uses. */
 interface InputProps {
   type?: "text" | "email" | "password" | "number" | "search" | "datetime-local";
   autocomplete?: string;
@@ -23,16 +23,14 @@ interface InputProps {
 
 interface FieldProps {
   label: string;
-  /** What to know before filling it in. */
   hint?: ComponentChildren;
-  /** What is wrong with it. */
-  fault?: string | undefined;
+  error?: string | undefined;
 }
 
 export function TextField({
   label,
   hint,
-  fault,
+  error,
   value,
   onValue,
   type = "text",
@@ -40,12 +38,12 @@ export function TextField({
 }: FieldProps & InputProps & { value: string | number; onValue(value: string): void }) {
   const id = useId();
   return (
-    <Field {...{ id, label, hint, fault }}>
+    <Field {...{ id, label, hint, error }}>
       <input
         {...rest}
-        // Each kind of input has props of its own to the compiler; those here are common to all of ours.
+        // Preact types the props of every input type separately. `InputProps` fit all the types in use.
         type={type as "text"}
-        {...described(id, hint, fault)}
+        {...controlProps(id, hint, error)}
         value={value}
         onInput={({ currentTarget }) => onValue(currentTarget.value)}
       />
@@ -56,16 +54,16 @@ export function TextField({
 export function SelectField<V extends string>({
   label,
   hint,
-  fault,
+  error,
   value,
   options,
   onValue,
 }: FieldProps & { value: V; options: readonly (readonly [value: V, text: string])[]; onValue(value: V): void }) {
   const id = useId();
   return (
-    <Field {...{ id, label, hint, fault }}>
+    <Field {...{ id, label, hint, error }}>
       <select
-        {...described(id, hint, fault)}
+        {...controlProps(id, hint, error)}
         value={value}
         onChange={({ currentTarget }) => onValue(currentTarget.value as V)}
       >
@@ -82,7 +80,7 @@ export function SelectField<V extends string>({
 export function TextArea({
   label,
   hint,
-  fault,
+  error,
   value,
   onValue,
   rows = 6,
@@ -90,9 +88,9 @@ export function TextArea({
 }: FieldProps & { value: string; onValue(value: string): void; rows?: number; required?: boolean }) {
   const id = useId();
   return (
-    <Field {...{ id, label, hint, fault }}>
+    <Field {...{ id, label, hint, error }}>
       <textarea
-        {...described(id, hint, fault)}
+        {...controlProps(id, hint, error)}
         rows={rows}
         required={required}
         spellcheck={false}
@@ -103,8 +101,8 @@ export function TextArea({
   );
 }
 
-/** A label, a control with this id, and what there is to say about it. */
-export function Field({ id, label, hint, fault, children }: FieldProps & { id: string; children: ComponentChildren }) {
+/** A label, a control with this id, its hint and its error. */
+export function Field({ id, label, hint, error, children }: FieldProps & { id: string; children: ComponentChildren }) {
   return (
     <div class="field">
       <label for={id}>{label}</label>
@@ -114,22 +112,22 @@ export function Field({ id, label, hint, fault, children }: FieldProps & { id: s
           {hint}
         </p>
       )}
-      {fault !== undefined && (
-        <p class="fault" id={`${id}-fault`}>
-          {fault}
+      {error !== undefined && (
+        <p class="field-error" id={`${id}-error`}>
+          {error}
         </p>
       )}
     </div>
   );
 }
 
-/** What a control with a hint or a fault must carry so that it is read out with them. */
-export function described(id: string, hint: ComponentChildren, fault: string | undefined) {
-  const by = [hint !== undefined && `${id}-hint`, fault !== undefined && `${id}-fault`].filter(Boolean).join(" ");
-  return { id, "aria-describedby": by || undefined, "aria-invalid": fault !== undefined };
+/** Returns the attributes with which screen readers announce a control's hint and error. */
+export function controlProps(id: string, hint: ComponentChildren, error: string | undefined) {
+  const by = [hint !== undefined && `${id}-hint`, error !== undefined && `${id}-error`].filter(Boolean).join(" ");
+  return { id, "aria-describedby": by || undefined, "aria-invalid": error !== undefined };
 }
 
-/** A form that sends nothing by itself. */
+/** A form that calls `onSubmit` instead of the browser's own submission. */
 export function Form({ onSubmit, children }: { onSubmit(): void; children: ComponentChildren }) {
   return (
     <form
@@ -152,9 +150,9 @@ export function SubmitButton({ isBusy, children }: { isBusy: boolean; children: 
   );
 }
 
-/** What the service says of one field, by the last parts of where it is. */
-export function faultOf(error: Error | undefined, ...field: (string | number)[]): string | undefined {
+/** Returns the service's message about one field, found by the last segments of its path. */
+export function fieldErrorOf(error: Error | undefined, ...field: (string | number)[]): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
-  const isHere = ({ loc }: FieldError) => field.every((part, i) => loc[loc.length - field.length + i] === part);
-  return error.faults.find(isHere)?.msg.replace(/^Value error, /, "");
+  const isField = ({ loc }: FieldError) => field.every((segment, i) => loc[loc.length - field.length + i] === segment);
+  return error.fieldErrors.find(isField)?.msg.replace(/^Value error, /, "");
 }

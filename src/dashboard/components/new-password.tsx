@@ -1,6 +1,6 @@
 import { TextField } from "./form.tsx";
 
-/** What the service asks of a password, for the browser to know; and that it is a new one, for those that keep passwords. */
+/** The service's rules for passwords, checked by the browser. `autocomplete` makes password managers suggest a new one. */
 export const NEW_PASSWORD = {
   type: "password",
   autocomplete: "new-password",
@@ -11,24 +11,24 @@ export const NEW_PASSWORD = {
 
 export const NEW_PASSWORD_HINT = "At least 8 characters.";
 
-export interface Typed {
+export interface PasswordInput {
   password: string;
-  again: string;
+  repeated: string;
 }
 
-export const NOT_TYPED: Typed = { password: "", again: "" };
+export const EMPTY_PASSWORD: PasswordInput = { password: "", repeated: "" };
 
-/** One's own new password: twice, since it cannot be seen. */
+/** The fields for the user's own new password. It is typed twice because it is hidden. */
 export function NewPasswordFields({
-  typed,
-  onTyped,
-  fault,
+  input,
+  onInput,
+  error,
 }: {
-  typed: Typed;
-  onTyped(typed: Typed): void;
-  fault: string | undefined;
+  input: PasswordInput;
+  onInput(input: PasswordInput): void;
+  error: string | undefined;
 }) {
-  const { password, again } = typed;
+  const { password, repeated } = input;
   return (
     <>
       <TextField
@@ -36,15 +36,15 @@ export function NewPasswordFields({
         hint={NEW_PASSWORD_HINT}
         {...NEW_PASSWORD}
         value={password}
-        onValue={(value) => onTyped({ ...typed, password: value })}
-        fault={fault}
+        onValue={(value) => onInput({ ...input, password: value })}
+        error={error}
       />
       <TextField
-        label="The same again"
+        label="Repeat the password"
         {...NEW_PASSWORD}
-        value={again}
-        onValue={(value) => onTyped({ ...typed, again: value })}
-        fault={again === "" || again === password ? undefined : "The two differ."}
+        value={repeated}
+        onValue={(value) => onInput({ ...input, repeated: value })}
+        error={repeated === "" || repeated === password ? undefined : "The passwords differ."}
       />
     </>
   );

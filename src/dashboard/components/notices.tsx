@@ -1,7 +1,7 @@
 import { connection } from "../api/connection.ts";
 import { observable, useObserved } from "../lib/observable.ts";
 
-/** Short messages that come and go, and the lasting one that the service is away. */
+/** Short messages about finished actions, and a permanent one during an outage of the service. */
 
 interface Notice {
   id: number;
@@ -12,7 +12,7 @@ const SHOWN_MS = 6_000;
 const notices = observable<readonly Notice[]>([]);
 let lastId = 0;
 
-/** Tells that something was done. */
+/** Shows a message for a few seconds. */
 export function notify(text: string): void {
   const notice = { id: ++lastId, text };
   notices.set([...notices.get(), notice]);
@@ -30,14 +30,14 @@ export function Notices() {
   );
 }
 
-/** Over everything else, as long as it lasts. */
+/** Shows an outage at the top of the page until it ends. */
 export function ConnectionNotice() {
-  const state = useObserved(connection);
+  const current = useObserved(connection);
   const text =
-    state.state === "away"
-      ? "No connection to the service. This page tries again by itself."
-      : state.state === "impaired"
-        ? `The service cannot reach ${state.down.join(" and ")}. This page goes on as soon as it can.`
+    current.state === "unreachable"
+      ? "No connection to the service. This page reconnects automatically."
+      : current.state === "impaired"
+        ? `The service cannot reach ${current.down.join(" and ")}. This page continues automatically when it can.`
         : "";
   return (
     <div class="connection" role="alert" data-shown={text !== ""}>

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
 
-/** What is shown where there is nothing else to show. */
+/** Placeholders for data that are empty, failed or loading. */
 
-/** Nothing there yet, and what to do about it. */
+/** An empty list: its children say what to do about it. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -18,7 +18,7 @@ interface FailedProps {
   retryText?: string;
 }
 
-/** What went wrong, read out as it appears. */
+/** An error message, which screen readers announce at once. */
 export function Failed({ error, onRetry, retryText = "Try again" }: FailedProps) {
   if (error === undefined) return null;
   return (
@@ -33,7 +33,7 @@ export function Failed({ error, onRetry, retryText = "Try again" }: FailedProps)
   );
 }
 
-/** Holds the place of what is still to come, so that nothing jumps when it does. */
+/** Reserves space for data that are loading, so that the layout does not jump. */
 export function Loading({ lines = 3 }: { lines?: number }) {
   return (
     <div class="loading" role="status" aria-label="Loading">
@@ -44,7 +44,7 @@ export function Loading({ lines = 3 }: { lines?: number }) {
   );
 }
 
-/** How far something has come; without a share, that it is under way. */
+/** A progress bar. Without a share it shows that work is in progress. */
 export function Progress({ label, share }: { label: string; share: number | undefined }) {
   const value = share === undefined ? undefined : Math.min(1, Math.max(0, share));
   return <progress class="progress" aria-label={label} max={1} {...(value !== undefined && { value })} />;

@@ -15,19 +15,19 @@ export const timeText = (ts: string): string => absolute.format(new Date(ts));
 function agoText(ts: string, nowMs: number): string {
   const seconds = Math.round((Date.parse(ts) - nowMs) / 1_000);
   const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? ["second", 1];
-  // Access points have clocks of their own; nothing was seen in the future.
+  // The clock of an access point may be ahead: never show a time in the future.
   return relative.format(Math.min(0, Math.round(seconds / size)), unit);
 }
 
-/** How long ago, kept up to date; the exact time shows when pointed at. */
+/** Shows how long ago a time was, and keeps it up to date. The tooltip shows the exact time. */
 export function Ago({ ts }: { ts: string | null }) {
   const [nowMs, setNowMs] = useState(serviceNowMs);
-  // Beyond the first minute the seconds do not show; a long list need not be drawn every second.
-  const everyMs = ts !== null && nowMs - Date.parse(ts) > 60_000 ? 30_000 : 1_000;
+  // After a minute no seconds are shown, so that a long list renders less often.
+  const intervalMs = ts !== null && nowMs - Date.parse(ts) > 60_000 ? 30_000 : 1_000;
   useEffect(() => {
-    const timer = setInterval(() => setNowMs(serviceNowMs()), everyMs);
+    const timer = setInterval(() => setNowMs(serviceNowMs()), intervalMs);
     return () => clearInterval(timer);
-  }, [everyMs]);
+  }, [intervalMs]);
   if (ts === null) return <span>never</span>;
   return (
     <time dateTime={ts} title={timeText(ts)}>
@@ -36,7 +36,7 @@ export function Ago({ ts }: { ts: string | null }) {
   );
 }
 
-/** A span of time as people say it: "1 h 30 min". */
+/** Returns a duration in its two largest units: "1 h 30 min". */
 export function durationText(seconds: number): string {
   const parts = [
     [Math.floor(seconds / 86_400), "d"],

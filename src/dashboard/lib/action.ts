@@ -1,13 +1,13 @@
 import { useRef, useState } from "preact/hooks";
 
-/** Something that a person sets off: whether it is under way, and why it went wrong. */
+/** An operation that the user starts, such as sending a form: whether it runs, and its latest error. */
 export interface Action<A extends unknown[]> {
   run(...args: A): Promise<void>;
   isBusy: boolean;
   error: Error | undefined;
 }
 
-/** Runs one at a time: a second press of the button is not a second order. */
+/** Returns an action that runs once at a time: a double click sends one request. */
 export function useAction<A extends unknown[]>(work: (...args: A) => Promise<void>): Action<A> {
   const [state, setState] = useState<{ isBusy: boolean; error: Error | undefined }>({
     isBusy: false,
@@ -15,7 +15,7 @@ export function useAction<A extends unknown[]>(work: (...args: A) => Promise<voi
   });
   const isRunning = useRef(false);
   const run = async (...args: A): Promise<void> => {
-    // Not by the state: that is of the last drawing, which two presses may have seen.
+    // `state` is too old for this check: two clicks may happen within one render.
     if (isRunning.current) return;
     isRunning.current = true;
     setState({ isBusy: true, error: undefined });

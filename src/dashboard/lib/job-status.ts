@@ -1,26 +1,26 @@
 import { useEffect, useState } from "preact/hooks";
 import { type JobMessage, JobSocket, type SocketState } from "../api/job-socket.ts";
 
-/** Of a job that is listened to: its last messages, and whether it is still heard. */
+/** The latest messages of a job, and the state of the connection. */
 export interface Job {
   messages: readonly JobMessage[];
   socket: SocketState;
 }
 
-const KEPT_MESSAGES = 200;
-const NONE: Job = { messages: [], socket: { state: "connecting" } };
+const MAX_MESSAGES = 200;
+const NO_MESSAGES: Job = { messages: [], socket: { state: "connecting" } };
 
 /**
- * Listens to a job while the component is there, and takes nothing away from other readers; nothing without a number. Messages may
- * come by the hundred in a second: they are shown once a frame. For jobs that say little; `useJobStream` is for the others.
+ * Reads a job's stream while the component is mounted, without acknowledging. Does nothing if the number is undefined. Renders once a
+ * frame, since hundreds of messages may arrive in a second. For jobs with few messages; `useJobStream` is for the others.
  */
 export function useJob(jobNumber: string | undefined): Job {
-  const [job, setJob] = useState<Job>(NONE);
+  const [job, setJob] = useState<Job>(NO_MESSAGES);
 
   useEffect(() => {
-    setJob(NONE);
+    setJob(NO_MESSAGES);
     if (jobNumber === undefined) return;
-    let current = NONE;
+    let current = NO_MESSAGES;
     let frame: number | undefined;
     const change = (next: Job) => {
       current = next;
@@ -31,7 +31,7 @@ export function useJob(jobNumber: string | undefined): Job {
     };
     const socket = new JobSocket(jobNumber, {
       message(message) {
-        const messages = [...current.messages.slice(-KEPT_MESSAGES + 1), message];
+        const messages = [...current.messages.slice(-MAX_MESSAGES + 1), message];
         change({ ...current, messages });
       },
       state: (state) => change({ ...current, socket: state }),

@@ -1,41 +1,46 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
-/** What was asked for once, and again whenever somebody wants it. */
+/** The result of a request that runs once, and again on `refresh`. */
 export interface Loaded<T> {
   data: T | undefined;
   error: Error | undefined;
   isBusy: boolean;
-  /** Asks again; what is there stays until the answer comes. */
+  /** Repeats the request. The present data stay until the response arrives. */
   refresh(): void;
 }
 
-/** For what changes rarely, or by the person's own hand: it does not ask again by itself, as `usePoll` does. */
-export function useLoaded<T>(ask: (signal: AbortSignal) => Promise<T>, about: readonly unknown[] = []): Loaded<T> {
-  const [answer, setAnswer] = useState<Omit<Loaded<T>, "refresh">>(NOTHING);
-  const latestAsk = useRef(ask);
-  latestAsk.current = ask;
+/**
+ * Loads data that change rarely, or only through this page. Unlike `usePoll` it does not repeat the request by itself. Loads anew
+ * when `dependencies` change.
+ */
+export function useLoaded<T>(
+  load: (signal: AbortSignal) => Promise<T>,
+  dependencies: readonly unknown[] = [],
+): Loaded<T> {
+  const [result, setResult] = useState<Omit<Loaded<T>, "refresh">>(LOADING);
+  const latestLoad = useRef(load);
+  latestLoad.current = load;
   const ending = useRef<AbortController>(undefined);
 
   const refresh = useCallback(() => {
-    // The newest question is the one to be answered.
+    // Only the response of the latest request counts.
     ending.current?.abort();
     ending.current = new AbortController();
     const { signal } = ending.current;
-    setAnswer(({ data }) => ({ data, error: undefined, isBusy: true }));
-    latestAsk.current(signal).then(
-      (data) => signal.aborted || setAnswer({ data, error: undefined, isBusy: false }),
-      (error) => signal.aborted || setAnswer(({ data }) => ({ data, error: error as Error, isBusy: false })),
+    setResult(({ data }) => ({ data, error: undefined, isBusy: true }));
+    latestLoad.current(signal).then(
+      (data) => signal.aborted || setResult({ data, error: undefined, isBusy: false }),
+      (error) => signal.aborted || setResult(({ data }) => ({ data, error: error as Error, isBusy: false })),
     );
   }, []);
 
-  // What it depends on is the caller's to say.
   useEffect(() => {
-    setAnswer(NOTHING);
+    setResult(LOADING);
     refresh();
     return () => ending.current?.abort();
-  }, about);
+  }, dependencies);
 
-  return { ...answer, refresh };
+  return { ...result, refresh };
 }
 
-const NOTHING = { data: undefined, error: undefined, isBusy: true };
+const LOADING = { data: undefined, error: undefined, isBusy: true };

@@ -1,15 +1,15 @@
-/** The language in which the page writes dates and numbers. */
+/** The locale of the page's dates and times. */
 
 const FALLBACK = "en-US";
 
 /**
- * Returns a language tag that `Intl` accepts. Browsers may report others: Chromium says `en-US@posix` if LANG is C.UTF-8, and an
- * empty language is possible, too.
+ * Returns a language tag that `Intl` accepts. Browsers may report invalid ones: Chromium reports `en-US@posix` if LANG is C.UTF-8,
+ * and the language may be empty.
  */
 export function validLocale(language: string | undefined): string {
-  // What a POSIX locale adds to the language, such as the encoding, is no part of a tag.
-  const withoutPosixParts = language?.replace(/[.@].*$/, "").replaceAll("_", "-");
-  return canonical(language) ?? canonical(withoutPosixParts) ?? FALLBACK;
+  // A POSIX locale may append an encoding or a modifier, which are not allowed in a language tag.
+  const withoutSuffix = language?.replace(/[.@].*$/, "").replaceAll("_", "-");
+  return canonical(language) ?? canonical(withoutSuffix) ?? FALLBACK;
 }
 
 function canonical(language: string | undefined): string | undefined {
@@ -23,11 +23,11 @@ function canonical(language: string | undefined): string | undefined {
 export const locale = validLocale(navigator.language);
 
 /**
- * Gives the browser a valid language if its own is not. uPlot passes it to `Intl` when it is imported, and an invalid one would keep
- * the whole page from loading. Setting it here needs no change of uPlot's source, and serves every other library as well.
+ * Replaces an invalid `navigator.language`. uPlot passes it to `Intl` when it is imported, so that an invalid value would keep the
+ * whole page from loading. Replacing the value needs no patch of uPlot, and helps every other library.
  */
 export function correctLanguage(browser: { readonly language: string }): void {
   if (canonical(browser.language) !== undefined) return;
-  // Unlike `Object.defineProperty` it does not throw if an extension has fixed the property.
+  // Unlike `Object.defineProperty`, this does not throw if an extension has frozen the property.
   Reflect.defineProperty(browser, "language", { value: validLocale(browser.language), configurable: true });
 }

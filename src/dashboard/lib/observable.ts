@@ -1,10 +1,10 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** A value that several parts of the page look at. */
+/** A value that several components use. */
 export interface Observable<T> {
   get(): T;
   set(value: T): void;
-  /** Calls back at every change; the answer ends it. */
+  /** Calls back at every change. Returns a function that unsubscribes. */
   subscribe(listener: () => void): () => void;
 }
 
@@ -24,12 +24,12 @@ export function observable<T>(value: T): Observable<T> {
   };
 }
 
-/** The value, and a new drawing whenever it changes. */
+/** Returns the value, and renders the component again whenever it changes. */
 export function useObserved<T>(observed: Observable<T>): T {
   const [value, setValue] = useState(() => observed.get());
   useEffect(() => {
     const update = () => setValue(() => observed.get());
-    // It may have changed between the drawing and now.
+    // The value may have changed between the render and this effect.
     update();
     return observed.subscribe(update);
   }, [observed]);

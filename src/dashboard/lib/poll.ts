@@ -1,84 +1,86 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
-/** What was last heard, and what went wrong since. */
+/** The latest data, and the error of a later request that failed. */
 export interface Polled<T> {
   data: T | undefined;
   error: Error | undefined;
-  /** Asks at once; where an answer is on its way, once more after it, since it may not know yet what is wanted. */
+  /**
+   * Sends a request immediately. If one is in flight, sends another after it: the response may not include the change that made the
+   * caller refresh.
+   */
   refresh(): void;
 }
 
-const LONGEST_PAUSE_MS = 10_000;
+const MAX_DELAY_MS = 10_000;
 
 /**
- * Asks again and again while somebody looks: at once, then so long after each answer. After a failure it keeps what it has and
- * tries again, less and less often. Asks anew when `about` changes. How often may depend on what was heard.
+ * Repeats a request while the page is visible: immediately, then `intervalMs` after each response. The interval may depend on the
+ * latest data. After an error it keeps the data and backs off. Starts anew when `dependencies` change.
  */
 export function usePoll<T>(
-  ask: (signal: AbortSignal) => Promise<T>,
-  everyMs: number | ((data: T | undefined) => number),
-  about: readonly unknown[] = [],
+  load: (signal: AbortSignal) => Promise<T>,
+  intervalMs: number | ((data: T | undefined) => number),
+  dependencies: readonly unknown[] = [],
 ): Polled<T> {
-  const [answer, setAnswer] = useState<{ data: T | undefined; error: Error | undefined }>(NOTHING);
-  const latestAsk = useRef(ask);
-  latestAsk.current = ask;
-  const latestEveryMs = useRef(everyMs);
-  latestEveryMs.current = everyMs;
+  const [result, setResult] = useState<{ data: T | undefined; error: Error | undefined }>(NO_DATA);
+  const latestLoad = useRef(load);
+  latestLoad.current = load;
+  const latestIntervalMs = useRef(intervalMs);
+  latestIntervalMs.current = intervalMs;
   const refresh = useRef(() => {});
 
-  // What it depends on is the caller's to say.
   useEffect(() => {
     const ending = new AbortController();
-    let waiting: ReturnType<typeof setTimeout> | undefined;
-    let isAsking = false;
-    let isWantedAgain = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let isLoading = false;
+    let mustRepeat = false;
     let failures = 0;
-    let heard: T | undefined;
-    const look = async () => {
-      clearTimeout(waiting);
-      if (isAsking || ending.signal.aborted) return;
-      // A hidden page asks nothing; it is woken when it shows again.
+    let latest: T | undefined;
+    const poll = async () => {
+      clearTimeout(timer);
+      if (isLoading || ending.signal.aborted) return;
+      // A hidden page sends no requests; `visibilitychange` starts it again.
       if (document.hidden) return;
-      isAsking = true;
-      isWantedAgain = false;
+      isLoading = true;
+      mustRepeat = false;
       try {
-        const data = await latestAsk.current(ending.signal);
+        const data = await latestLoad.current(ending.signal);
         failures = 0;
-        heard = data;
-        if (!ending.signal.aborted) setAnswer({ data, error: undefined });
+        latest = data;
+        if (!ending.signal.aborted) setResult({ data, error: undefined });
       } catch (error) {
         failures += 1;
-        if (!ending.signal.aborted) setAnswer(({ data }) => ({ data, error: error as Error }));
+        if (!ending.signal.aborted) setResult(({ data }) => ({ data, error: error as Error }));
       } finally {
-        isAsking = false;
+        isLoading = false;
       }
       if (ending.signal.aborted) return;
-      const every = latestEveryMs.current;
-      const restMs = pauseMs(typeof every === "number" ? every : every(heard), failures);
-      waiting = setTimeout(wake, isWantedAgain ? 0 : restMs);
+      const interval = latestIntervalMs.current;
+      const waitMs = delayMs(typeof interval === "number" ? interval : interval(latest), failures);
+      timer = setTimeout(start, mustRepeat ? 0 : waitMs);
     };
-    const wake = () => void look();
+    const start = () => void poll();
     refresh.current = () => {
-      isWantedAgain = isAsking;
-      wake();
+      mustRepeat = isLoading;
+      start();
     };
-    document.addEventListener("visibilitychange", wake);
-    addEventListener("online", wake);
-    setAnswer(NOTHING);
-    wake();
+    document.addEventListener("visibilitychange", start);
+    addEventListener("online", start);
+    setResult(NO_DATA);
+    start();
     return () => {
       ending.abort();
-      clearTimeout(waiting);
-      document.removeEventListener("visibilitychange", wake);
-      removeEventListener("online", wake);
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", start);
+      removeEventListener("online", start);
     };
-  }, about);
+  }, dependencies);
 
   const refreshNow = useCallback(() => refresh.current(), []);
-  return { ...answer, refresh: refreshNow };
+  return { ...result, refresh: refreshNow };
 }
 
-const pauseMs = (everyMs: number, failures: number): number =>
-  failures === 0 ? everyMs : Math.min(LONGEST_PAUSE_MS, Math.max(1_000, everyMs) * 2 ** (failures - 1));
+const delayMs = (intervalMs: number, failures: number): number =>
+  failures === 0 ? intervalMs : Math.min(MAX_DELAY_MS, Math.max(1_000, intervalMs) * 2 ** (failures - 1));
 
-const NOTHING = { data: undefined, error: undefined };
+const NO_DATA = { data: undefined, error: undefined };

@@ -1,4 +1,4 @@
-/** Preferences that the browser keeps for a person. Some browsers do not; then they last as long as the page. */
+/** Preferences of the user, kept in the browser's storage. Some browsers forbid its use. */
 
 export function getPreference(key: string): string | null {
   try {
@@ -12,6 +12,6 @@ export function setPreference(key: string, value: string): void {
   try {
     localStorage.setItem(key, value);
   } catch {
-    // No preference is worth an error.
+    // Without storage, the preference lasts until the page is closed.
   }
 }

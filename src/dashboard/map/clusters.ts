@@ -1,9 +1,9 @@
 import type { WorldPoint } from "./projection.ts";
 import { type Frame, screenX, screenY } from "./view.ts";
 
-/** What stands too close to be told apart is shown as one. */
+/** Points that are too close together on the screen to be shown separately. */
 export interface Cluster<T> {
-  /** Its middle, in pixels. */
+  /** The centre of its members, in pixels. */
   x: number;
   y: number;
   members: T[];
@@ -18,45 +18,45 @@ interface Cell<T> {
 }
 
 const CELL_PX = 50;
-/** Two middles nearer than this would cover one another. */
-const NEAREST_PX = 42;
-/** More rows than there are at any zoom. */
-const ROWS = 2 ** 24;
+/** The markers of two clusters closer than this would overlap. */
+const MIN_DISTANCE_PX = 42;
+/** An upper limit of the rows at any zoom, so that a number can identify a cell. */
+const MAX_ROWS = 2 ** 24;
 
 /**
- * Gathers the points of a frame, and of a little around it, into clusters: one for each cell of a grid, and neighbours that lie too
- * close together joined. The grid is the world's, not the screen's, so that clusters stay what they are while the map is dragged.
+ * Groups the points in and near a frame into clusters: one for each cell of a grid, then merges neighbouring cells whose centres are
+ * too close. The grid is fixed to the world, not to the screen, so that clusters do not change while the map is dragged.
  */
 export function clustersOf<T extends WorldPoint>(points: readonly T[], frame: Frame): Cluster<T>[] {
   const cells = cellsOf(points, frame);
-  const middle = ({ sumX, sumY, members }: Cell<T>) => ({
+  const centre = ({ sumX, sumY, members }: Cell<T>) => ({
     x: screenX(sumX / members.length, frame),
     y: screenY(sumY / members.length, frame),
   });
   const clusters: Cluster<T>[] = [];
-  // The largest first: they draw the smaller ones in.
-  const bySize = [...cells.values()].sort((one, other) => other.members.length - one.members.length);
+  // Large clusters absorb their smaller neighbours, so they are processed first.
+  const bySize = [...cells.values()].sort((a, b) => b.members.length - a.members.length);
   for (const cell of bySize) {
     if (!cells.delete(keyOf(cell.column, cell.row))) continue;
-    const at = middle(cell);
+    const { x, y } = centre(cell);
     for (const key of neighbours(cell)) {
       const other = cells.get(key);
       if (other === undefined) continue;
-      const { x, y } = middle(other);
-      if (Math.hypot(x - at.x, y - at.y) >= NEAREST_PX) continue;
+      const otherCentre = centre(other);
+      if (Math.hypot(otherCentre.x - x, otherCentre.y - y) >= MIN_DISTANCE_PX) continue;
       cells.delete(key);
       cell.sumX += other.sumX;
       cell.sumY += other.sumY;
       for (const member of other.members) cell.members.push(member);
     }
-    clusters.push({ ...middle(cell), members: cell.members });
+    clusters.push({ ...centre(cell), members: cell.members });
   }
   return clusters;
 }
 
 function cellsOf<T extends WorldPoint>(points: readonly T[], frame: Frame): Map<number, Cell<T>> {
   const cells = new Map<number, Cell<T>>();
-  // As wide as a cell and its neighbour: those that can be seen are whole.
+  // A visible cluster may have members in the next two cells beyond the edge.
   const margin = 2 * CELL_PX;
   for (const point of points) {
     const y = screenY(point.y, frame);
@@ -78,11 +78,11 @@ function cellsOf<T extends WorldPoint>(points: readonly T[], frame: Frame): Map<
   return cells;
 }
 
-const keyOf = (column: number, row: number): number => column * ROWS + row;
+const keyOf = (column: number, row: number): number => column * MAX_ROWS + row;
 
 function neighbours({ column, row }: { column: number; row: number }): number[] {
   const keys: number[] = [];
-  for (let right = -1; right <= 1; right++)
-    for (let down = -1; down <= 1; down++) if (right !== 0 || down !== 0) keys.push(keyOf(column + right, row + down));
+  for (let dx = -1; dx <= 1; dx++)
+    for (let dy = -1; dy <= 1; dy++) if (dx !== 0 || dy !== 0) keys.push(keyOf(column + dx, row + dy));
   return keys;
 }

@@ -1,9 +1,9 @@
-/** Not asked for more often than this after it could not be had. */
-const PAUSE_MS = 10_000;
+/** The pause after a failed attempt. */
+const RETRY_DELAY_MS = 10_000;
 
 /**
- * Something that is fetched when it is first wanted, and kept. Whoever wants it gets what there is, and is called back once there is
- * more: a map draws what it has.
+ * Returns a function that loads a value on its first call and caches it. Until then the function returns undefined, and calls
+ * `onLoaded` later: the map draws without the value first. A failed load is retried by a later call.
  */
 export function lazy<T>(load: () => Promise<T>): (onLoaded: () => void) => T | undefined {
   let value: T | undefined;
@@ -21,14 +21,14 @@ export function lazy<T>(load: () => Promise<T>): (onLoaded: () => void) => T | u
           value = loaded;
         },
         () => {
-          notBeforeMs = Date.now() + PAUSE_MS;
+          notBeforeMs = Date.now() + RETRY_DELAY_MS;
         },
       )
       .finally(() => {
         isLoading = false;
-        const told = [...waiting];
+        const callbacks = [...waiting];
         waiting.clear();
-        if (value !== undefined) for (const tell of told) tell();
+        if (value !== undefined) for (const callback of callbacks) callback();
       });
     return undefined;
   };

@@ -2,85 +2,83 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { AccessPointState } from "../../schemas/overview.ts";
 import { settings } from "../api/operations.ts";
 import "../style/map.css";
-import { Credit } from "./credit.tsx";
-import type { Mark } from "./drawing/marks.ts";
-import { type At, followGestures } from "./gestures.ts";
+import { type Marker, mapPointsOf } from "./drawing/markers.ts";
+import { type ScreenPoint, trackGestures } from "./gestures.ts";
 import { lazy } from "./lazy.ts";
+import { MapCanvas } from "./map-canvas.ts";
 import { PlaceList } from "./place-list.tsx";
-import { Scene } from "./scene.ts";
-import { spotsOf } from "./spots.ts";
 import { Tooltip } from "./tooltip.tsx";
 
 const pageSettings = lazy(settings);
 
-/** A map of access points, as large as what it is in. A table beside it must say the same: not everybody can see a map. */
+/** A map of access points that fills its container. A table next to it must show the same data, for users of screen readers. */
 export function NetworkMap({
   points,
   selected,
   onOpen,
 }: {
   points: readonly AccessPointState[];
-  /** The `ap_id` of one to be pointed out. */
+  /** The `ap_id` of an access point to highlight. */
   selected?: string;
   onOpen(apId: string): void;
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const scene = useRef<Scene | undefined>(undefined);
-  const pointedAt = useRef<At | undefined>(undefined);
-  const [hovered, setHovered] = useState<Mark>();
-  const [listed, setListed] = useState<Mark>();
-  const [, setIsSettled] = useState(false);
+  const mapCanvas = useRef<MapCanvas | undefined>(undefined);
+  const pointerAt = useRef<ScreenPoint | undefined>(undefined);
+  const [hovered, setHovered] = useState<Marker>();
+  const [listed, setListed] = useState<Marker>();
+  const [, setHasSettings] = useState(false);
   const open = useRef(onOpen);
   open.current = onOpen;
-  const spots = useMemo(() => spotsOf(points), [points]);
+  const mapPoints = useMemo(() => mapPointsOf(points), [points]);
 
   useEffect(() => {
     if (canvas.current === null) return;
-    const map = new Scene(canvas.current);
-    scene.current = map;
-    const point = (at: At | undefined) => {
-      pointedAt.current = at;
-      setHovered(at && map.markAt(at));
+    const map = new MapCanvas(canvas.current);
+    mapCanvas.current = map;
+    const hover = (at: ScreenPoint | undefined) => {
+      pointerAt.current = at;
+      setHovered(at && map.markerAt(at));
     };
     const move = (change: () => void) => {
-      point(undefined);
+      hover(undefined);
       setListed(undefined);
       change();
     };
-    const endGestures = followGestures(canvas.current, {
+    const stopGestures = trackGestures(canvas.current, {
       pan: (dx, dy) => move(() => map.pan(dx, dy)),
-      zoom: (steps, at) => move(() => map.zoom(steps, at)),
-      hover: point,
+      zoom: (levels, at) => move(() => map.zoom(levels, at)),
+      hover,
       press(at) {
-        const mark = map.markAt(at);
-        const [first] = mark?.members ?? [];
-        point(undefined);
+        const marker = map.markerAt(at);
+        const [first] = marker?.members ?? [];
+        hover(undefined);
         setListed(undefined);
-        if (mark === undefined || first === undefined) return;
-        if (mark.members.length === 1) open.current(first.accessPoint.ap_id);
-        else if (!map.separate(mark)) setListed(mark);
+        if (marker === undefined || first === undefined) return;
+        if (marker.members.length === 1) open.current(first.accessPoint.ap_id);
+        else if (!map.zoomToSeparate(marker)) setListed(marker);
       },
     });
     return () => {
-      endGestures();
+      stopGestures();
       map.end();
     };
   }, []);
 
   useEffect(() => {
-    scene.current?.show(spots, selected);
-    // What is pointed at may have changed, or gone.
-    if (pointedAt.current !== undefined) setHovered(scene.current?.markAt(pointedAt.current));
-  }, [spots, selected]);
+    mapCanvas.current?.show(mapPoints, selected);
+    // The marker under the pointer may have changed or disappeared.
+    if (pointerAt.current !== undefined) setHovered(mapCanvas.current?.markerAt(pointerAt.current));
+  }, [mapPoints, selected]);
 
   const closeList = () => {
     setListed(undefined);
     canvas.current?.focus();
   };
 
-  const map = pageSettings(() => setIsSettled(true))?.map;
+  const map = pageSettings(() => setHasSettings(true))?.map;
   const tiles = map?.tiles ?? undefined;
-  useEffect(() => scene.current?.useTiles(tiles), [tiles]);
+  useEffect(() => mapCanvas.current?.useTiles(tiles), [tiles]);
 
   return (
     <div class="map">
@@ -88,19 +86,39 @@ export function NetworkMap({
         <canvas ref={canvas} tabIndex={0} data-pointed={hovered !== undefined} />
       </div>
       <div class="map-buttons">
-        <button type="button" aria-label="Zoom in" onClick={() => scene.current?.zoom(1)}>
+        <button type="button" aria-label="Zoom in" onClick={() => mapCanvas.current?.zoom(1)}>
           +
         </button>
-        <button type="button" aria-label="Zoom out" onClick={() => scene.current?.zoom(-1)}>
+        <button type="button" aria-label="Zoom out" onClick={() => mapCanvas.current?.zoom(-1)}>
           −
         </button>
-        <button type="button" onClick={() => scene.current?.showAll()}>
+        <button type="button" onClick={() => mapCanvas.current?.showAll()}>
           Show all
         </button>
       </div>
-      {hovered && <Tooltip mark={hovered} />}
-      {listed && <PlaceList mark={listed} onClose={closeList} />}
-      <Credit attribution={tiles === undefined ? undefined : (map?.attribution ?? "")} />
+      {hovered && <Tooltip marker={hovered} />}
+      {listed && <PlaceList marker={listed} onClose={closeList} />}
+      <Attribution attribution={tiles === undefined ? undefined : (map?.attribution ?? "")} />
     </div>
+  );
+}
+
+/** Names the source of the map: the operator's tile server, or the built-in data. */
+function Attribution({ attribution }: { attribution: string | undefined }) {
+  return (
+    <p class="map-credit">
+      {attribution ?? (
+        <>
+          <a href="https://www.naturalearthdata.com" target="_blank" rel="noreferrer">
+            Natural Earth
+          </a>{" "}
+          ·{" "}
+          <a href="https://www.geonames.org" target="_blank" rel="noreferrer">
+            GeoNames
+          </a>{" "}
+          (CC BY)
+        </>
+      )}
+    </p>
   );
 }

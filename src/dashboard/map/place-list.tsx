@@ -1,12 +1,12 @@
 import { useEffect, useRef } from "preact/hooks";
 import { href } from "../app/router.ts";
 import { ConditionMark, TechnologyBadge } from "../components/badges.tsx";
-import type { Mark } from "./drawing/marks.ts";
+import type { Marker } from "./drawing/markers.ts";
 
 const MAX_LISTED = 100;
 
-/** Access points at one and the same place: no zoom tells them apart. */
-export function PlaceList({ mark: { members }, onClose }: { mark: Mark; onClose(): void }) {
+/** Lists access points at the same position, which no zoom can separate. */
+export function PlaceList({ marker: { members }, onClose }: { marker: Marker; onClose(): void }) {
   const close = useRef<HTMLButtonElement>(null);
   useEffect(() => close.current?.focus(), []);
   return (
@@ -18,7 +18,7 @@ export function PlaceList({ mark: { members }, onClose }: { mark: Mark; onClose(
       }}
     >
       <header class="spread">
-        <strong>{members.length} at this place</strong>
+        <strong>{members.length} access points at this place</strong>
         <button ref={close} type="button" class="quiet" aria-label="Close" onClick={onClose}>
           ✕
         </button>
@@ -35,7 +35,7 @@ export function PlaceList({ mark: { members }, onClose }: { mark: Mark; onClose(
         ))}
       </ul>
       {members.length > MAX_LISTED && (
-        <p class="hint">And {members.length - MAX_LISTED} more: search for them by name.</p>
+        <p class="hint">{members.length - MAX_LISTED} more are not listed. Search for them by name.</p>
       )}
     </section>
   );

@@ -1,11 +1,11 @@
-/** Web Mercator, as maps on the web have it: the world is a square from 0 to 1, x to the east and y to the south. */
+/** Web Mercator, the projection of web maps: the world is a square from 0 to 1, with x to the east and y to the south. */
 
 export interface WorldPoint {
   x: number;
   y: number;
 }
 
-/** Where the square ends; the poles would be infinitely far away. */
+/** The edge of the square. The poles would be infinitely far away. */
 const MAX_LATITUDE = 85.051129;
 const EQUATOR_M = 40_075_016.686;
 
@@ -19,7 +19,7 @@ export function unproject({ x, y }: WorldPoint): { latitude: number; longitude: 
   return { latitude, longitude: (x - 0.5) * 360 };
 }
 
-/** How much of the ground the whole width of the world stands for at this height of the map: it shrinks towards the poles. */
+/** Returns the length on the ground of a line across the whole map at height y. It shrinks towards the poles. */
 export function groundWidthM(y: number): number {
   return EQUATOR_M * Math.cos((unproject({ x: 0, y }).latitude * Math.PI) / 180);
 }

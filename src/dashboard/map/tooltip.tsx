@@ -1,23 +1,23 @@
 import { ConditionMark, TechnologyBadge } from "../components/badges.tsx";
-import { percentText } from "../lib/percent.ts";
-import { type Mark, radiusOf } from "./drawing/marks.ts";
+import { percentText } from "../lib/format.ts";
+import { type Marker, radiusOf } from "./drawing/markers.ts";
 
-/** Below this there is no room above a mark. */
-const ROOM_PX = 90;
+/** The tooltip needs this much space above the marker; otherwise it is shown below. */
+const HEIGHT_PX = 90;
 
-/** What is pointed at. For eyes only: the table says the same. */
-export function Tooltip({ mark }: { mark: Mark }) {
-  const [only] = mark.members;
-  const isBelow = mark.y < ROOM_PX;
-  const top = isBelow ? mark.y + radiusOf(mark) + 6 : mark.y - radiusOf(mark) - 6;
+/** Describes the marker under the pointer. Hidden from screen readers: the table shows the same data. */
+export function Tooltip({ marker }: { marker: Marker }) {
+  const [only] = marker.members;
+  const isBelow = marker.y < HEIGHT_PX;
+  const top = isBelow ? marker.y + radiusOf(marker) + 6 : marker.y - radiusOf(marker) - 6;
   return (
     <div
       class="map-tooltip"
       aria-hidden="true"
-      style={{ left: `clamp(7.5rem, ${mark.x}px, 100% - 7.5rem)`, top: `${top}px` }}
+      style={{ left: `clamp(7.5rem, ${marker.x}px, 100% - 7.5rem)`, top: `${top}px` }}
       data-below={isBelow}
     >
-      {mark.members.length === 1 && only !== undefined ? (
+      {marker.members.length === 1 && only !== undefined ? (
         <>
           <strong>{only.accessPoint.ap_id}</strong>
           <span class="row">
@@ -27,18 +27,18 @@ export function Tooltip({ mark }: { mark: Mark }) {
           </span>
         </>
       ) : (
-        <Several mark={mark} />
+        <ClusterText marker={marker} />
       )}
     </div>
   );
 }
 
-function Several({ mark: { members } }: { mark: Mark }) {
+function ClusterText({ marker: { members } }: { marker: Marker }) {
   const offline = members.filter(({ condition }) => condition === "offline").length;
   return (
     <>
       <strong>{members.length} access points</strong>
-      <span>{offline === 0 ? "None offline" : `${offline} offline`}. Click to see them.</span>
+      <span>{offline === 0 ? "None offline" : `${offline} offline`}. Click to show them.</span>
     </>
   );
 }

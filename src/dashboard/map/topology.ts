@@ -1,8 +1,8 @@
-/** TopoJSON: the lines between areas are stored once, as small whole steps; an area names the lines around it. */
+/** TopoJSON: stores the lines between areas once, as differences of integers. An area refers to its lines by index. */
 
 export interface Topology {
   transform: { scale: readonly number[]; translate: readonly number[] };
-  /** Lines of steps, each from the point before it. */
+  /** Lines. Each point is the difference to the point before it. */
   arcs: readonly (readonly (readonly number[])[])[];
   objects: Readonly<Record<string, Geometry>>;
 }
@@ -12,10 +12,10 @@ export type Geometry =
   | { type: "Polygon"; arcs: readonly (readonly number[])[] }
   | { type: "MultiPolygon"; arcs: readonly (readonly (readonly number[])[])[] };
 
-/** Longitude and latitude in turn. */
+/** Longitudes and latitudes, alternating. */
 export type Line = Float64Array;
 
-/** Of a topology, how its arcs are read. */
+/** Returns a function that decodes the arcs of a topology. */
 export function lineOf({ transform }: Pick<Topology, "transform">): (steps: Topology["arcs"][number]) => Line {
   const [scaleX = 1, scaleY = 1] = transform.scale;
   const [startX = 0, startY = 0] = transform.translate;
@@ -33,20 +33,20 @@ export function lineOf({ transform }: Pick<Topology, "transform">): (steps: Topo
   };
 }
 
-/** The closed lines around the areas of an object, holes among them. */
+/** Returns the closed lines around the areas of an object, including holes. */
 export function ringsOf(geometry: Geometry, lines: readonly Line[]): Line[] {
   switch (geometry.type) {
     case "GeometryCollection":
-      return geometry.geometries.flatMap((part) => ringsOf(part, lines));
+      return geometry.geometries.flatMap((member) => ringsOf(member, lines));
     case "MultiPolygon":
-      return geometry.arcs.flat().map((ring) => joined(ring, lines));
+      return geometry.arcs.flat().map((ring) => join(ring, lines));
     case "Polygon":
-      return geometry.arcs.map((ring) => joined(ring, lines));
+      return geometry.arcs.map((ring) => join(ring, lines));
   }
 }
 
-/** One line after the other. A complement (`~i`) names line i backwards; each begins where the one before it ended. */
-function joined(ring: readonly number[], lines: readonly Line[]): Line {
+/** Joins lines to a ring. The index `~i` means line i in reverse. Each line begins at the last point of the one before it. */
+function join(ring: readonly number[], lines: readonly Line[]): Line {
   const coordinates: number[] = [];
   for (const index of ring) {
     const line = lines[index < 0 ? ~index : index];

@@ -1,24 +1,24 @@
-import type { WorldPoint } from "./projection.ts";
+import { groundWidthM, type WorldPoint } from "./projection.ts";
 
-/** What of the world is looked at: its centre, and how near. Each step of zoom doubles all lengths; at 0 the world is 256 px wide. */
+/** The centre of the visible map, and the zoom. At zoom 0 the world is 256 px wide; each level doubles all lengths. */
 export interface View extends WorldPoint {
   zoom: number;
 }
 
-/** Of the canvas, in CSS pixels. */
+/** The size of the canvas in CSS pixels. */
 export interface Size {
   width: number;
   height: number;
 }
 
-/** A view on a canvas, ready to be computed with: `(x - left) * scale` is where something is in pixels. */
+/** A view in a form suited for computing positions: `(x - left) * scale` is in pixels. */
 export interface Frame extends Size {
   left: number;
   top: number;
   scale: number;
 }
 
-/** A part of the world. */
+/** A rectangle of the world. */
 export interface Box {
   left: number;
   top: number;
@@ -26,9 +26,9 @@ export interface Box {
   bottom: number;
 }
 
-/** So near that access points a few metres apart, as those of LiFi are, stand apart on the screen. */
+/** At this zoom LiFi access points, which may be a few metres apart, are separate on the screen. */
 export const MAX_ZOOM = 21;
-/** Nearer than this, one access point alone would be shown without a town around it. */
+/** The limit for `fitView`: at a higher zoom a single access point would be shown without the town around it. */
 const MAX_FITTED_ZOOM = 12;
 const WORLD_PX = 256;
 
@@ -40,16 +40,16 @@ export function frameOf(view: View, { width, height }: Size): Frame {
   return { width, height, scale, left: view.x - width / 2 / scale, top: view.y - height / 2 / scale };
 }
 
-/** East of the east comes the west again: where something is nearest to the middle of the frame. */
+/** Returns the x position in pixels. The map repeats to the east and west: uses the copy closest to the centre of the frame. */
 export function screenX(x: number, { left, width, scale }: Frame): number {
-  const fromMiddle = x - left - width / 2 / scale;
-  return (fromMiddle - Math.round(fromMiddle)) * scale + width / 2;
+  const fromCentre = x - left - width / 2 / scale;
+  return (fromCentre - Math.round(fromCentre)) * scale + width / 2;
 }
 
 export const screenY = (y: number, { top, scale }: Frame): number => (y - top) * scale;
 
-/** The nearest view that is allowed: never wider than one world, never beyond its upper and lower end. */
-export function within(view: View, size: Size): View {
+/** Returns the closest allowed view: not wider than one world, and within its upper and lower edge. */
+export function clampView(view: View, size: Size): View {
   const zoom = Math.min(MAX_ZOOM, Math.max(Math.log2(size.width / WORLD_PX), view.zoom));
   const halfHeight = Math.min(0.5, size.height / 2 / scaleOf(zoom));
   return {
@@ -59,35 +59,35 @@ export function within(view: View, size: Size): View {
   };
 }
 
-/** The map as if dragged by so many pixels. */
-export function panned(view: View, dx: number, dy: number, size: Size): View {
+/** Returns the view after a drag by this many pixels. */
+export function panView(view: View, dx: number, dy: number, size: Size): View {
   const scale = scaleOf(view.zoom);
-  return within({ ...view, x: view.x - dx / scale, y: view.y - dy / scale }, size);
+  return clampView({ ...view, x: view.x - dx / scale, y: view.y - dy / scale }, size);
 }
 
-/** Nearer by so many steps; what is at this place of the screen stays there. */
-export function zoomedAt(view: View, steps: number, at: { x: number; y: number }, size: Size): View {
-  const zoom = within({ ...view, zoom: view.zoom + steps }, size).zoom;
+/** Returns the view after zooming by a number of levels. The point of the map at the screen position `at` stays there. */
+export function zoomViewAt(view: View, levels: number, at: { x: number; y: number }, size: Size): View {
+  const zoom = clampView({ ...view, zoom: view.zoom + levels }, size).zoom;
   const shift = 1 / scaleOf(view.zoom) - 1 / scaleOf(zoom);
   const x = view.x + (at.x - size.width / 2) * shift;
   const y = view.y + (at.y - size.height / 2) * shift;
-  return within({ x, y, zoom }, size);
+  return clampView({ x, y, zoom }, size);
 }
 
-/** The nearest view that shows all of a part of the world. */
-export function fitted(box: Box, size: Size, nearest = MAX_FITTED_ZOOM): View {
+/** Returns the view with the highest zoom that shows a whole rectangle of the world. */
+export function fitView(box: Box, size: Size, maxZoom = MAX_FITTED_ZOOM): View {
   const margin = Math.min(48, size.width / 6, size.height / 6);
   const zoomFor = (extent: number, px: number) => Math.log2((px - 2 * margin) / WORLD_PX / Math.max(extent, 1e-12));
-  const zoom = Math.min(nearest, zoomFor(box.right - box.left, size.width), zoomFor(box.bottom - box.top, size.height));
-  return within({ x: (box.left + box.right) / 2, y: (box.top + box.bottom) / 2, zoom }, size);
+  const zoom = Math.min(maxZoom, zoomFor(box.right - box.left, size.width), zoomFor(box.bottom - box.top, size.height));
+  return clampView({ x: (box.left + box.right) / 2, y: (box.top + box.bottom) / 2, zoom }, size);
 }
 
-/** The smallest part of the world with all these points, also where it lies across the date line. */
-export function boxOf(points: readonly WorldPoint[]): Box | undefined {
+/** Returns the smallest rectangle that contains all points. It may cross the date line. */
+export function boundsOf(points: readonly WorldPoint[]): Box | undefined {
   const [first] = points;
   if (first === undefined) return undefined;
   const xs = Float64Array.from(points, ({ x }) => x).sort();
-  // What lies beyond the widest gap between neighbours is to the left of the box.
+  // The rectangle is everything outside the widest gap between neighbouring points.
   let left = xs[0] ?? 0;
   let right = xs[xs.length - 1] ?? 0;
   let widest = left + 1 - right;
@@ -106,4 +106,19 @@ export function boxOf(points: readonly WorldPoint[]): Box | undefined {
     if (y > bottom) bottom = y;
   }
   return { left, right, top, bottom };
+}
+
+/** A bar that stands for a round length on the ground. */
+export interface ScaleBar {
+  widthPx: number;
+  text: string;
+}
+
+/** Returns the longest scale bar that fits into `maxPx`. */
+export function scaleBarFor({ top, height, scale }: Frame, maxPx: number): ScaleBar {
+  const metresPerPx = groundWidthM(top + height / 2 / scale) / scale;
+  const maxM = maxPx * metresPerPx;
+  const power = 10 ** Math.floor(Math.log10(maxM));
+  const lengthM = ([5, 2].find((factor) => factor * power <= maxM) ?? 1) * power;
+  return { widthPx: lengthM / metresPerPx, text: lengthM >= 1_000 ? `${lengthM / 1_000} km` : `${lengthM} m` };
 }

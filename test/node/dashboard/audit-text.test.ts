@@ -5,8 +5,8 @@ import {
   parseActor,
 } from "../../../src/dashboard/features/administration/audit/audit-text.ts";
 
-describe("the words of an audit entry", () => {
-  it("say what was done", () => {
+describe("the text of an audit entry", () => {
+  it("describes the action", () => {
     expect(describeAction("change password and change roles")).toBe("Changed the password and changed the roles");
     expect(describeAction("send command")).toBe("Sent a command");
     expect(describeAction("emulation cancelled")).toBe("Stopped an emulation");
@@ -24,13 +24,13 @@ describe("the words of an audit entry", () => {
     [{ access_points: "3 WiFi, 2 LiFi", outcome: "done" }, "3 WiFi, 2 LiFi"],
     [{ access_points: 5, outcome: "removed" }, "5 access points"],
     [{ command: 1, access_points: [], refused: "x" }, ""],
-  ])("give the detail %j as %s", (detail, text) => {
+  ])("shows the detail %j as “%s”", (detail, text) => {
     expect(detailText(detail)).toBe(text);
   });
 
-  it("name the parties", () => {
+  it("names the actor and its kind", () => {
     expect(parseActor("agent:roof-1")).toEqual({ name: "roof-1", kind: "access point" });
-    expect(parseActor("service")).toEqual({ name: "service", kind: "the service itself" });
+    expect(parseActor("service")).toEqual({ name: "service", kind: "the service" });
     expect(parseActor("anyone")).toEqual({ name: "anyone", kind: "not signed in" });
     expect(parseActor("agents")).toEqual({ name: "agents", kind: "several access points" });
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { correctLanguage, validLocale } from "../../../src/dashboard/lib/locale.ts";
 
-describe("the page's locale", () => {
+describe("the locale of the page", () => {
   it.each<[string | undefined, string]>([
     ["de-DE", "de-DE"],
     ["EN-us", "en-US"],
@@ -12,13 +12,13 @@ describe("the page's locale", () => {
     ["C", "en-US"],
     ["not a tag", "en-US"],
     [undefined, "en-US"],
-  ])("is valid if the browser's language is %j: %s", (language, expected) => {
+  ])("for a browser with the language %j is %s", (language, expected) => {
     const locale = validLocale(language);
     expect(locale).toBe(expected);
     expect(() => new Intl.NumberFormat(locale)).not.toThrow();
   });
 
-  it("replaces an invalid language of the browser, and keeps a valid one", () => {
+  it("replaces an invalid language of the browser and keeps a valid one", () => {
     const browser = Object.create({
       get language() {
         return "en-US@posix";

@@ -1,21 +1,21 @@
 import { describe, expect, it } from "vitest";
 import { clustersOf } from "../../../src/dashboard/map/clusters.ts";
-import { isOverlap, LABEL_HEIGHT_PX, labelsFor } from "../../../src/dashboard/map/drawing/labels.ts";
-import { scaleBarFor } from "../../../src/dashboard/map/drawing/scale-bar.ts";
+import { LABEL_HEIGHT_PX, overlaps, placeLabels } from "../../../src/dashboard/map/drawing/labels.ts";
+import { isVisible, ringShape, type Shape, shapeOf, traceShape } from "../../../src/dashboard/map/drawing/shapes.ts";
 import { tilesFor } from "../../../src/dashboard/map/drawing/tile-grid.ts";
-import { areaOf, isSeen, type Shape, shapeOf, trace } from "../../../src/dashboard/map/drawing/trace.ts";
 import { project, unproject } from "../../../src/dashboard/map/projection.ts";
 import { lineOf, ringsOf, type Topology } from "../../../src/dashboard/map/topology.ts";
 import {
-  boxOf,
+  boundsOf,
+  clampView,
   type Frame,
-  fitted,
+  fitView,
   frameOf,
   MAX_ZOOM,
+  scaleBarFor,
   screenX,
   screenY,
-  within,
-  zoomedAt,
+  zoomViewAt,
 } from "../../../src/dashboard/map/view.ts";
 import { createRandom } from "../../../src/emulator/models/random.ts";
 import { spreadAround } from "../../../src/emulator/spread.ts";
@@ -24,16 +24,16 @@ import { ACCESS_POINT_TYPES } from "../../../src/schemas/emulator.ts";
 const SIZE = { width: 800, height: 500 };
 const BRISTOL = project(51.4545, -2.5879);
 
-/** What a pen would draw. */
+/** Returns the points of the drawn line. */
 function drawn(shape: Shape, frame: Frame): [x: number, y: number][] {
   const points: [number, number][] = [];
   const add = (x: number, y: number) => points.push([x, y]);
-  trace(shape, 0, frame, { moveTo: add, lineTo: add });
+  traceShape(shape, 0, frame, { moveTo: add, lineTo: add });
   return points;
 }
 
 describe("the projection", () => {
-  it("comes back to where it started", () => {
+  it("is inverted by unproject", () => {
     for (const [latitude, longitude] of [
       [0, 0],
       [51.4545, -2.5879],
@@ -46,7 +46,7 @@ describe("the projection", () => {
     }
   });
 
-  it("puts the middle of the world in the middle, and the poles at its ends", () => {
+  it("maps the equator to the centre and the poles to the edges", () => {
     expect(project(0, 0)).toEqual({ x: 0.5, y: 0.5 });
     expect(project(90, 0).y).toBeCloseTo(0, 6);
     expect(project(-90, 0).y).toBeCloseTo(1, 6);
@@ -54,22 +54,22 @@ describe("the projection", () => {
 });
 
 describe("the view", () => {
-  it("keeps what is under the pointer there while it zooms", () => {
-    const view = within({ ...BRISTOL, zoom: 6 }, SIZE);
+  it("keeps the point under the pointer in place while it zooms", () => {
+    const view = clampView({ ...BRISTOL, zoom: 6 }, SIZE);
     const at = { x: 100, y: 400 };
     const under = (frame: Frame) => ({ x: frame.left + at.x / frame.scale, y: frame.top + at.y / frame.scale });
     const before = under(frameOf(view, SIZE));
-    const after = under(frameOf(zoomedAt(view, 1.7, at, SIZE), SIZE));
+    const after = under(frameOf(zoomViewAt(view, 1.7, at, SIZE), SIZE));
     expect(after.x).toBeCloseTo(before.x, 12);
     expect(after.y).toBeCloseTo(before.y, 12);
   });
 
-  it("shows all points, also across the date line", () => {
+  it("fits all points, also across the date line", () => {
     const points = [project(-17.7, 178), project(-14.3, -170.7), project(-41.3, 174.8)];
-    const box = boxOf(points);
+    const box = boundsOf(points);
     if (box === undefined) throw new Error("no box");
     expect(box.right - box.left).toBeLessThan(0.1);
-    const frame = frameOf(fitted(box, SIZE), SIZE);
+    const frame = frameOf(fitView(box, SIZE), SIZE);
     for (const { x, y } of points) {
       expect(screenX(x, frame)).toBeGreaterThan(0);
       expect(screenX(x, frame)).toBeLessThan(SIZE.width);
@@ -86,8 +86,8 @@ describe("the view", () => {
     expect((widthPx * 152.874 * Math.cos((51.4545 * Math.PI) / 180)) / 5_000).toBeCloseTo(1, 3);
   });
 
-  it("is covered by tiles that exist", () => {
-    const tiles = tilesFor(frameOf(within({ x: 0.99, y: 0.5, zoom: 3.4 }, SIZE), SIZE));
+  it("is covered by existing tiles", () => {
+    const tiles = tilesFor(frameOf(clampView({ x: 0.99, y: 0.5, zoom: 3.4 }, SIZE), SIZE));
     for (const { zoom, column, row } of tiles) {
       expect(zoom).toBe(3);
       expect(column).toBeGreaterThanOrEqual(0);
@@ -101,8 +101,8 @@ describe("the view", () => {
   });
 });
 
-describe("a topology", () => {
-  // Two squares side by side: line 0 is what they share, 1 is around the left one, 2 around the right one.
+describe("a TopoJSON topology", () => {
+  // Two adjacent squares: arc 0 is their common side, arc 1 surrounds the left one, arc 2 the right one.
   const topology: Topology = {
     transform: { scale: [10, 10], translate: [-10, 0] },
     arcs: [
@@ -134,7 +134,7 @@ describe("a topology", () => {
     },
   };
 
-  it("is decoded: steps become places, shared lines go either way", () => {
+  it("is decoded to rings, with shared arcs in both directions", () => {
     const lines = topology.arcs.map(lineOf(topology));
     expect(Array.from(lines[0] ?? [])).toEqual([0, 0, 0, 10]);
     const { both } = topology.objects;
@@ -146,28 +146,28 @@ describe("a topology", () => {
   });
 });
 
-describe("a line", () => {
+describe("a shape", () => {
   const frame = frameOf({ x: 0.5, y: 0.5, zoom: 4 }, SIZE);
 
-  it("goes on beyond the date line instead of back around the world", () => {
+  it("continues beyond the date line instead of jumping across the world", () => {
     const { box } = shapeOf(Float64Array.of(170, 60, 179, 60, -179, 60, -170, 60));
     expect(box.right - box.left).toBeCloseTo(20 / 360, 9);
   });
 
-  it("around a pole is closed along the end of the map", () => {
-    const { points } = areaOf(Float64Array.of(-180, -70, -60, -70, 60, -70, 180, -70));
+  it("around a pole is closed along the edge of the map", () => {
+    const { points } = ringShape(Float64Array.of(-180, -70, -60, -70, 60, -70, 180, -70));
     expect(Array.from(points.slice(-4))).toEqual([1, 1, 0, 1]);
   });
 
-  it("is only looked at where it can be seen", () => {
+  it("is visible only if its box is in the frame", () => {
     const here = shapeOf(Float64Array.of(-1, 0, 1, 0)).box;
     const away = shapeOf(Float64Array.of(90, 0, 91, 0)).box;
-    expect(isSeen(here, 0, frame)).toBe(true);
-    expect(isSeen(here, 1, frame)).toBe(false);
-    expect(isSeen(away, 0, frame)).toBe(false);
+    expect(isVisible(here, 0, frame)).toBe(true);
+    expect(isVisible(here, 1, frame)).toBe(false);
+    expect(isVisible(away, 0, frame)).toBe(false);
   });
 
-  it("is drawn with few points where they make no difference", () => {
+  it("is drawn without points that make no difference", () => {
     const winding = Array.from({ length: 2_000 }, (_, i) => [90 + Math.sin(i), 20 - i / 50]).flat();
     const away = shapeOf(Float64Array.of(0, 20, ...winding, 0, -20));
     expect(drawn(away, frame).length).toBeLessThan(10);
@@ -175,13 +175,13 @@ describe("a line", () => {
     expect(drawn(dense, frame).length).toBeLessThan(40);
   });
 
-  it("around an area still has the same area within the frame", () => {
+  it("around an area covers the same pixels when it is drawn with fewer points", () => {
     const random = createRandom(7);
     const corners = Array.from({ length: 400 }, (_, i) => {
       const [turn, radius] = [(i / 400) * 2 * Math.PI, random.between(5, 60)];
       return [radius * Math.cos(turn), radius * Math.sin(turn)];
     });
-    const shape = areaOf(Float64Array.from([...corners, ...corners.slice(0, 1)].flat()));
+    const shape = ringShape(Float64Array.from([...corners, ...corners.slice(0, 1)].flat()));
     const whole = Array.from({ length: shape.points.length / 2 }, (_, i): [number, number] => [
       screenOf(shape.points[2 * i] ?? 0, frame.left),
       screenOf(shape.points[2 * i + 1] ?? 0, frame.top),
@@ -197,7 +197,7 @@ describe("a line", () => {
   const screenOf = (world: number, start: number): number => (world - start) * frame.scale;
 });
 
-/** By the crossings of a ray, as `evenodd` has it. */
+/** Counts the crossings of a ray, as the fill rule `evenodd` does. */
 function isInside([x, y]: readonly [number, number], ring: readonly [number, number][]): boolean {
   let isIn = false;
   ring.forEach(([x1, y1], i) => {
@@ -210,24 +210,24 @@ function isInside([x, y]: readonly [number, number], ring: readonly [number, num
 describe("clusters", () => {
   const random = createRandom(1);
   const points = Array.from({ length: 3_000 }, () => project(random.between(35, 60), random.between(-10, 30)));
-  const box = boxOf(points);
+  const box = boundsOf(points);
   if (box === undefined) throw new Error("no box");
-  const view = fitted(box, SIZE);
+  const view = fitView(box, SIZE);
 
-  it("have every point exactly once", () => {
+  it("contain every point exactly once", () => {
     const members = clustersOf(points, frameOf(view, SIZE)).flatMap((cluster) => cluster.members);
     expect(members).toHaveLength(points.length);
     expect(new Set(members)).toEqual(new Set(points));
   });
 
-  it("stay together while the map is dragged", () => {
+  it("do not change while the map is dragged", () => {
     const frame = frameOf(view, SIZE);
     const dragged = { ...frame, left: frame.left + 33 / frame.scale, top: frame.top - 7 / frame.scale };
     const keyOf = ({ members }: { members: object[] }) => members.length;
     expect(clustersOf(points, dragged).map(keyOf)).toEqual(clustersOf(points, frame).map(keyOf));
   });
 
-  it("fall apart when one looks nearer, save those at one place", () => {
+  it("separate at a higher zoom, except for points at the same position", () => {
     const two = [BRISTOL, { x: BRISTOL.x + 1e-5, y: BRISTOL.y }];
     const apart = (near: typeof two, zoom: number) => clustersOf(near, frameOf({ ...BRISTOL, zoom }, SIZE)).length;
     expect(apart(two, 8)).toBe(1);
@@ -244,10 +244,10 @@ describe("clusters", () => {
         return project(latitude, longitude);
       });
       const { x, y } = project(centre.latitude, centre.longitude);
-      // So large that all of them are in the frame.
+      // Large enough to contain all of them.
       const frame = frameOf({ x, y, zoom: MAX_ZOOM }, { width: 1e6, height: 1e6 });
       const { length } = clustersOf(points, frame);
-      // Few are nearer to one another than their marks are wide.
+      // A few are closer together than the width of their markers.
       expect(length).toBeGreaterThan(90);
     },
   );
@@ -261,10 +261,10 @@ describe("labels", () => {
   }));
   const frame = frameOf({ ...BRISTOL, zoom: 6 }, SIZE);
   const widthOf = (text: string) => text.length * 7;
-  const taken = [{ left: 350, right: 450, top: 200, bottom: 300 }];
+  const occupied = [{ left: 350, right: 450, top: 200, bottom: 300 }];
 
-  it("lie over nothing, and name the larger towns first", () => {
-    const labels = labelsFor(towns, 6, frame, widthOf, taken);
+  it("cover nothing, and name larger towns first", () => {
+    const labels = placeLabels(towns, 6, frame, widthOf, occupied);
     expect(labels.length).toBeGreaterThan(10);
     const rectangles = labels.map(({ text, x, y }) => ({
       left: x - widthOf(text) / 2,
@@ -272,15 +272,15 @@ describe("labels", () => {
       top: y - LABEL_HEIGHT_PX / 2,
       bottom: y + LABEL_HEIGHT_PX / 2,
     }));
-    const all = [...taken, ...rectangles];
-    all.forEach((one, i) => {
-      for (const other of all.slice(i + 1)) expect(isOverlap(one, other)).toBe(false);
+    const all = [...occupied, ...rectangles];
+    all.forEach((label, i) => {
+      for (const other of all.slice(i + 1)) expect(overlaps(label, other)).toBe(false);
     });
     const order = labels.map(({ text }) => towns.findIndex(({ name }) => name === text));
-    expect(order).toEqual(order.toSorted((one, other) => one - other));
+    expect(order).toEqual(order.toSorted((a, b) => a - b));
   });
 
-  it("are none in a view of the whole world", () => {
-    expect(labelsFor(towns, 2, frameOf({ ...BRISTOL, zoom: 2 }, SIZE), widthOf, [])).toEqual([]);
+  it("are not shown in a view of the whole world", () => {
+    expect(placeLabels(towns, 2, frameOf({ ...BRISTOL, zoom: 2 }, SIZE), widthOf, [])).toEqual([]);
   });
 });

@@ -5,7 +5,7 @@ import { isRepeatable, sendRepeatedly } from "../../../src/dashboard/api/retries
 
 const LOGIN = "/api/v1/token/";
 
-describe("the page's retries", () => {
+describe("retries of the page", () => {
   it.each<[string, string, string, object, boolean]>([
     ["reads", "GET", "/api/v1/overview", {}, true],
     ["heads", "HEAD", "/api/v1/overview", {}, true],
@@ -15,12 +15,12 @@ describe("the page's retries", () => {
     ["sign-ups", "POST", "/api/v1/users/signup", {}, false],
     ["changes", "PUT", "/api/v1/agents/a", {}, false],
     ["deletions", "DELETE", "/api/v1/agents/a", {}, false],
-  ])("of %s", (_, method, path, headers, expected) => {
+  ])("classify %s", (_, method, path, headers, expected) => {
     expect(isRepeatable(method, path, new Headers(headers as Record<string, string>))).toBe(expected);
   });
 
-  describe("of a request that is safe to repeat", () => {
-    /** What the server does with each request, in turn; afterwards it answers as the service does. */
+  describe("sendRepeatedly", () => {
+    /** The server's reaction to each request, in order. Afterwards it responds as the service does. */
     type Fault = "hang up" | { status: number; headers?: Record<string, string> };
     let faults: Fault[] = [];
     let requests = 0;
@@ -42,36 +42,40 @@ describe("the page's retries", () => {
       requests = 0;
     });
 
-    const PAUSES_MS = [1, 1];
-    const ask = async (signal?: AbortSignal) => await sendRepeatedly(async () => await fetch(url), signal, PAUSES_MS);
+    const DELAYS_MS = [1, 1];
+    const request = async (signal?: AbortSignal) =>
+      await sendRepeatedly(async () => await fetch(url), signal, DELAYS_MS);
 
     it.each<[string, Fault[]]>([
       ["the connection breaks", ["hang up", "hang up"]],
-      ["a proxy answers 500", [{ status: 500 }]],
-      ["a proxy answers 502 and 503", [{ status: 502 }, { status: 503 }]],
-    ])("hide that %s", async (_, given) => {
+      ["a proxy responds with 500", [{ status: 500 }]],
+      ["a proxy responds with 502 and 503", [{ status: 502 }, { status: 503 }]],
+    ])("repeats the request if %s", async (_, given) => {
       faults = [...given];
-      const response = await ask();
+      const response = await request();
       expect([response.status, await response.text()]).toEqual([200, "the service"]);
       expect(requests).toBe(given.length + 1);
     });
 
-    it.each([500, 503, 429, 404, 401])("do not repeat what the service itself answers: %i", async (status) => {
-      faults = [{ status, headers: { "X-Request-Id": "r" } }];
-      expect((await ask()).status).toBe(status);
-      expect(requests).toBe(1);
-    });
+    it.each([500, 503, 429, 404, 401])(
+      "does not repeat a request to which the service responds with %i",
+      async (status) => {
+        faults = [{ status, headers: { "X-Request-Id": "r" } }];
+        expect((await request()).status).toBe(status);
+        expect(requests).toBe(1);
+      },
+    );
 
-    it("end after three attempts, with the last response or error", async () => {
+    it("ends after three attempts with the last response or error", async () => {
       faults = [{ status: 500 }, { status: 500 }, { status: 502 }];
-      expect((await ask()).status).toBe(502);
+      expect((await request()).status).toBe(502);
       expect(requests).toBe(3);
       faults = ["hang up", "hang up", "hang up"];
-      await expect(ask()).rejects.toThrow(TypeError);
+      await expect(request()).rejects.toThrow(TypeError);
       expect(requests).toBe(6);
     });
 
-    it("end at once if the page gives up while a request is under way", { timeout: 10_000 }, async () => {
+    it("rejects at once on abort during a request", { timeout: 10_000 }, async () => {
       const abort = new AbortController();
       const send = async () => {
         abort.abort(new Error("gone"));
@@ -80,7 +84,7 @@ describe("the page's retries", () => {
       await expect(sendRepeatedly(send, abort.signal, [60_000])).rejects.toThrow("gone");
     });
 
-    it("end at once if the page no longer wants the response", async () => {
+    it("rejects at once on abort during a pause", async () => {
       const abort = new AbortController();
       faults = [{ status: 500 }, { status: 500 }];
       const sending = sendRepeatedly(async () => await fetch(url), abort.signal, [60_000]);

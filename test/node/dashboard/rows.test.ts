@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { RowStore } from "../../../src/dashboard/features/jobs/row-store.ts";
-import { csvField } from "../../../src/dashboard/lib/csv-field.ts";
+import { csvField } from "../../../src/dashboard/lib/format.ts";
 
 const textOf = async (blobs: readonly Blob[]): Promise<string> => await new Blob([...blobs]).text();
 
-describe("the rows of a job's stream", () => {
-  it("are saved as they came, and as a table of all the fields that any of them has", async () => {
+describe("RowStore", () => {
+  it("exports rows as NDJSON, and as CSV with every field of any row", async () => {
     const store = new RowStore();
     store.add([{ time: "t1", field: "load", value: 0.5 }]);
     store.add([{ time: "t2", note: 'said "no", twice' }, { value: { deep: [1] } }, "bare", null]);
@@ -35,13 +35,15 @@ describe("the rows of a job's stream", () => {
     );
   });
 
-  it("have no field that nobody gave them", async () => {
+  it("exports no inherited properties as fields", async () => {
     const store = new RowStore();
     store.add([JSON.parse('{"constructor": 1, "__proto__": 2}'), {}]);
     expect(await textOf(await store.csv())).toBe("constructor,__proto__\r\n1,2\r\n,\r\n");
   });
+});
 
-  it("are no formulas to a spreadsheet, while numbers stay numbers", () => {
+describe("csvField", () => {
+  it("escapes formulas for spreadsheets, and keeps numbers", () => {
     for (const text of ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"]) expect(csvField(text)).toBe(`'${text}`);
     for (const text of ["\r=1", "\n=1"]) expect(csvField(text)).toBe(`"'${text}"`);
     expect(csvField('=HYPERLINK("x")')).toBe(`"'=HYPERLINK(""x"")"`);

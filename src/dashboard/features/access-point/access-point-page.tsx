@@ -8,49 +8,53 @@ import { usePoll } from "../../lib/poll.ts";
 import { Charts } from "./charts.tsx";
 import { Commands } from "./commands.tsx";
 import { Configuration } from "./configuration.tsx";
-import { Head } from "./head.tsx";
+import { useCurrentStatus } from "./current-status.ts";
+import { AccessPointHeader } from "./header.tsx";
 import { Position } from "./position.tsx";
-import { useVitals } from "./vitals.ts";
 import "../../style/access-point.css";
 
-const CONFIGURATION_EVERY_MS = 30_000;
+const CONFIGURATION_INTERVAL_MS = 30_000;
 
-/** One access point: how it does, what it measures, what it can be told. */
-export function AccessPoint({ place }: PageProps) {
-  const apId = place.path[1] ?? "";
-  return <Named key={apId} apId={apId} query={place.query} />;
+/** Shows one access point: its status, metrics, commands and configuration. */
+export function AccessPoint({ route }: PageProps) {
+  const apId = route.path[1] ?? "";
+  return <AccessPointLoader key={apId} apId={apId} query={route.query} />;
 }
 
-function Named({ apId, query }: { apId: string; query: URLSearchParams }) {
-  const { data: agent, error, refresh } = usePoll((signal) => readAgent(apId, signal), CONFIGURATION_EVERY_MS, [apId]);
+function AccessPointLoader({ apId, query }: { apId: string; query: URLSearchParams }) {
+  const {
+    data: agent,
+    error,
+    refresh,
+  } = usePoll((signal) => readAgent(apId, signal), CONFIGURATION_INTERVAL_MS, [apId]);
   useEffect(() => {
     if (apId !== "") document.title = `${apId} · Network Controller`;
   }, [apId]);
 
-  if (apId === "" || (error instanceof ApiError && error.status === 404)) return <Unknown apId={apId} />;
+  if (apId === "" || (error instanceof ApiError && error.status === 404)) return <UnknownAccessPoint apId={apId} />;
   if (agent === undefined)
     return error === undefined ? <Loading lines={8} /> : <Failed error={error} onRetry={refresh} />;
-  return <Found agent={agent} query={query} />;
+  return <AccessPointContent agent={agent} query={query} />;
 }
 
-function Found({ agent, query }: { agent: Agent; query: URLSearchParams }) {
+function AccessPointContent({ agent, query }: { agent: Agent; query: URLSearchParams }) {
   const { ap_id: apId, configuration } = agent;
-  const vitals = useVitals(apId, configuration.interval);
+  const status = useCurrentStatus(apId, configuration.interval);
   const type = typeof configuration.access_point_type === "string" ? configuration.access_point_type : null;
   return (
     <div class="stack">
-      <Head apId={apId} type={type} vitals={vitals} />
+      <AccessPointHeader apId={apId} type={type} status={status} />
       <Charts apId={apId} type={type} query={query} />
       <div class="ap-columns">
-        <Commands apId={apId} known={configuration.commands} />
+        <Commands apId={apId} supported={configuration.commands} />
         <div class="stack">
-          <Position apId={apId} type={type} geolocation={configuration.geolocation} vitals={vitals} />
+          <Position apId={apId} type={type} geolocation={configuration.geolocation} status={status} />
           <Configuration configuration={configuration} />
           <section class="card" aria-labelledby="history-title">
             <h2 id="history-title">History</h2>
             <p>
-              All that it has reported over some time, as one download:{" "}
-              <a href={href(["jobs"], { agent: apId })}>request its history</a>.
+              <a href={href(["jobs"], { agent: apId })}>Request its history</a> to download everything that it reported
+              in a period.
             </p>
           </section>
         </div>
@@ -59,12 +63,12 @@ function Found({ agent, query }: { agent: Agent; query: URLSearchParams }) {
   );
 }
 
-function Unknown({ apId }: { apId: string }) {
+function UnknownAccessPoint({ apId }: { apId: string }) {
   return (
-    <Empty title={apId === "" ? "Which access point?" : `There is no access point called “${apId}”.`}>
-      <p>It may have been removed, or the address has a slip.</p>
+    <Empty title={apId === "" ? "No access point selected" : `There is no access point called “${apId}”`}>
+      <p>It may have been deleted, or the address may be wrong.</p>
       <p>
-        <a href={href([])}>See all access points</a>
+        <a href={href([])}>Show all access points</a>
       </p>
     </Empty>
   );

@@ -1,38 +1,40 @@
 import { useId, useMemo, useState } from "preact/hooks";
 import { agentMetrics } from "../../api/operations.ts";
-import { replace } from "../../app/router.ts";
+import { replaceRoute } from "../../app/router.ts";
 import { ChartCard } from "../../charts/chart-card.tsx";
 import { type Metric, MetricChoice, WindowChoice } from "../../charts/chart-choices.tsx";
-import { chosenMetrics, rememberChoice } from "../../charts/choice.ts";
-import { saveSeries } from "../../charts/csv.ts";
-import { useLiveSeries } from "../../charts/live-series.ts";
+import { chosenMetrics, saveChosenMetrics } from "../../charts/chosen-metrics.ts";
+import { saveSeries, useLiveSeries } from "../../charts/live-series.ts";
 import { momentText } from "../../charts/time-axis.ts";
 import { type ChartWindow, WINDOWS, windowOf } from "../../charts/windows.ts";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
 import { type Observable, observable, useObserved } from "../../lib/observable.ts";
 import { usePoll } from "../../lib/poll.ts";
 
-/** Metrics seldom come and go. */
-const METRICS_EVERY_MS = 30_000;
+/** Access points rarely start or stop reporting a metric. */
+const METRICS_INTERVAL_MS = 30_000;
 
-/** What an access point reports, over time. What is chosen is part of the address. */
+/** Shows the metrics of an access point over time. The address contains the window and the chosen metrics. */
 export function Charts({ apId, type, query }: { apId: string; type: string | null; query: URLSearchParams }) {
   const window = windowOf(query.get("window"));
-  const listed = usePoll(async (signal) => (await agentMetrics(apId, window.id, signal)).metrics, METRICS_EVERY_MS, [
+  const listed = usePoll(async (signal) => (await agentMetrics(apId, window.id, signal)).metrics, METRICS_INTERVAL_MS, [
     apId,
     window.id,
   ]);
   const choose = (change: { window?: string; metrics?: string }) =>
-    replace(["access-points", apId], { ...Object.fromEntries(query), ...change });
+    replaceRoute(["access-points", apId], { ...Object.fromEntries(query), ...change });
   const onWindow = ({ id }: ChartWindow) => choose({ window: id });
   const known = listed.data;
-  const asked = query.get("metrics");
-  const chosen = useMemo(() => chosenMetrics(asked, type, known?.map(({ name }) => name) ?? []), [asked, type, known]);
+  const metricsInAddress = query.get("metrics");
+  const chosen = useMemo(
+    () => chosenMetrics(metricsInAddress, type, known?.map(({ name }) => name) ?? []),
+    [metricsInAddress, type, known],
+  );
 
   return (
     <section aria-labelledby="charts-title" class="stack">
       <div class="spread">
-        <h2 id="charts-title">Measurements</h2>
+        <h2 id="charts-title">Metrics</h2>
         <WindowChoice chosen={window} onChoose={onWindow} />
       </div>
       {known === undefined ? (
@@ -44,13 +46,13 @@ export function Charts({ apId, type, query }: { apId: string; type: string | nul
           <Failed error={listed.error} onRetry={listed.refresh} />
         )
       ) : known.length === 0 ? (
-        <NothingYet window={window} onWindow={onWindow} />
+        <NoReports window={window} onWindow={onWindow} />
       ) : (
-        <Grid
+        <ChartGrid
           key={`${apId} ${window.id}`}
           {...{ apId, window, known, chosen }}
           onChoose={(metrics) => {
-            rememberChoice(type, metrics);
+            saveChosenMetrics(type, metrics);
             choose({ metrics: metrics.join() });
           }}
         />
@@ -59,17 +61,19 @@ export function Charts({ apId, type, query }: { apId: string; type: string | nul
   );
 }
 
-function NothingYet({ window, onWindow }: { window: ChartWindow; onWindow(window: ChartWindow): void }) {
-  const all = WINDOWS.filter(({ ms }) => ms > window.ms);
-  // The next one and the longest will do; all of them are above.
-  const longer = all.length > 1 ? [...all.slice(0, 1), ...all.slice(-1)] : all;
+function NoReports({ window, onWindow }: { window: ChartWindow; onWindow(window: ChartWindow): void }) {
+  const longer = WINDOWS.filter(({ ms }) => ms > window.ms);
+  // Offer the next longer window and the longest. The selection above the charts has all of them.
+  const offered = longer.length > 1 ? [...longer.slice(0, 1), ...longer.slice(-1)] : longer;
   return (
-    <Empty title={`This access point has not reported anything in the last ${window.label}.`}>
-      <p>{longer.length === 0 ? "Look whether it is switched on and connected." : "It may have done so before:"}</p>
+    <Empty title={`No reports in the last ${window.label}`}>
+      <p>
+        Check that the access point is switched on and connected{offered.length === 0 ? "." : ", or look further back:"}
+      </p>
       <p class="row centred">
-        {longer.map((other) => (
+        {offered.map((other) => (
           <button type="button" key={other.id} onClick={() => onWindow(other)}>
-            Look back {other.label}
+            Show the last {other.label}
           </button>
         ))}
       </p>
@@ -77,7 +81,7 @@ function NothingYet({ window, onWindow }: { window: ChartWindow; onWindow(window
   );
 }
 
-interface GridProps {
+interface ChartGridProps {
   apId: string;
   window: ChartWindow;
   known: readonly Metric[];
@@ -85,15 +89,15 @@ interface GridProps {
   onChoose(chosen: string[]): void;
 }
 
-function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
+function ChartGrid({ apId, window, known, chosen, onChoose }: ChartGridProps) {
   const [isPaused, setIsPaused] = useState(false);
   const [large, setLarge] = useState<string>();
   const group = useId();
   const pointed = useMemo(() => observable<number | undefined>(undefined), []);
   const { store, isLoaded, untilMs, error } = useLiveSeries(apId, chosen, window, isPaused);
-  // What there is stays to be seen; that the service is away is told at the top of the page.
-  const state = isPaused ? "Paused" : error !== undefined ? "Out of date" : rhythmText(window);
-  // One that is silent in this window keeps its place among the others.
+  // The charts keep their points during an outage. A notice at the top of the page reports the outage.
+  const state = isPaused ? "Paused" : error !== undefined ? "Out of date" : intervalText(window);
+  // A chosen metric without points in this window keeps its chart.
   const metrics = [
     ...known,
     ...chosen.filter((name) => known.every((other) => other.name !== name)).map((name) => ({ name, label: name })),
@@ -105,7 +109,7 @@ function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
       <div class="spread">
         <MetricChoice metrics={metrics} chosen={chosen} onChoose={onChoose} />
         <div class="row">
-          <Moment pointed={pointed} window={window} otherwise={state} />
+          <PointedTime pointed={pointed} window={window} otherwise={state} />
           <button type="button" class="small" onClick={() => setIsPaused(!isPaused)}>
             {isPaused ? "Resume" : "Pause"}
           </button>
@@ -121,8 +125,8 @@ function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
       </div>
       {!isLoaded && <Failed error={error} />}
       {chosen.length === 0 ? (
-        <Empty title="No metric is chosen.">
-          <p>Open “Choose metrics” and pick what you want to see.</p>
+        <Empty title="No metrics selected">
+          <p>Open “Choose metrics” and select the metrics to show.</p>
         </Empty>
       ) : (
         <div class="charts">
@@ -131,11 +135,11 @@ function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
               key={metric}
               metric={metric}
               label={labelOf(metric)}
-              track={store.track(metric)}
+              series={store.series(metric)}
               colourName={`series-${i + 1}`}
               isLarge={large === metric}
               onLarge={() => setLarge(large === metric ? undefined : metric)}
-              {...{ isLoaded, window, untilMs, group, pointed }}
+              {...{ isLoaded, window, untilMs, group, pointedMs: pointed }}
             />
           ))}
         </div>
@@ -144,10 +148,11 @@ function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
   );
 }
 
-const rhythmText = ({ everyMs }: ChartWindow): string => (everyMs <= 1_000 ? "Live" : `Every ${everyMs / 1_000} s`);
+const intervalText = ({ intervalMs }: ChartWindow): string =>
+  intervalMs <= 1_000 ? "Live" : `Updated every ${intervalMs / 1_000} s`;
 
-/** Of when the values are: a moment that is pointed at, or the latest. */
-function Moment(props: { pointed: Observable<number | undefined>; window: ChartWindow; otherwise: string }) {
+/** Shows the time under the pointer, or the state of the charts if the pointer is elsewhere. */
+function PointedTime(props: { pointed: Observable<number | undefined>; window: ChartWindow; otherwise: string }) {
   const timeMs = useObserved(props.pointed);
   return (
     <span class="soft moment">{timeMs === undefined ? props.otherwise : momentText(timeMs, props.window.ms)}</span>

@@ -6,7 +6,7 @@ interface CommandFormProps {
   onSend(command: string): Promise<void>;
 }
 
-/** A command with a number behind its name. */
+/** Sends a command that consists of a name and a number. */
 export function NumberCommand({
   label,
   name,
@@ -41,20 +41,27 @@ export function NumberCommand({
 
 const MAX_LENGTH = 256;
 
-/** Any other, as it is written. */
-export function OtherCommand({ names, isBusy, onSend }: CommandFormProps & { names: readonly string[] | undefined }) {
+/** Sends any other command, as typed. */
+export function OtherCommand({
+  supported,
+  isBusy,
+  onSend,
+}: CommandFormProps & { supported: readonly string[] | undefined }) {
   const id = useId();
   const [command, setCommand] = useState("");
   const text = command.trim();
-  const isUnknown =
-    names !== undefined && text !== "" && !names.includes(text) && !names.includes(text.split(" ")[0] ?? "");
+  const isUnsupported =
+    supported !== undefined &&
+    text !== "" &&
+    !supported.includes(text) &&
+    !supported.includes(text.split(" ")[0] ?? "");
   return (
     <Form onSubmit={() => void onSend(text)}>
       <Field
         id={id}
-        label="Another command"
-        hint={names === undefined ? "As the access point understands it." : `It knows ${names.join(", ")}.`}
-        fault={isUnknown ? "It does not know this one." : undefined}
+        label="Other command"
+        hint={supported === undefined ? "Sent to the access point as typed." : `Supported: ${supported.join(", ")}.`}
+        error={isUnsupported ? "The access point does not support this command. Enter a supported one." : undefined}
       >
         <div class="with-button">
           <input
@@ -63,22 +70,22 @@ export function OtherCommand({ names, isBusy, onSend }: CommandFormProps & { nam
             required
             pattern=".*\S.*"
             maxLength={MAX_LENGTH}
-            list={names === undefined ? undefined : `${id}-names`}
+            list={supported === undefined ? undefined : `${id}-names`}
             autocomplete="off"
             spellcheck={false}
             aria-describedby={`${id}-hint`}
-            aria-invalid={isUnknown}
+            aria-invalid={isUnsupported}
             value={command}
             onInput={({ currentTarget }) => setCommand(currentTarget.value)}
           />
-          <button type="submit" disabled={isBusy || isUnknown}>
-            Send
+          <button type="submit" disabled={isBusy || isUnsupported}>
+            Send command
           </button>
         </div>
       </Field>
-      {names !== undefined && (
+      {supported !== undefined && (
         <datalist id={`${id}-names`}>
-          {names.map((name) => (
+          {supported.map((name) => (
             <option key={name} value={name} />
           ))}
         </datalist>

@@ -1,25 +1,25 @@
 import type { JobState } from "../../../schemas/job.ts";
 import type { JobMessage } from "../../api/job-socket.ts";
 
-/** What became of a command. */
+/** The state of a command, with a text for people. */
 export interface Outcome {
   state: JobState;
   text: string;
 }
 
 const MAX_TEXT = 500;
-const UNDER_WAY: readonly JobState[] = ["queued", "running"];
+const NOT_FINISHED: readonly JobState[] = ["queued", "running"];
 
-/** What a message of its job says of it; nothing while the answer is still to come. */
+/** Returns the outcome that a message of the command's job reports, or undefined if the command has not finished. */
 export function outcomeOf(message: JobMessage): Outcome | undefined {
   switch (message.type) {
     case "command": {
-      const [answer = {}] = message.data;
-      return { state: answer.status === "failed" ? "failed" : "done", text: textOf(answer.data ?? answer) };
+      const [result = {}] = message.data;
+      return { state: result.status === "failed" ? "failed" : "done", text: textOf(result.data ?? result) };
     }
     case "status": {
       const { state } = message.data;
-      return UNDER_WAY.includes(state) ? undefined : { state, text: stateText(state) };
+      return NOT_FINISHED.includes(state) ? undefined : { state, text: stateText(state) };
     }
     case "error":
       return { state: "failed", text: message.data.detail };
@@ -28,13 +28,13 @@ export function outcomeOf(message: JobMessage): Outcome | undefined {
   }
 }
 
-export const NO_ANSWER: Outcome = { state: "expired", text: "No answer came within a minute." };
+export const NO_RESULT: Outcome = { state: "expired", text: "The access point did not respond within a minute." };
 
-const stateText = (state: JobState): string => (state === "expired" ? NO_ANSWER.text : "");
+const stateText = (state: JobState): string => (state === "expired" ? NO_RESULT.text : "");
 
-/** Agents answer as they like; most with a `detail`. */
-function textOf(answer: unknown): string {
-  const detail = typeof answer === "object" && answer !== null && "detail" in answer ? answer.detail : answer;
+/** Returns the `detail` of a result, or all of it as JSON: access points choose the format of their results. */
+function textOf(result: unknown): string {
+  const detail = typeof result === "object" && result !== null && "detail" in result ? result.detail : result;
   const text = typeof detail === "string" ? detail : JSON.stringify(detail);
   return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
 }

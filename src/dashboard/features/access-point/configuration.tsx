@@ -1,11 +1,11 @@
-/** What is set, value by value, and as it is for those who want to copy it. */
+/** Shows each value of the configuration, and the whole as JSON for copying. */
 export function Configuration({ configuration }: { configuration: Record<string, unknown> }) {
   const leaves = leavesOf(configuration);
   return (
     <section class="card" aria-labelledby="configuration-title">
       <h2 id="configuration-title">Configuration</h2>
       {leaves.length === 0 ? (
-        <p class="soft">Nothing is set.</p>
+        <p class="soft">No configuration yet. An administrator can add one.</p>
       ) : (
         <>
           <dl class="configuration">
@@ -16,10 +16,12 @@ export function Configuration({ configuration }: { configuration: Record<string,
               </div>
             ))}
           </dl>
-          {leaves.length > MAX_SHOWN && <p class="soft">And {leaves.length - MAX_SHOWN} more, below.</p>}
+          {leaves.length > MAX_SHOWN && (
+            <p class="soft">{leaves.length - MAX_SHOWN} more values are in the JSON below.</p>
+          )}
           <details>
-            <summary>As JSON</summary>
-            {/* It scrolls: the keyboard must reach it. */}
+            <summary>Show as JSON</summary>
+            {/* It scrolls, so it must be reachable with the keyboard. */}
             {/* biome-ignore lint/a11y/noNoninteractiveTabindex: see above */}
             <pre tabIndex={0}>{JSON.stringify(configuration, null, 2)}</pre>
           </details>
@@ -29,10 +31,10 @@ export function Configuration({ configuration }: { configuration: Record<string,
   );
 }
 
-/** Its form is free: it may be long. */
+/** A configuration can have any number of values. */
 const MAX_SHOWN = 60;
 
-/** Every value under its whole name; a list of plain values in one. */
+/** Returns every value under its full name. Joins a list of plain values into one text. */
 function leavesOf(value: unknown, name = ""): [name: string, text: string][] {
   const isList = Array.isArray(value) && value.every((item) => typeof item !== "object" || item === null);
   if (typeof value !== "object" || value === null || isList) {

@@ -1,23 +1,23 @@
 import { useMemo } from "preact/hooks";
 import type { AccessPointState } from "../../../schemas/overview.ts";
 import { NetworkMap } from "../../map/network-map.tsx";
-import type { Vitals } from "./vitals.ts";
+import type { CurrentStatus } from "./current-status.ts";
 
 interface PositionProps {
   apId: string;
   type: string | null;
-  /** Of its configuration. */
+  /** From the configuration. */
   geolocation: unknown;
-  vitals: Vitals | undefined;
+  status: CurrentStatus | undefined;
 }
 
-/** Where it stands. */
-export function Position({ apId, type, geolocation, vitals }: PositionProps) {
-  // The service sees to it that a geolocation, where there is one, has this form.
+/** Shows the access point on a map, with its coordinates. */
+export function Position({ apId, type, geolocation, status }: PositionProps) {
+  // The service validates a geolocation before it stores the configuration.
   const { latitude, longitude } = (geolocation ?? {}) as { latitude?: number; longitude?: number };
   const points = useMemo((): AccessPointState[] => {
     if (latitude === undefined || longitude === undefined) return [];
-    const { condition, lastSeen = null, load = null, quality = null, users = null } = vitals ?? {};
+    const { condition, lastSeen = null, load = null, quality = null, users = null } = status ?? {};
     return [
       {
         ...{ ap_id: apId, access_point_type: type, latitude, longitude, onboard: true, load, quality, users },
@@ -25,13 +25,13 @@ export function Position({ apId, type, geolocation, vitals }: PositionProps) {
         last_seen: lastSeen,
       },
     ];
-  }, [apId, type, latitude, longitude, vitals]);
+  }, [apId, type, latitude, longitude, status]);
 
   return (
     <section class="card" aria-labelledby="position-title">
       <h2 id="position-title">Position</h2>
       {latitude === undefined || longitude === undefined ? (
-        <p class="soft">Its configuration has no geolocation.</p>
+        <p class="soft">No position yet. An administrator can add a geolocation to the configuration.</p>
       ) : (
         <>
           <div class="position-map">
@@ -46,7 +46,7 @@ export function Position({ apId, type, geolocation, vitals }: PositionProps) {
   );
 }
 
-/** To a metre. */
+/** Five digits are precise to about one metre. */
 const DIGITS = 5;
 
 const degreesText = (degrees: number, positive: string, negative: string): string =>

@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import { deleteUser, me, updateUser } from "../../api/operations.ts";
 import { signIn } from "../../api/sign-in.ts";
-import { go } from "../../app/router.ts";
+import { navigate } from "../../app/router.ts";
 import { session, signOut } from "../../app/session.ts";
 import { Confirm } from "../../components/dialog.tsx";
-import { Form, faultOf, SubmitButton } from "../../components/form.tsx";
-import { NewPasswordFields, NOT_TYPED } from "../../components/new-password.tsx";
+import { Form, fieldErrorOf, SubmitButton } from "../../components/form.tsx";
+import { EMPTY_PASSWORD, NewPasswordFields } from "../../components/new-password.tsx";
 import { notify } from "../../components/notices.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
@@ -14,23 +14,23 @@ import { useObserved } from "../../lib/observable.ts";
 import { rolesText } from "../administration/users/roles.ts";
 import "../../style/administration.css";
 
-/** One's own account. */
+/** The account of the person who is signed in. */
 export function Account() {
   const username = useObserved(session)?.username ?? "";
   return (
     <div class="stack account-page">
       <h1>Your account</h1>
-      <Myself username={username} />
+      <AccountDetails username={username} />
       <ChangePassword username={username} />
       <DeleteAccount username={username} />
     </div>
   );
 }
 
-function Myself({ username }: { username: string }) {
+function AccountDetails({ username }: { username: string }) {
   const { data, error, refresh } = useLoaded(me);
   return (
-    <section class="card" aria-label="Who you are">
+    <section class="card" aria-label="Account details">
       <dl class="account-facts">
         <dt>E-mail</dt>
         <dd>{username}</dd>
@@ -46,66 +46,66 @@ function Myself({ username }: { username: string }) {
 }
 
 function ChangePassword({ username }: { username: string }) {
-  const [typed, setTyped] = useState(NOT_TYPED);
+  const [typed, setTyped] = useState(EMPTY_PASSWORD);
   const { run, isBusy, error } = useAction(async () => {
-    const { password, again } = typed;
-    if (password !== again) return;
+    const { password, repeated } = typed;
+    if (password !== repeated) return;
     await updateUser(username, { password });
-    setTyped(NOT_TYPED);
-    await signInAnew(username, password);
+    setTyped(EMPTY_PASSWORD);
+    await signInAgain(username, password);
   });
-  const fault = faultOf(error, "password");
+  const fieldError = fieldErrorOf(error, "password");
   return (
     <section class="card" aria-labelledby="change-password">
       <h2 id="change-password">Change your password</h2>
-      <p>Everywhere else you have to sign in again with the new one.</p>
+      <p>A new password signs you out everywhere else.</p>
       <Form onSubmit={() => void run()}>
-        {/* Tells password managers whose it is. */}
+        {/* Tells password managers which account the password belongs to. */}
         <input type="email" autocomplete="username" value={username} readOnly hidden />
-        <NewPasswordFields typed={typed} onTyped={setTyped} fault={fault} />
-        {fault === undefined && <Failed error={error} />}
+        <NewPasswordFields input={typed} onInput={setTyped} error={fieldError} />
+        {fieldError === undefined && <Failed error={error} />}
         <footer>
-          <SubmitButton isBusy={isBusy}>Change the password</SubmitButton>
+          <SubmitButton isBusy={isBusy}>Change password</SubmitButton>
         </footer>
       </Form>
     </section>
   );
 }
 
-/** A new password ends every token, this page's too; a person who has just typed it need not do so again. */
-async function signInAnew(username: string, password: string): Promise<void> {
+/** Signs in with the password just typed: a new password revokes every token, including the one of this page. */
+async function signInAgain(username: string, password: string): Promise<void> {
   try {
     await signIn(username, password);
-    notify("Your password is changed.");
+    notify("Your password was changed.");
   } catch {
     signOut();
-    notify("Your password is changed. Sign in with it.");
+    notify("Your password was changed. Sign in with the new one.");
   }
 }
 
 function DeleteAccount({ username }: { username: string }) {
-  const [isAsking, setIsAsking] = useState(false);
+  const [isConfirming, setIsConfirming] = useState(false);
   return (
     <section class="card" aria-labelledby="delete-account">
       <h2 id="delete-account">Delete your account</h2>
-      <p>It is gone for good.</p>
-      <button type="button" class="deletes" onClick={() => setIsAsking(true)}>
-        Delete my account…
+      <p>A deleted account cannot be restored.</p>
+      <button type="button" class="deletes" onClick={() => setIsConfirming(true)}>
+        Delete account…
       </button>
-      {isAsking && (
+      {isConfirming && (
         <Confirm
           title="Delete your account?"
-          label="Delete my account"
+          label="Delete account"
           typed={username}
           onConfirm={async () => {
             await deleteUser(username);
             signOut();
-            go([]);
-            notify("Your account is deleted.");
+            navigate([]);
+            notify("Your account was deleted.");
           }}
-          onClose={() => setIsAsking(false)}
+          onClose={() => setIsConfirming(false)}
         >
-          <p>You are signed out at once, everywhere, and nobody can bring the account back.</p>
+          <p>This signs you out everywhere and deletes your account. You cannot undo this.</p>
         </Confirm>
       )}
     </section>

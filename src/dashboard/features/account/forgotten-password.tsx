@@ -1,32 +1,36 @@
 import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../../api/call.ts";
 import { recoverPassword, resetPassword } from "../../api/operations.ts";
-import { go, href, place } from "../../app/router.ts";
-import { Form, faultOf, SubmitButton, TextField } from "../../components/form.tsx";
-import { NewPasswordFields, NOT_TYPED } from "../../components/new-password.tsx";
+import { href, navigate, route } from "../../app/router.ts";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../components/form.tsx";
+import { EMPTY_PASSWORD, NewPasswordFields } from "../../components/new-password.tsx";
 import { notify } from "../../components/notices.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
 import { useObserved } from "../../lib/observable.ts";
-import type { WayProps } from "./way-props.ts";
 
-/** A link by e-mail, and a new password by that link. */
+/** The pages for people who are not signed in share the e-mail address, so that it is typed once. */
+export interface SignInPageProps {
+  username: string;
+  onUsername(username: string): void;
+}
 
-export function Recover({ username, onUsername }: WayProps) {
-  const [said, setSaid] = useState("");
+/** Asks for an e-mail address and sends a reset link to it. */
+export function RequestResetLink({ username, onUsername }: SignInPageProps) {
+  const [confirmation, setConfirmation] = useState("");
   const { run, isBusy, error } = useAction(async () => {
-    setSaid((await recoverPassword(username)).detail);
+    setConfirmation((await recoverPassword(username)).detail);
   });
-  if (said !== "")
+  if (confirmation !== "")
     return (
       <>
-        <p role="status">{said} The link in it works once, for 15 minutes.</p>
-        <BackToSignIn />
+        <p role="status">{confirmation} The link works once and expires after 15 minutes.</p>
+        <SignInLink />
       </>
     );
   return (
     <>
-      <p>A link to set a new password is sent to your e-mail address.</p>
+      <p>Enter your e-mail address to receive a link for setting a new password.</p>
       <Form onSubmit={() => void run()}>
         <TextField
           label="E-mail"
@@ -35,71 +39,72 @@ export function Recover({ username, onUsername }: WayProps) {
           required
           value={username}
           onValue={onUsername}
-          fault={faultOf(error, "username")}
+          error={fieldErrorOf(error, "username")}
         />
-        {faultOf(error, "username") === undefined && <Failed error={error} />}
-        <SubmitButton isBusy={isBusy}>Send the link</SubmitButton>
+        {fieldErrorOf(error, "username") === undefined && <Failed error={error} />}
+        <SubmitButton isBusy={isBusy}>Send link</SubmitButton>
       </Form>
-      <BackToSignIn />
+      <SignInLink />
     </>
   );
 }
 
-export function Reset() {
-  const given = useObserved(place).path[1];
-  const [token, setToken] = useState(given ?? "");
+/** Sets a new password with the token of a reset link. */
+export function ResetPassword() {
+  const tokenInAddress = useObserved(route).path[1];
+  const [token, setToken] = useState(tokenInAddress ?? "");
   useEffect(() => {
-    if (given === undefined) return;
-    setToken(given);
-    // The token is as good as a password for a while: out of the address, and of the browser's history.
+    if (tokenInAddress === undefined) return;
+    setToken(tokenInAddress);
+    // The token is as good as a password until it expires: remove it from the address and the browser's history.
     history.replaceState(null, "", href(["reset-password"]));
-  }, [given]);
+  }, [tokenInAddress]);
   if (token === "")
     return (
       <>
-        <p>This link is incomplete. Open the one in the message again, or ask for a new one.</p>
-        <AskForLink />
+        <p>This link is incomplete. Open the link in the e-mail again, or request a new one.</p>
+        <RequestLinkAgain />
       </>
     );
-  // Another link is another try.
-  return <ResetBy key={token} token={token} />;
+  // A second link starts with an empty form.
+  return <ResetForm key={token} token={token} />;
 }
 
-function ResetBy({ token }: { token: string }) {
-  const [typed, setTyped] = useState(NOT_TYPED);
+function ResetForm({ token }: { token: string }) {
+  const [typed, setTyped] = useState(EMPTY_PASSWORD);
   const { run, isBusy, error } = useAction(async () => {
-    if (typed.password !== typed.again) return;
+    if (typed.password !== typed.repeated) return;
     await resetPassword(token, typed.password);
-    notify("The new password is set. Sign in with it.");
-    go([]);
+    notify("Your new password is set. Sign in with it.");
+    navigate([]);
   });
-  const fault = faultOf(error, "new_password");
+  const fieldError = fieldErrorOf(error, "new_password");
   if (error instanceof ApiError && error.status === 400)
     return (
       <>
-        <p role="alert">This link is of no use any more: it was used, or its 15 minutes are over.</p>
-        <AskForLink />
+        <p role="alert">This link has expired or was already used. Request a new one.</p>
+        <RequestLinkAgain />
       </>
     );
   return (
     <Form onSubmit={() => void run()}>
-      <NewPasswordFields typed={typed} onTyped={setTyped} fault={fault} />
-      {fault === undefined && <Failed error={error} />}
-      <SubmitButton isBusy={isBusy}>Set the password</SubmitButton>
+      <NewPasswordFields input={typed} onInput={setTyped} error={fieldError} />
+      {fieldError === undefined && <Failed error={error} />}
+      <SubmitButton isBusy={isBusy}>Set password</SubmitButton>
     </Form>
   );
 }
 
-function AskForLink() {
+function RequestLinkAgain() {
   return (
     <p class="ways">
-      <a href={href(["recover"])}>Ask for a new link</a>
+      <a href={href(["recover"])}>Request a new link</a>
       <a href={href([])}>Sign in</a>
     </p>
   );
 }
 
-function BackToSignIn() {
+function SignInLink() {
   return (
     <p class="ways">
       <a href={href([])}>Sign in</a>

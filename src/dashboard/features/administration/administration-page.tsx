@@ -2,23 +2,23 @@ import type { ComponentType } from "preact";
 import { href, type PageProps } from "../../app/router.ts";
 import { Empty } from "../../components/states.tsx";
 import { own } from "../../lib/own.ts";
-import { AccessPoints } from "./access-points/access-points.tsx";
-import { Apps } from "./apps/apps.tsx";
-import { Audit } from "./audit/audit.tsx";
-import { Users } from "./users/users.tsx";
+import { AccessPointsTab } from "./access-points/access-points-tab.tsx";
+import { AppsTab } from "./apps/apps-tab.tsx";
+import { AuditTab } from "./audit/audit-tab.tsx";
+import { UsersTab } from "./users/users-tab.tsx";
 import "../../style/administration.css";
 
-/** By the second part of the path. */
+/** By the second segment of the path. */
 const TABS: { [path: string]: { title: string; content: ComponentType<PageProps> } } = {
-  users: { title: "Users", content: Users },
-  agents: { title: "Access points", content: AccessPoints },
-  apps: { title: "Apps", content: Apps },
-  audit: { title: "Audit trail", content: Audit },
+  users: { title: "Users", content: UsersTab },
+  agents: { title: "Access points", content: AccessPointsTab },
+  apps: { title: "Apps", content: AppsTab },
+  audit: { title: "Audit trail", content: AuditTab },
 };
 
-/** Accounts of all kinds, and who changed them. */
-export function Administration({ place }: PageProps) {
-  const current = place.path[1] ?? "users";
+/** Manages users, access points and apps, and shows the audit trail. */
+export function Administration({ route }: PageProps) {
+  const current = route.path[1] ?? "users";
   const Content = own(TABS, current)?.content;
   return (
     <div class="stack">
@@ -31,9 +31,9 @@ export function Administration({ place }: PageProps) {
         ))}
       </nav>
       {Content === undefined ? (
-        <Empty title="There is no such part">Choose one above.</Empty>
+        <Empty title="There is no such page">Choose a tab above.</Empty>
       ) : (
-        <Content key={current} place={place} />
+        <Content key={current} route={route} />
       )}
     </div>
   );

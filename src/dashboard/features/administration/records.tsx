@@ -4,46 +4,46 @@ import { TextField } from "../../components/form.tsx";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
 import type { Loaded } from "../../lib/load.ts";
 
-/** There may be ten thousand of them; nobody reads so many, and drawing them would take long. */
-const PAGE = 50;
+/** A list may have ten thousand records. Drawing all of them would take long. */
+const PAGE_SIZE = 50;
 
-interface Words {
+interface Noun {
   one: string;
   many: string;
 }
 
-/** A list to search in, drawn a page at a time. */
+/** A searchable list that shows one page at a time. */
 export function Records<T>({
-  what,
+  noun,
   loaded,
   textOf,
   create,
   empty,
   children,
 }: {
-  /** What they are called, in the middle of a sentence. */
-  what: Words;
+  /** The word for a record, in lower case. */
+  noun: Noun;
   loaded: Loaded<readonly T[]>;
-  /** What a search looks at. */
+  /** Returns the text of a record that the search matches. */
   textOf(record: T): string;
   create: { label: string; onClick(): void };
   empty: ComponentChildren;
-  /** Draws one; it brings its key along. */
+  /** Renders one record with its key. */
   children(record: T): ComponentChildren;
 }) {
   const { data, error, isBusy, refresh } = loaded;
   const [search, setSearch] = useState("");
-  const [shown, setShown] = useState(PAGE);
-  const wanted = search.trim().toLowerCase();
-  const found = (data ?? []).filter((record) => textOf(record).toLowerCase().includes(wanted));
-  const find = (text: string) => {
+  const [shown, setShown] = useState(PAGE_SIZE);
+  const searched = search.trim().toLowerCase();
+  const found = (data ?? []).filter((record) => textOf(record).toLowerCase().includes(searched));
+  const searchFor = (text: string) => {
     setSearch(text);
-    setShown(PAGE);
+    setShown(PAGE_SIZE);
   };
   return (
-    <section class="stack" aria-label={what.many}>
+    <section class="stack" aria-label={noun.many}>
       <div class="records-tools">
-        <TextField label={`Search ${what.many}`} type="search" autocomplete="off" value={search} onValue={find} />
+        <TextField label={`Search ${noun.many}`} type="search" autocomplete="off" value={search} onValue={searchFor} />
         <button type="button" disabled={isBusy} onClick={refresh}>
           Refresh
         </button>
@@ -57,19 +57,19 @@ export function Records<T>({
       ) : (
         <>
           <p class="soft records-count" role="status">
-            {countText(found.length, data.length, what)}
+            {countText(found.length, data.length, noun)}
           </p>
-          {data.length === 0 && <Empty title={`No ${what.many} yet`}>{empty}</Empty>}
+          {data.length === 0 && <Empty title={`No ${noun.many} yet`}>{empty}</Empty>}
           {data.length > 0 && found.length === 0 && (
-            <Empty title="Nothing found">
-              <button type="button" onClick={() => find("")}>
-                Show all
+            <Empty title={`No ${noun.many} match your search`}>
+              <button type="button" onClick={() => searchFor("")}>
+                Clear search
               </button>
             </Empty>
           )}
           {found.length > 0 && <ul class="records">{found.slice(0, shown).map(children)}</ul>}
           {found.length > shown && (
-            <button type="button" class="show-more" onClick={() => setShown(shown + PAGE)}>
+            <button type="button" class="show-more" onClick={() => setShown(shown + PAGE_SIZE)}>
               Show more ({(found.length - shown).toLocaleString("en")} left)
             </button>
           )}
@@ -79,12 +79,12 @@ export function Records<T>({
   );
 }
 
-function countText(found: number, all: number, { one, many }: Words): string {
+function countText(found: number, all: number, { one, many }: Noun): string {
   const of = found === all ? "" : `${found.toLocaleString("en")} of `;
   return `${of}${all.toLocaleString("en")} ${all === 1 ? one : many}`;
 }
 
-/** One of them: what it is, and what can be done with it. */
+/** One record: its name, a description and its actions. */
 export function RecordRow({
   name,
   about,
@@ -103,7 +103,7 @@ export function RecordRow({
   );
 }
 
-/** The same few words on every row: those who listen are told of whom. */
+/** The label is the same on every row, so screen readers get the name of the record as well. */
 export function RecordButton({
   label,
   of,

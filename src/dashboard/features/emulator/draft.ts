@@ -1,16 +1,16 @@
 import type { AccessPointType, EmulatorSpinupRequest } from "../../../schemas/emulator.ts";
-import { faultOf } from "../../components/form.tsx";
+import { fieldErrorOf } from "../../components/form.tsx";
 import { type Duration, secondsOf, TEN_MINUTES } from "./duration.ts";
 
-/** A request as it is being filled in: numbers are what was typed. */
+/** The state of the form. Numbers are texts as typed. */
 export interface Draft {
   groups: readonly Group[];
-  /** For all groups; without it each has its own. */
+  /** Applies to all groups. If undefined, each group has its own. */
   duration: Duration | undefined;
 }
 
 export interface Group {
-  /** Tells one from another, also after others were removed. */
+  /** Identifies the group, also after other groups were removed. */
   key: number;
   technology: AccessPointType;
   accessPoints: string;
@@ -24,11 +24,11 @@ export const TECHNOLOGIES: readonly (readonly [AccessPointType, string])[] = [
   ["WiFi", "WiFi"],
   ["LiFi", "LiFi"],
 ];
-/** The service's own limits. */
-export const LIMITS = { groups: 100, accessPoints: 1_000, accessPointsInAll: 10_000, devices: 100_000, places: 1_000 };
+/** The limits of the service. */
+export const LIMITS = { groups: 100, accessPoints: 1_000, totalAccessPoints: 10_000, devices: 100_000, places: 1_000 };
 
-/** So that a newcomer need only press the button. */
-const FIRST: Group = {
+/** Complete, so that a new user only has to press the button. */
+const FIRST_GROUP: Group = {
   key: 0,
   technology: "LiFi",
   accessPoints: "5",
@@ -36,13 +36,13 @@ const FIRST: Group = {
   places: ["Bristol, GB"],
   duration: TEN_MINUTES,
 };
-export const NEW_DRAFT: Draft = { groups: [FIRST], duration: TEN_MINUTES };
+export const NEW_DRAFT: Draft = { groups: [FIRST_GROUP], duration: TEN_MINUTES };
 
-/** One more group: like the last, of another technology. */
+/** Adds a copy of the last group with another technology. */
 export function withGroup({ groups, duration }: Draft): Draft {
-  const last = groups.at(-1) ?? FIRST;
-  const at = TECHNOLOGIES.findIndex(([technology]) => technology === last.technology);
-  const technology = TECHNOLOGIES[(at + 1) % TECHNOLOGIES.length]?.[0] ?? last.technology;
+  const last = groups.at(-1) ?? FIRST_GROUP;
+  const index = TECHNOLOGIES.findIndex(([technology]) => technology === last.technology);
+  const technology = TECHNOLOGIES[(index + 1) % TECHNOLOGIES.length]?.[0] ?? last.technology;
   const key = Math.max(...groups.map((group) => group.key)) + 1;
   return { duration, groups: [...groups, { ...last, key, technology }] };
 }
@@ -59,30 +59,33 @@ export const requestOf = (draft: Draft): EmulatorSpinupRequest => ({
   })),
 });
 
-export interface GroupFaults {
+export interface GroupErrors {
   accessPoints: string | undefined;
   devices: string | undefined;
   duration: string | undefined;
-  /** Of the field, or of some of its places. */
+  /** About the whole field, or about some of its places. */
   places: string | undefined;
-  placesFaults: ReadonlyMap<string, string>;
+  byPlace: ReadonlyMap<string, string>;
 }
 
-/** What the service said of a group when it was sent. What was changed since is not spoken of any more. */
-export function faultsOf(error: Error | undefined, sent: Draft | undefined, group: Group): GroupFaults {
+/** Returns the errors of the last request for a group. Leaves out fields that were changed since. */
+export function groupErrors(error: Error | undefined, sent: Draft | undefined, group: Group): GroupErrors {
   const i = sent?.groups.findIndex(({ key }) => key === group.key) ?? -1;
-  const then = sent?.groups[i];
-  const of = (field: keyof Group, name: string) =>
-    then !== undefined && then[field] === group[field] ? faultOf(error, "emulators", i, name) : undefined;
-  const placesFaults = (then?.places ?? []).flatMap((place, j) => {
-    const fault = group.places.includes(place) ? faultOf(error, "emulators", i, "locations", j) : undefined;
-    return fault === undefined ? [] : [[place, fault] as const];
+  const sentGroup = sent?.groups[i];
+  const errorOf = (field: keyof Group, name: string) =>
+    sentGroup !== undefined && sentGroup[field] === group[field]
+      ? fieldErrorOf(error, "emulators", i, name)
+      : undefined;
+  const placeErrors = (sentGroup?.places ?? []).flatMap((place, j) => {
+    const fieldError = group.places.includes(place) ? fieldErrorOf(error, "emulators", i, "locations", j) : undefined;
+    return fieldError === undefined ? [] : [[place, fieldError] as const];
   });
   return {
-    accessPoints: of("accessPoints", "num_access_points"),
-    devices: of("devices", "num_devices"),
-    duration: of("duration", "duration"),
-    places: placesFaults.map(([place, fault]) => `${place}: ${fault}`).join("; ") || of("places", "locations"),
-    placesFaults: new Map(placesFaults),
+    accessPoints: errorOf("accessPoints", "num_access_points"),
+    devices: errorOf("devices", "num_devices"),
+    duration: errorOf("duration", "duration"),
+    places:
+      placeErrors.map(([place, fieldError]) => `${place}: ${fieldError}`).join("; ") || errorOf("places", "locations"),
+    byPlace: new Map(placeErrors),
   };
 }

@@ -1,25 +1,25 @@
 import { useId } from "preact/hooks";
-import { described, Field } from "../../components/form.tsx";
+import { controlProps, Field } from "../../components/form.tsx";
 import { type Duration, maxAmount, PRESETS, UNITS, type Unit } from "./duration.ts";
 
-/** A number with its unit, and the usual ones at hand. */
+/** A number with its unit, and buttons for common durations. */
 export function DurationField({
   label,
   value,
   onValue,
-  fault,
+  error,
 }: {
   label: string;
   value: Duration;
   onValue(value: Duration): void;
-  fault: string | undefined;
+  error: string | undefined;
 }) {
   const id = useId();
   return (
-    <Field {...{ id, label, fault }}>
+    <Field {...{ id, label, error }}>
       <div class="duration">
         <input
-          {...described(id, undefined, fault)}
+          {...controlProps(id, undefined, error)}
           type="number"
           inputMode="numeric"
           required

@@ -1,4 +1,4 @@
-/** How long access points run, as a form has it: a number as it was typed, and what it counts. */
+/** A duration in a form: a number as typed, and its unit. */
 export interface Duration {
   amount: string;
   unit: Unit;
@@ -20,9 +20,9 @@ export const PRESETS: readonly (readonly [text: string, duration: Duration])[] =
 export const TEN_MINUTES: Duration = { amount: "10", unit: "min" };
 
 const MAX_SECONDS = 31_536_000;
-const sizeOf = (unit: Unit): number => UNITS.find(([name]) => name === unit)?.[2] ?? 1;
+const secondsPer = (unit: Unit): number => UNITS.find(([name]) => name === unit)?.[2] ?? 1;
 
-export const secondsOf = ({ amount, unit }: Duration): number => Math.round(Number(amount) * sizeOf(unit));
+export const secondsOf = ({ amount, unit }: Duration): number => Math.round(Number(amount) * secondsPer(unit));
 
-/** A year is as long as anything runs. */
-export const maxAmount = (unit: Unit): number => MAX_SECONDS / sizeOf(unit);
+/** Returns the largest amount that the service accepts: one year. */
+export const maxAmount = (unit: Unit): number => MAX_SECONDS / secondsPer(unit);

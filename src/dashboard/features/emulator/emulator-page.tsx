@@ -1,35 +1,36 @@
 import { runningEmulators } from "../../api/operations.ts";
 import { useObserved } from "../../lib/observable.ts";
 import { usePoll } from "../../lib/poll.ts";
-import { lastSpinUp } from "./last-spin-up.ts";
-import { Running } from "./running.tsx";
+import { RunningEmulations } from "./running-emulations.tsx";
 import { SpinUpForm } from "./spin-up-form.tsx";
-import { JustMade } from "./spin-up-result.tsx";
+import { lastSpinUp, SpinUpResult } from "./spin-up-result.tsx";
 import "../../style/emulator.css";
 
-const EVERY_MS = 5_000;
+const POLL_INTERVAL_MS = 5_000;
 
 export function Emulator() {
-  const made = useObserved(lastSpinUp);
-  const jobs = usePoll(runningEmulators, EVERY_MS);
+  const spinUp = useObserved(lastSpinUp);
+  const jobs = usePoll(runningEmulators, POLL_INTERVAL_MS);
   return (
     <div class="stack">
       <header>
         <h1>Emulator</h1>
-        <p class="soft">Access points that behave like real ones: they report every second, and obey.</p>
+        <p class="soft">
+          Emulated access points behave like real ones: they report every second and carry out commands.
+        </p>
       </header>
       <div class="emulator">
         <SpinUpForm
-          onMade={(answer) => {
-            lastSpinUp.set(answer);
+          onStarted={(started) => {
+            lastSpinUp.set(started);
             jobs.refresh();
           }}
         />
         <div class="stack">
-          {made !== undefined && (
-            <JustMade key={made.job_number} made={made} onClose={() => lastSpinUp.set(undefined)} />
+          {spinUp !== undefined && (
+            <SpinUpResult key={spinUp.job_number} spinUp={spinUp} onClose={() => lastSpinUp.set(undefined)} />
           )}
-          <Running jobs={jobs} />
+          <RunningEmulations jobs={jobs} />
         </div>
       </div>
     </div>

@@ -1,21 +1,21 @@
 import { SelectField, TextField } from "../../components/form.tsx";
-import { type Group, type GroupFaults, LIMITS, TECHNOLOGIES } from "./draft.ts";
+import { type Group, type GroupErrors, LIMITS, TECHNOLOGIES } from "./draft.ts";
 import { DurationField } from "./duration-field.tsx";
 import { PlacePicker } from "./place-picker.tsx";
 
-/** Access points of one kind. */
+/** The fields for access points of one technology. */
 export function GroupFields({
   group,
   number,
-  faults,
+  errors,
   hasOwnDuration,
   onGroup,
   onRemove,
 }: {
   group: Group;
-  /** Of several groups. */
+  /** Undefined if there is only one group. */
   number: number | undefined;
-  faults: GroupFaults;
+  errors: GroupErrors;
   hasOwnDuration: boolean;
   onGroup(group: Group): void;
   onRemove(): void;
@@ -40,10 +40,10 @@ export function GroupFields({
           step={1}
           value={group.accessPoints}
           onValue={(accessPoints) => change({ accessPoints })}
-          fault={faults.accessPoints}
+          error={errors.accessPoints}
         />
         <TextField
-          label="Devices at each"
+          label="Devices each"
           type="number"
           required
           min={1}
@@ -51,21 +51,21 @@ export function GroupFields({
           step={1}
           value={group.devices}
           onValue={(devices) => change({ devices })}
-          fault={faults.devices}
+          error={errors.devices}
         />
       </div>
       <PlacePicker
         places={group.places}
         onPlaces={(places) => change({ places })}
-        fault={faults.places}
-        faults={faults.placesFaults}
+        error={errors.places}
+        placeErrors={errors.byPlace}
       />
       {hasOwnDuration && (
         <DurationField
           label="Duration"
           value={group.duration}
           onValue={(duration) => change({ duration })}
-          fault={faults.duration}
+          error={errors.duration}
         />
       )}
       {number !== undefined && (

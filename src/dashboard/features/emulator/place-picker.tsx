@@ -1,30 +1,30 @@
 import { useId, useRef, useState } from "preact/hooks";
-import { described, Field } from "../../components/form.tsx";
+import { controlProps, Field } from "../../components/form.tsx";
 import { LIMITS } from "./draft.ts";
-import { usePlaces } from "./use-places.ts";
+import { usePlaceSuggestions } from "./use-place-suggestions.ts";
 
 /**
- * Places as chips, with completion: the combobox of the ARIA Authoring Practices. Any text is taken, since coordinates and codes are
- * places as well.
+ * Selects places with suggestions and shows them as chips. Follows the combobox pattern of the ARIA Authoring Practices. Accepts any
+ * text, because coordinates and plus codes are places as well.
  */
 export function PlacePicker({
   places,
   onPlaces,
-  fault,
-  faults,
+  error,
+  placeErrors,
 }: {
   places: readonly string[];
   onPlaces(places: readonly string[]): void;
-  fault: string | undefined;
-  faults: ReadonlyMap<string, string>;
+  error: string | undefined;
+  placeErrors: ReadonlyMap<string, string>;
 }) {
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState("");
   const [isClosed, setIsClosed] = useState(false);
   const [active, setActive] = useState(-1);
-  const found = usePlaces(text.trim());
-  const options = found.filter(({ location }) => !places.includes(location));
+  const suggestions = usePlaceSuggestions(text.trim());
+  const options = suggestions.filter(({ location }) => !places.includes(location));
   const isOpen = !isClosed && text.trim() !== "" && options.length > 0;
 
   const type = (typed: string) => {
@@ -43,7 +43,7 @@ export function PlacePicker({
   };
   const step = (by: 1 | -1) => {
     if (isClosed) return setIsClosed(false);
-    // Beyond either end is the text itself, at -1.
+    // The text field itself, at -1, follows the last option and precedes the first.
     const count = options.length + 1;
     setActive(((active + 1 + by + count) % count) - 1);
   };
@@ -64,12 +64,12 @@ export function PlacePicker({
   };
 
   return (
-    <Field id={id} label="Places" hint={HINT} fault={fault}>
+    <Field id={id} label="Places" hint={HINT} error={error}>
       <div class="places">
         {places.length > 0 && (
           <ul class="chosen-places" aria-label="Chosen places">
             {places.map((place) => (
-              <li key={place} class={faults.has(place) ? "chip faulty" : "chip"}>
+              <li key={place} class={placeErrors.has(place) ? "chip invalid" : "chip"}>
                 <span>{place}</span>
                 <button type="button" aria-label={`Remove ${place}`} onClick={() => remove(place)}>
                   ✕
@@ -80,12 +80,12 @@ export function PlacePicker({
         )}
         <div class="combobox">
           <input
-            {...described(id, HINT, fault)}
+            {...controlProps(id, HINT, error)}
             ref={input}
             type="text"
             role="combobox"
             autocomplete="off"
-            placeholder={places.length === 0 ? "A town, or coordinates" : "One more"}
+            placeholder={places.length === 0 ? "Town or coordinates" : "Add another place"}
             required={places.length === 0}
             aria-autocomplete="list"
             aria-expanded={isOpen}
@@ -95,19 +95,19 @@ export function PlacePicker({
             onInput={({ currentTarget }) => type(currentTarget.value)}
             onKeyDown={onKeyDown}
             onPaste={onPaste}
-            // What was typed and left is meant as well.
+            // Add a text that was typed but not confirmed with Enter.
             onBlur={() => text.trim() !== "" && add(text)}
           />
-          <div id={`${id}-options`} role="listbox" aria-label="Places found" hidden={!isOpen}>
+          <div id={`${id}-options`} role="listbox" aria-label="Suggested places" hidden={!isOpen}>
             {options.map(({ name, country, latitude, longitude, location }, i) => (
-              // biome-ignore lint/a11y/useKeyWithClickEvents: the focus stays in the text field, whose keys choose.
+              // biome-ignore lint/a11y/useKeyWithClickEvents: the focus stays in the text field, which handles the keys.
               <div
                 key={location}
                 id={`${id}-option-${i}`}
                 role="option"
                 tabIndex={-1}
                 aria-selected={i === active}
-                // The text field keeps the focus.
+                // Keep the focus in the text field.
                 onMouseDown={(event) => event.preventDefault()}
                 onClick={() => add(location)}
               >
@@ -125,4 +125,4 @@ export function PlacePicker({
 }
 
 const HINT =
-  "Towns, coordinates such as 51.45,-2.59, or plus codes. Enter adds one; the access points go through them in turn.";
+  "Towns, coordinates such as 51.45,-2.59, or plus codes. Press Enter to add a place. The access points are spread over all places.";

@@ -1,44 +1,44 @@
 import { useRef, useState } from "preact/hooks";
 import { ApiError } from "../../api/call.ts";
 import { spinUp } from "../../api/operations.ts";
-import { Form, faultOf, SubmitButton } from "../../components/form.tsx";
+import { Form, fieldErrorOf, SubmitButton } from "../../components/form.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
-import { countOf, countText } from "../../lib/size.ts";
-import { type Draft, faultsOf, type Group, LIMITS, NEW_DRAFT, requestOf, withGroup } from "./draft.ts";
+import { countOf, countText } from "../../lib/format.ts";
+import { type Draft, type Group, groupErrors, LIMITS, NEW_DRAFT, requestOf, withGroup } from "./draft.ts";
 import { TEN_MINUTES } from "./duration.ts";
 import { DurationField } from "./duration-field.tsx";
 import { GroupFields } from "./group-fields.tsx";
-import type { Made } from "./last-spin-up.ts";
+import type { SpinUp } from "./spin-up-result.tsx";
 
-/** What is to be emulated. */
-export function SpinUpForm({ onMade }: { onMade(made: Made): void }) {
+/** The form that starts an emulation. */
+export function SpinUpForm({ onStarted }: { onStarted(spinUp: SpinUp): void }) {
   const [draft, setDraft] = useState<Draft>(NEW_DRAFT);
   const sent = useRef<Draft>(undefined);
   const { run, isBusy, error } = useAction(async () => {
     sent.current = draft;
     const request = requestOf(draft);
-    const answer = await spinUp(request);
-    onMade({ ...answer, durationS: Math.max(...request.emulators.map(({ duration }) => duration)) });
+    const queued = await spinUp(request);
+    onStarted({ ...queued, durationS: Math.max(...request.emulators.map(({ duration }) => duration)) });
   });
   const { groups, duration } = draft;
   const hasSeveral = groups.length > 1;
-  const inAll = groups.reduce((sum, { accessPoints }) => sum + Number(accessPoints), 0);
+  const accessPoints = groups.reduce((sum, group) => sum + Number(group.accessPoints), 0);
   const devices = groups.reduce((sum, group) => sum + Number(group.accessPoints) * Number(group.devices), 0);
-  const isTooMany = inAll > LIMITS.accessPointsInAll;
-  const saidOfAll = faultOf(error, "body", "emulators");
+  const isTooMany = accessPoints > LIMITS.totalAccessPoints;
+  const requestError = fieldErrorOf(error, "body", "emulators");
   const setGroup = (changed: Group) =>
     setDraft({ ...draft, groups: groups.map((group) => (group.key === changed.key ? changed : group)) });
   return (
     <section class="card" aria-labelledby="spin-up">
-      <h2 id="spin-up">Start access points</h2>
+      <h2 id="spin-up">New emulation</h2>
       <Form onSubmit={() => void run()}>
         {groups.map((group, i) => (
           <GroupFields
             key={group.key}
             group={group}
             number={hasSeveral ? i + 1 : undefined}
-            faults={faultsOf(error, sent.current, group)}
+            errors={groupErrors(error, sent.current, group)}
             hasOwnDuration={duration === undefined}
             onGroup={setGroup}
             onRemove={() => setDraft({ ...draft, groups: groups.filter(({ key }) => key !== group.key) })}
@@ -51,7 +51,7 @@ export function SpinUpForm({ onMade }: { onMade(made: Made): void }) {
             disabled={groups.length >= LIMITS.groups}
             onClick={() => setDraft(withGroup(draft))}
           >
-            Add a group
+            Add group
           </button>
           {(hasSeveral || duration === undefined) && (
             <label class="row">
@@ -65,7 +65,7 @@ export function SpinUpForm({ onMade }: { onMade(made: Made): void }) {
                   })
                 }
               />
-              All run equally long
+              Same duration for all groups
             </label>
           )}
         </div>
@@ -74,26 +74,27 @@ export function SpinUpForm({ onMade }: { onMade(made: Made): void }) {
             label="Duration"
             value={duration}
             onValue={(changed) => setDraft({ ...draft, duration: changed })}
-            fault={sent.current?.duration === duration ? faultOf(error, "emulators", 0, "duration") : undefined}
+            error={sent.current?.duration === duration ? fieldErrorOf(error, "emulators", 0, "duration") : undefined}
           />
         )}
         {isTooMany && (
-          <p class="fault" role="alert">
-            There may be {countOf(LIMITS.accessPointsInAll, "access point")} in all, not {countText(inAll)}.
+          <p class="field-error" role="alert">
+            An emulation can have at most {countOf(LIMITS.totalAccessPoints, "access point")}. Reduce the total of{" "}
+            {countText(accessPoints)}.
           </p>
         )}
-        {error instanceof ApiError && error.faults.length > 0 ? (
-          <p class="fault" role="alert">
-            {saidOfAll ?? "Nothing was started. See what is marked above."}
+        {error instanceof ApiError && error.fieldErrors.length > 0 ? (
+          <p class="field-error" role="alert">
+            {requestError ?? "Nothing was started. Correct the marked fields."}
           </p>
         ) : (
           <Failed error={error} />
         )}
         <footer class="spread">
           <span class="soft">
-            {countOf(inAll, "access point")} with {countOf(devices, "device")} in all
+            {countOf(accessPoints, "access point")} with {countOf(devices, "device")} in total
           </span>
-          <SubmitButton isBusy={isBusy || isTooMany}>Start</SubmitButton>
+          <SubmitButton isBusy={isBusy || isTooMany}>Start emulation</SubmitButton>
         </footer>
       </Form>
     </section>

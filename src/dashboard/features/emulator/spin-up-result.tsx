@@ -1,66 +1,84 @@
 import { useMemo } from "preact/hooks";
+import type { SpinupQueued } from "../../../schemas/emulator.ts";
 import { href } from "../../app/router.ts";
+import { session } from "../../app/session.ts";
+import { countOf, countText } from "../../lib/format.ts";
 import { useJob } from "../../lib/job-status.ts";
-import { countOf, countText } from "../../lib/size.ts";
-import type { Made } from "./last-spin-up.ts";
-import { EmulatorProgress } from "./progress.tsx";
+import { observable } from "../../lib/observable.ts";
+import { EmulatorProgress } from "./emulator-progress.tsx";
 
-const SHOWN_NAMES = 10;
-const SHOWN_PLACES = 10;
+/** An emulation that was started on this page. */
+export interface SpinUp extends SpinupQueued {
+  durationS: number;
+}
 
-/** What was made of a request, and how it gets on. */
-export function JustMade({ made, onClose }: { made: Made; onClose(): void }) {
-  const { job_number, agents, ap_ids, locations, durationS } = made;
+/** The last emulation that was started. Survives a change of page, but not a sign-out. */
+export const lastSpinUp = observable<SpinUp | undefined>(undefined);
+
+session.subscribe(() => {
+  if (session.get() === undefined) lastSpinUp.set(undefined);
+});
+
+const MAX_NAMES = 10;
+const MAX_PLACES = 10;
+
+/** Shows the created access points and the progress of their emulation. */
+export function SpinUpResult({ spinUp, onClose }: { spinUp: SpinUp; onClose(): void }) {
+  const { job_number, agents, ap_ids, locations, durationS } = spinUp;
   const { messages, socket } = useJob(job_number);
   const reports = useMemo(
     () => messages.flatMap((message) => (message.type === "emulator" ? message.data.map((data) => ({ data })) : [])),
     [messages],
   );
-  // All of a job have the beginning of its number in their names.
-  const others = href([], { text: job_number.slice(0, 8) });
+  // The names of a job's access points contain the start of its number.
+  const overviewLink = href([], { text: job_number.slice(0, 8) });
   return (
-    <section class="card stack just-made" aria-labelledby="just-made">
+    <section class="card stack" aria-labelledby="spin-up-result">
       <div class="spread">
         <div role="status">
-          <h2 id="just-made">{countOf(agents, "access point")} made</h2>
+          <h2 id="spin-up-result">{countOf(agents, "access point")} created</h2>
         </div>
         <button type="button" class="quiet" onClick={onClose}>
           Close
         </button>
       </div>
-      {socket.state === "over" ? <p>{socket.reason}.</p> : <EmulatorProgress reports={reports} durationS={durationS} />}
+      {socket.state === "ended" ? (
+        <p>{socket.reason}.</p>
+      ) : (
+        <EmulatorProgress reports={reports} durationS={durationS} />
+      )}
       <div>
-        <h3>Where</h3>
+        <h3>Places</h3>
         <ul class="plain">
-          {locations.slice(0, SHOWN_PLACES).map(({ location, place, latitude, longitude }) => (
+          {locations.slice(0, MAX_PLACES).map(({ location, place, latitude, longitude }) => (
             <li key={location}>
               {location}
-              {place !== undefined && place !== location && ` is ${place}`}{" "}
+              {place !== undefined && place !== location && ` (${place})`}{" "}
               <span class="soft">
                 {latitude.toFixed(3)}, {longitude.toFixed(3)}
               </span>
             </li>
           ))}
-          {locations.length > SHOWN_PLACES && <li>and {countText(locations.length - SHOWN_PLACES)} more</li>}
+          {locations.length > MAX_PLACES && <li>and {countText(locations.length - MAX_PLACES)} more</li>}
         </ul>
       </div>
       <div>
         <h3>Access points</h3>
         <ul class="plain names">
-          {ap_ids.slice(0, SHOWN_NAMES).map((apId) => (
+          {ap_ids.slice(0, MAX_NAMES).map((apId) => (
             <li key={apId}>
               <a href={href(["access-points", apId])}>{apId}</a>
             </li>
           ))}
-          {ap_ids.length > SHOWN_NAMES && (
+          {ap_ids.length > MAX_NAMES && (
             <li>
-              <a href={others}>and {countText(ap_ids.length - SHOWN_NAMES)} more</a>
+              <a href={overviewLink}>and {countText(ap_ids.length - MAX_NAMES)} more</a>
             </li>
           )}
         </ul>
       </div>
       <p>
-        <a href={others}>See them on the map</a> · <a href={href(["jobs", job_number])}>The job</a>
+        <a href={overviewLink}>Show on the map</a> · <a href={href(["jobs", job_number])}>Show job</a>
       </p>
     </section>
   );

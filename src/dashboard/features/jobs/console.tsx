@@ -1,31 +1,31 @@
 import { useState } from "preact/hooks";
 import { notify } from "../../components/notices.tsx";
-import { countOf, sizeText } from "../../lib/size.ts";
+import { countOf, sizeText } from "../../lib/format.ts";
 import { KEPT_RAW_MESSAGES, prettyText, type RawMessage } from "./raw-messages.ts";
 
 const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 
-/** For developers: the messages as they came. */
+/** Shows the latest messages as JSON, for developers. */
 export function Console({ messages }: { messages: readonly RawMessage[] }) {
   const [isOpen, setIsOpen] = useState(false);
   const [paused, setPaused] = useState<readonly RawMessage[]>();
   const [clearedUpTo, setClearedUpTo] = useState(0);
   const shown = (paused ?? messages).filter(({ seq }) => seq > clearedUpTo);
   const lastSeq = messages.at(-1)?.seq ?? 0;
-  const waiting = paused === undefined ? 0 : messages.filter(({ seq }) => seq > (paused.at(-1)?.seq ?? 0)).length;
+  const newCount = paused === undefined ? 0 : messages.filter(({ seq }) => seq > (paused.at(-1)?.seq ?? 0)).length;
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(shown.map(({ text }) => text).join("\n"));
       notify(`${countOf(shown.length, "message")} copied.`);
     } catch {
-      notify("The browser does not let this page copy: it wants a secure connection, or your leave.");
+      notify("The browser did not allow copying. Open the page over HTTPS, or allow access to the clipboard.");
     }
   };
   return (
     <details class="card console" onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
       <summary>
-        <h2>Messages as they come</h2>
-        <span class="soft">JSON, for developers; the last {KEPT_RAW_MESSAGES}</span>
+        <h2>Raw messages</h2>
+        <span class="soft">JSON, for developers: the last {KEPT_RAW_MESSAGES}</span>
       </summary>
       {isOpen && (
         <>
@@ -35,7 +35,7 @@ export function Console({ messages }: { messages: readonly RawMessage[] }) {
               aria-pressed={paused !== undefined}
               onClick={() => setPaused(paused === undefined ? messages : undefined)}
             >
-              {paused === undefined ? "Pause" : `Go on (${waiting} new)`}
+              {paused === undefined ? "Pause" : `Resume (${newCount} new)`}
             </button>
             <button
               type="button"
@@ -51,7 +51,7 @@ export function Console({ messages }: { messages: readonly RawMessage[] }) {
             </button>
           </div>
           {shown.length === 0 ? (
-            <p class="soft">No messages since.</p>
+            <p class="soft">{clearedUpTo === 0 ? "No messages yet." : "No messages since you cleared the list."}</p>
           ) : (
             <ol class="messages">
               {shown.toReversed().map((message) => (
@@ -65,7 +65,7 @@ export function Console({ messages }: { messages: readonly RawMessage[] }) {
   );
 }
 
-/** Its text is made when somebody opens it. */
+/** Formats the text only when the message is open. */
 function Message({ message }: { message: RawMessage }) {
   const { seq, type, ts, length, leftOut } = message;
   const [isOpen, setIsOpen] = useState(false);
@@ -79,7 +79,9 @@ function Message({ message }: { message: RawMessage }) {
         {isOpen && (
           <>
             <pre>{prettyText(message)}</pre>
-            {leftOut > 0 && <p class="soft">and {countOf(leftOut, "more item")}, which the rows above are made of.</p>}
+            {leftOut > 0 && (
+              <p class="soft">{countOf(leftOut, "more item")} not shown. Download the rows to see all of them.</p>
+            )}
           </>
         )}
       </details>

@@ -9,19 +9,19 @@ import { Confirm } from "../../components/dialog.tsx";
 import { notify } from "../../components/notices.tsx";
 import { Failed, Loading, Progress } from "../../components/states.tsx";
 import { Ago } from "../../components/time.tsx";
+import { countOf, countText } from "../../lib/format.ts";
 import { usePoll } from "../../lib/poll.ts";
-import { countOf, countText } from "../../lib/size.ts";
-import { isUnderWay, kindText, ownerText, shortNumber } from "./names.ts";
+import { isActive, kindText, ownerText, shortNumber } from "./job-text.ts";
 import { StreamPanel } from "./stream-panel.tsx";
 
-const EVERY_MS = 2_000;
-/** Others may post to it long after the service is done with it. */
-const SELDOM_MS = 30_000;
+const ACTIVE_INTERVAL_MS = 2_000;
+/** Callback clients may post to a job after it has finished. */
+const FINISHED_INTERVAL_MS = 30_000;
 
-export function JobPage({ jobNumber, takesAll }: { jobNumber: string; takesAll: boolean }) {
+export function JobPage({ jobNumber, receivesAll }: { jobNumber: string; receivesAll: boolean }) {
   const job = usePoll(
     (signal) => readJob(jobNumber, signal),
-    (status) => (status === undefined || isUnderWay(status.state) ? EVERY_MS : SELDOM_MS),
+    (status) => (status === undefined || isActive(status.state) ? ACTIVE_INTERVAL_MS : FINISHED_INTERVAL_MS),
     [jobNumber],
   );
   const isUnknown = job.error instanceof ApiError && job.error.status === 404;
@@ -34,7 +34,11 @@ export function JobPage({ jobNumber, takesAll }: { jobNumber: string; takesAll: 
         <h1>Job {shortNumber(jobNumber)}</h1>
       </header>
       {isUnknown && job.data === undefined ? (
-        <Failed error={new Error("There is no such job. The service forgets them a day after their last message.")} />
+        <Failed
+          error={
+            new Error("There is no job with this number. The service deletes jobs a day after their last message.")
+          }
+        />
       ) : (
         <Failed error={job.error} onRetry={job.refresh} />
       )}
@@ -42,34 +46,34 @@ export function JobPage({ jobNumber, takesAll }: { jobNumber: string; takesAll: 
         job.error === undefined && <Loading lines={8} />
       ) : (
         <>
-          <Facts job={job.data} onChange={job.refresh} />
-          {/* Only of a job that is there: to listen to a number that nobody has used would make one. */}
-          <StreamPanel job={job.data} takesAll={takesAll} />
+          <JobDetails job={job.data} onChange={job.refresh} />
+          {/* Only for an existing job: opening the stream of an unused number would create a job. */}
+          <StreamPanel job={job.data} receivesAll={receivesAll} />
         </>
       )}
     </div>
   );
 }
 
-function Facts({ job, onChange }: { job: JobStatus; onChange(): void }) {
+function JobDetails({ job, onChange }: { job: JobStatus; onChange(): void }) {
   const { job_number, kind, state, owner, created_at, updated_at, messages, detail } = job;
-  const [isAsking, setIsAsking] = useState(false);
+  const [isConfirming, setIsConfirming] = useState(false);
   const cancel = async () => {
     await cancelJob(job_number);
-    notify("The job is stopped.");
+    notify("The job was stopped.");
     onChange();
   };
   return (
-    <section class="card stack" aria-label="About the job">
+    <section class="card stack" aria-label="Job details">
       <div class="spread">
         <div class="row">
           <JobStateMark state={state} />
           <strong>{kindText(kind)}</strong>
           {detail !== "" && <span>{detail}</span>}
         </div>
-        {isUnderWay(state) && (
-          <button type="button" onClick={() => setIsAsking(true)}>
-            Stop the job
+        {isActive(state) && (
+          <button type="button" onClick={() => setIsConfirming(true)}>
+            Stop job
           </button>
         )}
       </div>
@@ -95,17 +99,17 @@ function Facts({ job, onChange }: { job: JobStatus; onChange(): void }) {
           <dd>{countText(messages)}</dd>
         </div>
       </dl>
-      <HowFar job={job} />
-      <Copyable label="the job's number" text={job_number} />
-      {isAsking && (
-        <Confirm title="Stop the job?" label="Stop the job" onConfirm={cancel} onClose={() => setIsAsking(false)}>
+      <RowProgress job={job} />
+      <Copyable label="job number" text={job_number} />
+      {isConfirming && (
+        <Confirm title="Stop this job?" label="Stop job" onConfirm={cancel} onClose={() => setIsConfirming(false)}>
           {kind === "emulator" ? (
             <p>
-              Its access points stay, offline, with their data. To remove them as well, stop it on the page{" "}
-              <a href={href(["emulator"])}>Emulator</a>.
+              Its access points go offline and keep their data. To remove them as well, stop the emulation on the{" "}
+              <a href={href(["emulator"])}>Emulator</a> page.
             </p>
           ) : (
-            <p>It brings nothing more. What has come can still be read.</p>
+            <p>The job stops. Messages received so far stay available.</p>
           )}
         </Confirm>
       )}
@@ -113,18 +117,18 @@ function Facts({ job, onChange }: { job: JobStatus; onChange(): void }) {
   );
 }
 
-/** Of what the service itself produces for the job. */
-function HowFar({ job: { state, rows_sent, rows_estimated } }: { job: JobStatus }) {
+/** Shows how many of the rows that the service produces for this job it has sent. */
+function RowProgress({ job: { state, rows_sent, rows_estimated } }: { job: JobStatus }) {
   if (rows_estimated === null && rows_sent === 0) return null;
   const estimated = rows_estimated ?? 0;
   const isFollowing = state === "running" && rows_sent >= estimated;
   const share = state === "done" ? 1 : isFollowing ? undefined : rows_sent / Math.max(1, estimated);
   return (
     <div>
-      <Progress label="How far the service has come" share={share} />
+      <Progress label="Rows sent" share={share} />
       <p class="hint">
         {isFollowing || state === "done"
-          ? `${countOf(rows_sent, "row")} sent${isFollowing ? "; following what is reported" : ""}.`
+          ? `${countOf(rows_sent, "row")} sent.${isFollowing ? " New reports are added as they arrive." : ""}`
           : `${countText(rows_sent)} of about ${countOf(estimated, "row")} sent.`}
       </p>
     </div>

@@ -1,21 +1,21 @@
 import { href, type PageProps } from "../../app/router.ts";
+import { JobList } from "./job-list.tsx";
 import { JobPage } from "./job-page.tsx";
-import { JobList } from "./list.tsx";
 import { RequestHistory } from "./request-history.tsx";
 import "../../style/jobs.css";
 
-export function Jobs({ place: { path, query } }: PageProps) {
+export function Jobs({ route: { path, query } }: PageProps) {
   const jobNumber = path[1];
   if (jobNumber !== undefined) {
-    return <JobPage key={jobNumber} jobNumber={jobNumber} takesAll={query.get("receive") === "all"} />;
+    return <JobPage key={jobNumber} jobNumber={jobNumber} receivesAll={query.get("receive") === "all"} />;
   }
   return (
     <div class="stack">
       <header>
         <h1>Jobs</h1>
         <p class="soft">
-          What takes a while is answered by a job: history, commands, and <a href={href(["emulator"])}>emulated</a>{" "}
-          access points.
+          Long-running requests run as jobs: history, commands and{" "}
+          <a href={href(["emulator"])}>emulated access points</a>.
         </p>
       </header>
       <RequestHistory agent={query.get("agent") ?? ""} />

@@ -1,4 +1,4 @@
-/** A span of time as the two fields of a form have it: the browser's local time, to the second. */
+/** A period in two form fields: the browser's local time, to the second. */
 export interface Period {
   from: string;
   to: string;
@@ -10,7 +10,7 @@ export const PRESETS = [
   { text: "Last 5 minutes", fromMs: -5 * MINUTE_MS, toMs: 0 },
   { text: "Last hour", fromMs: -60 * MINUTE_MS, toMs: 0 },
   { text: "Last day", fromMs: -24 * 60 * MINUTE_MS, toMs: 0 },
-  { text: "Follow for the next 5 minutes", fromMs: 0, toMs: 5 * MINUTE_MS },
+  { text: "Next 5 minutes", fromMs: 0, toMs: 5 * MINUTE_MS },
 ] as const;
 export type Preset = (typeof PRESETS)[number];
 
@@ -21,11 +21,11 @@ export const periodOf = ({ fromMs, toMs }: Preset, nowMs: number): Period => ({
   to: fieldOf(nowMs + toMs),
 });
 
-/** As a `datetime-local` field wants it. */
+/** Returns a time in the format of a `datetime-local` field. */
 function fieldOf(timeMs: number): string {
   const offsetMs = new Date(timeMs).getTimezoneOffset() * MINUTE_MS;
   return new Date(timeMs - offsetMs).toISOString().slice(0, 19);
 }
 
-/** As the service wants it; the browser takes such a text for local time. */
+/** Converts a field's local time to the UTC time that the service expects. */
 export const instantOf = (field: string): string => new Date(field).toISOString();

@@ -1,28 +1,28 @@
 import type { JobMessage } from "../../api/job-socket.ts";
 
-/** The last messages as they came, for developers. */
+/** A message as it was received, for developers. */
 export interface RawMessage {
   seq: number;
   type: string;
   ts: string;
   /** In characters. */
   length: number;
-  /** JSON; of a long one only its beginning. */
+  /** JSON. A long message contains only the first items of its `data`. */
   text: string;
-  /** How many items of `data` are left out of the text. */
+  /** How many items of `data` the text does not contain. */
   leftOut: number;
 }
 
 export const KEPT_RAW_MESSAGES = 200;
-const LONGEST_TEXT = 16 * 1024;
+const MAX_TEXT_LENGTH = 16 * 1024;
 const KEPT_ITEMS = 5;
 
 export function rawMessage(message: JobMessage, text: string): RawMessage {
   const { seq, type, ts } = message;
   const rest = { seq, type, ts, length: text.length };
-  if (text.length <= LONGEST_TEXT) return { ...rest, text, leftOut: 0 };
+  if (text.length <= MAX_TEXT_LENGTH) return { ...rest, text, leftOut: 0 };
   const items = Array.isArray(message.data) ? (message.data as unknown[]) : [];
-  // Written anew rather than cut off: a piece of a text keeps the whole of it in memory.
+  // Serialize again instead of slicing: a slice of a string keeps the whole string in memory.
   const shortened = JSON.stringify({ ...message, data: items.slice(0, KEPT_ITEMS) });
   return { ...rest, text: shortened, leftOut: Math.max(0, items.length - KEPT_ITEMS) };
 }

@@ -2,32 +2,32 @@ import { useId, useState } from "preact/hooks";
 import { ApiError } from "../../api/call.ts";
 import { serviceNowMs } from "../../api/clock.ts";
 import { overview, requestData } from "../../api/operations.ts";
-import { go } from "../../app/router.ts";
-import { Form, faultOf, SubmitButton, TextField } from "../../components/form.tsx";
+import { navigate } from "../../app/router.ts";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../components/form.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
 import { usePoll } from "../../lib/poll.ts";
 import { instantOf, LAST_HOUR, type Period, PRESETS, periodOf } from "./period.ts";
 
-const NAMES_EVERY_MS = 60_000;
-const MAX_COMPLETIONS = 200;
+const NAMES_INTERVAL_MS = 60_000;
+const MAX_SUGGESTIONS = 200;
 
-/** Asks for what an access point has reported, or is about to. */
-export function RequestHistory({ agent: given }: { agent: string }) {
-  const [agent, setAgent] = useState(given);
+/** Requests the reports of an access point in a period. The period may end in the future. */
+export function RequestHistory({ agent: initialAgent }: { agent: string }) {
+  const [agent, setAgent] = useState(initialAgent);
   const [period, setPeriod] = useState<Period>(() => periodOf(LAST_HOUR, serviceNowMs()));
   const { run, isBusy, error } = useAction(async () => {
     const { job_number } = await requestData(agent.trim(), instantOf(period.from), instantOf(period.to));
-    // Nobody else knows of this job yet, so all of it may be taken here.
-    go(["jobs", job_number], { receive: "all" });
+    // The job is new and has no other reader, so this page may receive all of it.
+    navigate(["jobs", job_number], { receive: "all" });
   });
   const isUnknown = error instanceof ApiError && error.status === 404;
-  const faults = {
-    agent: isUnknown ? "There is no access point of this name." : faultOf(error, "agent_id"),
-    from: faultOf(error, "start_time"),
-    to: faultOf(error, "end_time"),
+  const fieldErrors = {
+    agent: isUnknown ? "There is no access point with this name. Check the spelling." : fieldErrorOf(error, "agent_id"),
+    from: fieldErrorOf(error, "start_time"),
+    to: fieldErrorOf(error, "end_time"),
   };
-  const isSaidAtField = Object.values(faults).some((fault) => fault !== undefined);
+  const hasFieldError = Object.values(fieldErrors).some((fieldError) => fieldError !== undefined);
   const names = useId();
   return (
     <section class="card request-history" aria-labelledby="request-history">
@@ -42,9 +42,9 @@ export function RequestHistory({ agent: given }: { agent: string }) {
             list={names}
             value={agent}
             onValue={setAgent}
-            fault={faults.agent}
+            error={fieldErrors.agent}
           />
-          <Completions id={names} text={agent} />
+          <NameSuggestions id={names} text={agent} />
           <TextField
             label="From"
             type="datetime-local"
@@ -52,7 +52,7 @@ export function RequestHistory({ agent: given }: { agent: string }) {
             step={1}
             value={period.from}
             onValue={(from) => setPeriod({ ...period, from })}
-            fault={faults.from}
+            error={fieldErrors.from}
           />
           <TextField
             label="To"
@@ -61,7 +61,7 @@ export function RequestHistory({ agent: given }: { agent: string }) {
             step={1}
             value={period.to}
             onValue={(to) => setPeriod({ ...period, to })}
-            fault={faults.to}
+            error={fieldErrors.to}
           />
         </div>
         <div class="row">
@@ -76,23 +76,25 @@ export function RequestHistory({ agent: given }: { agent: string }) {
             </button>
           ))}
         </div>
-        <p class="hint">Your local time. A period that ends in the future goes on with what is reported until then.</p>
-        {!isSaidAtField && <Failed error={error} />}
+        <p class="hint">
+          Times are in your local time zone. If the period ends in the future, new reports are added until then.
+        </p>
+        {!hasFieldError && <Failed error={error} />}
         <footer>
-          <SubmitButton isBusy={isBusy}>Request</SubmitButton>
+          <SubmitButton isBusy={isBusy}>Request history</SubmitButton>
         </footer>
       </Form>
     </section>
   );
 }
 
-/** Of thousands of names, those that the browser has a use for. */
-function Completions({ id, text }: { id: string; text: string }) {
-  const { data } = usePoll(overview, NAMES_EVERY_MS);
-  const wanted = text.trim().toLowerCase();
+/** Suggests matching names. There may be thousands, so it offers only the first ones. */
+function NameSuggestions({ id, text }: { id: string; text: string }) {
+  const { data } = usePoll(overview, NAMES_INTERVAL_MS);
+  const searched = text.trim().toLowerCase();
   const names = (data?.access_points ?? [])
-    .filter(({ ap_id }) => ap_id.toLowerCase().includes(wanted))
-    .slice(0, MAX_COMPLETIONS);
+    .filter(({ ap_id }) => ap_id.toLowerCase().includes(searched))
+    .slice(0, MAX_SUGGESTIONS);
   return (
     <datalist id={id}>
       {names.map(({ ap_id }) => (

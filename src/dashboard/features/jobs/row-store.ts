@@ -1,22 +1,22 @@
-import { csvField } from "../../lib/csv-field.ts";
+import { csvField } from "../../lib/format.ts";
 import { own } from "../../lib/own.ts";
 
-/** What a row may be: an object mostly, though whoever posts to a job may post anything. */
+/** Usually an object, but callback clients may post any JSON value. */
 export type Row = unknown;
 
-/** Text that is gathered before the browser is handed it. */
+/** How much text the store buffers before it creates a Blob. */
 const CHUNK_LENGTH = 1024 * 1024;
-/** A row that names ever new fields must not make a table without end. */
+/** Rows with ever new field names must not grow the table without limit. */
 const MAX_COLUMNS = 200;
 
 /**
- * Every row that was received, as NDJSON in Blobs: these are the browser's to keep, on disk where it likes, and no burden to the page.
+ * Stores every received row as NDJSON in Blobs. The browser may keep Blobs on disk, outside the page's memory.
  */
 export class RowStore {
   readonly #columns = new Set<string>();
   #chunks: Blob[] = [];
-  #gathered: string[] = [];
-  #gatheredLength = 0;
+  #buffered: string[] = [];
+  #bufferedLength = 0;
   #count = 0;
   #length = 0;
 
@@ -24,28 +24,28 @@ export class RowStore {
     return this.#count;
   }
 
-  /** In characters, which are bytes for all but a few. */
+  /** In characters, which approximates bytes. */
   get length(): number {
     return this.#length;
   }
 
   add(rows: readonly Row[]): void {
     if (rows.length === 0) return;
-    for (const row of rows) this.#noteColumns(row);
+    for (const row of rows) this.#addColumns(row);
     const text = `${rows.map((row) => JSON.stringify(row)).join("\n")}\n`;
-    this.#gathered.push(text);
-    this.#gatheredLength += text.length;
+    this.#buffered.push(text);
+    this.#bufferedLength += text.length;
     this.#count += rows.length;
     this.#length += text.length;
-    if (this.#gatheredLength >= CHUNK_LENGTH) this.#handOver();
+    if (this.#bufferedLength >= CHUNK_LENGTH) this.#flush();
   }
 
   ndjson(): Blob[] {
-    this.#handOver();
+    this.#flush();
     return [...this.#chunks];
   }
 
-  /** Made of the one above, piece by piece: it is never there as a whole. */
+  /** Converts the NDJSON chunk by chunk, so that the whole table is never in memory. */
   async csv(): Promise<Blob[]> {
     const columns = [...this.#columns];
     const chunks = [new Blob([`${columns.map(csvField).join(",")}\r\n`])];
@@ -57,17 +57,17 @@ export class RowStore {
     return chunks;
   }
 
-  #noteColumns(row: Row): void {
+  #addColumns(row: Row): void {
     for (const name in fieldsOf(row)) {
       if (this.#columns.size < MAX_COLUMNS) this.#columns.add(name);
     }
   }
 
-  #handOver(): void {
-    if (this.#gathered.length === 0) return;
-    this.#chunks.push(new Blob(this.#gathered));
-    this.#gathered = [];
-    this.#gatheredLength = 0;
+  #flush(): void {
+    if (this.#buffered.length === 0) return;
+    this.#chunks.push(new Blob(this.#buffered));
+    this.#buffered = [];
+    this.#bufferedLength = 0;
   }
 }
 
@@ -76,6 +76,6 @@ const csvRecord = (row: Row, columns: readonly string[]): string => {
   return columns.map((name) => csvField(own(fields, name))).join(",");
 };
 
-/** A row as named fields; what has no names is a value. */
+/** Returns a row as named fields. A value that is not an object becomes the field `value`. */
 export const fieldsOf = (row: Row): Record<string, unknown> =>
   typeof row === "object" && row !== null && !Array.isArray(row) ? (row as Record<string, unknown>) : { value: row };

@@ -3,25 +3,25 @@ import type { JobStatus } from "../../../schemas/job.ts";
 import type { SocketState } from "../../api/job-socket.ts";
 import { session } from "../../app/session.ts";
 import { Empty } from "../../components/states.tsx";
+import { countOf, countText, sizeText } from "../../lib/format.ts";
 import { useObserved } from "../../lib/observable.ts";
-import { countOf, countText, sizeText } from "../../lib/size.ts";
-import { EmulatorProgress } from "../emulator/progress.tsx";
+import { EmulatorProgress } from "../emulator/emulator-progress.tsx";
 import { Console } from "./console.tsx";
-import { isUnderWay } from "./names.ts";
-import type { StreamView } from "./received.ts";
-import { ItemCards, RowTable } from "./rows.tsx";
-import { SaveButtons } from "./save-buttons.tsx";
-import { useJobStream } from "./stream.ts";
+import { DownloadButtons } from "./download-buttons.tsx";
+import { isActive } from "./job-text.ts";
+import type { StreamView } from "./received-messages.ts";
+import { ItemCards, RowTable } from "./row-table.tsx";
 import { StreamNotes } from "./stream-notes.tsx";
+import { useJobStream } from "./use-job-stream.ts";
 
-/** What comes over the job's WebSocket, as it comes. */
-export function StreamPanel({ job, takesAll }: { job: JobStatus; takesAll: boolean }) {
+/** Shows the messages of the job's WebSocket as they arrive. */
+export function StreamPanel({ job, receivesAll }: { job: JobStatus; receivesAll: boolean }) {
   const isOwn = job.owner === `user:${useObserved(session)?.username}`;
-  // A link may be passed on; it must not take away what is somebody else's.
-  const stream = useJobStream(job.job_number, takesAll && isOwn);
+  // A shared link must not consume the messages of another person's job.
+  const stream = useJobStream(job.job_number, receivesAll && isOwn);
   const { view, socket, store } = stream;
   const { lastRows, lastItems, raw } = view;
-  // A few times a second something has changed, though mostly not these.
+  // The view changes a few times a second, but usually not these elements.
   const table = useMemo(() => <RowTable rows={lastRows} total={store.count} />, [lastRows]);
   const cards = useMemo(
     () => (job.kind === "emulator" ? <EmulatorProgress reports={lastItems} /> : <ItemCards items={lastItems} />),
@@ -37,11 +37,11 @@ export function StreamPanel({ job, takesAll }: { job: JobStatus; takesAll: boole
         </div>
         <dl class="facts">
           <div>
-            <dt>Rows here</dt>
+            <dt>Rows received</dt>
             <dd>{countText(view.rows)}</dd>
           </div>
           <div>
-            <dt>Rows a second</dt>
+            <dt>Rows per second</dt>
             <dd>{countText(view.rowsPerSecond)}</dd>
           </div>
           <div>
@@ -50,31 +50,34 @@ export function StreamPanel({ job, takesAll }: { job: JobStatus; takesAll: boole
           </div>
         </dl>
         <StreamNotes job={job} isOwn={isOwn} stream={stream} />
-        <SaveButtons jobNumber={job.job_number} store={store} rows={view.rows} />
+        <DownloadButtons jobNumber={job.job_number} store={store} rows={view.rows} />
         {lastItems.length > 0 && cards}
         {lastRows.length > 0 && table}
-        {lastRows.length + lastItems.length === 0 && <NothingHere job={job} />}
+        {lastRows.length + lastItems.length === 0 && <NoData job={job} />}
       </section>
       {messages}
     </>
   );
 }
 
-function NothingHere({ job: { state, acknowledged_up_to } }: { job: JobStatus }) {
+function NoData({ job: { state, acknowledged_up_to } }: { job: JobStatus }) {
   return (
-    <Empty title={isUnderWay(state) ? "Nothing yet" : "Nothing to show"}>
+    <Empty title={isActive(state) ? "No data yet" : "No data"}>
       {acknowledged_up_to > 0 && (
-        <p>{countOf(acknowledged_up_to, "message")} of this job went to a reader before, and are not sent again.</p>
+        <p>
+          A reader already received {countOf(acknowledged_up_to, "message")} of this job. The service does not send them
+          again.
+        </p>
       )}
-      {isUnderWay(state) && <p>What comes is shown here at once.</p>}
+      {isActive(state) && <p>Messages appear here as they arrive.</p>}
     </Empty>
   );
 }
 
 function Connection({ socket, view: { isFull, isComplete } }: { socket: SocketState; view: StreamView }) {
   return (
-    <p class={`connection-state ${isFull ? "held" : socket.state}`} role="status">
-      {isFull ? "Full" : connectionText(socket, isComplete)}
+    <p class={`connection-state ${isFull ? "paused" : socket.state}`} role="status">
+      {isFull ? "Limit reached" : connectionText(socket, isComplete)}
     </p>
   );
 }
@@ -86,10 +89,12 @@ function connectionText(socket: SocketState, isComplete: boolean): string {
     case "open":
       return isComplete ? "All received" : "Live";
     case "lost":
-      return "Connection lost, trying again…";
-    case "held":
-      return "Waiting for you";
-    case "over":
-      return `Over: ${socket.reason.charAt(0).toLowerCase()}${socket.reason.slice(1) || "nothing more comes"}`;
+      return "Connection lost. Reconnecting…";
+    case "paused":
+      return "Paused";
+    case "ended":
+      return socket.reason === ""
+        ? "Closed"
+        : `Closed: ${socket.reason.charAt(0).toLowerCase()}${socket.reason.slice(1)}`;
   }
 }

@@ -3,7 +3,7 @@ import type { AccessPointState } from "../../../schemas/overview.ts";
 import { href } from "../../app/router.ts";
 import { ConditionMark, conditionOf, TechnologyBadge } from "../../components/badges.tsx";
 import { Ago } from "../../components/time.tsx";
-import { percentText } from "../../lib/percent.ts";
+import { percentText } from "../../lib/format.ts";
 import { type Column, type Sorting, sorted } from "./sorting.ts";
 
 const PAGE_ROWS = 50;
@@ -24,7 +24,7 @@ const HEADERS: readonly Header[] = [
   { column: "quality", text: "Quality", isNumber: true },
 ];
 
-/** Says in words what the map shows. */
+/** Shows the same as the map, for people who cannot use the map. */
 export function AccessPointTable({ accessPoints }: { accessPoints: readonly AccessPointState[] }) {
   const [sorting, setSorting] = useState<Sorting>({ column: "name", isDescending: false });
   const [limit, setLimit] = useState(PAGE_ROWS);

@@ -1,9 +1,8 @@
 import type { ComponentChildren } from "preact";
-import { ConditionMark, technologyColour } from "../../components/badges.tsx";
-import { technologyLetter } from "../../map/drawing/marks.ts";
+import { ConditionMark, technologyColour, technologyLetter } from "../../components/badges.tsx";
 import { CONDITIONS, type Counts, type Filters } from "./filters.ts";
 
-/** How many there are of what; pressed, only those are shown. It explains the map's colours and letters, too. */
+/** Shows counts that are also filters. Serves as the legend of the map's colours and letters. */
 export function FilterBar({
   counts,
   filters,
@@ -15,7 +14,7 @@ export function FilterBar({
 }) {
   const isUnfiltered = filters.type === undefined && filters.state === undefined && filters.text === "";
   return (
-    <fieldset class="filter-bar" aria-label="Show only">
+    <fieldset class="filter-bar" aria-label="Filter access points">
       <Counter
         count={counts?.all}
         isPressed={isUnfiltered}
@@ -33,7 +32,7 @@ export function FilterBar({
           <ConditionMark condition={state} />
         </Counter>
       ))}
-      {(counts?.technologies ?? NO_TECHNOLOGIES).map(([type, count]) => (
+      {(counts?.technologies ?? LOADING_TECHNOLOGIES).map(([type, count]) => (
         <Counter
           key={type}
           count={count}
@@ -57,8 +56,8 @@ export function FilterBar({
   );
 }
 
-/** While nothing is known yet, the places of the usual ones are kept. */
-const NO_TECHNOLOGIES = [
+/** Reserve space until the counts have loaded, so that the layout does not jump. */
+const LOADING_TECHNOLOGIES = [
   ["5G", undefined],
   ["WiFi", undefined],
   ["LiFi", undefined],

@@ -1,29 +1,28 @@
 import { useMemo } from "preact/hooks";
 import type { AccessPointState, Overview as OverviewData } from "../../../schemas/overview.ts";
 import { overview } from "../../api/operations.ts";
-import { go, type PageProps, replace } from "../../app/router.ts";
+import { href, navigate, type PageProps, replaceRoute } from "../../app/router.ts";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
 import { usePoll } from "../../lib/poll.ts";
 import { NetworkMap } from "../../map/network-map.tsx";
 import { AccessPointTable } from "./access-point-table.tsx";
 import { FilterBar } from "./filter-bar.tsx";
 import { countsOf, type Filters, filtered, filtersIn, queryOf } from "./filters.ts";
-import { NewNetwork } from "./new-network.tsx";
-import { busiest, Ranking, worst } from "./ranking.tsx";
+import { highestLoad, lowestQuality, Ranking } from "./ranking.tsx";
 import "../../style/overview.css";
 
-/** A large network is asked for less often: there is more to send, and more to draw. */
-const LARGE_FROM = 1_000;
-const everyMs = (data: OverviewData | undefined): number =>
-  data !== undefined && data.access_points.length > LARGE_FROM ? 15_000 : 5_000;
+/** Polls a large network less often: the response is larger, and drawing it takes longer. */
+const LARGE_NETWORK = 1_000;
+const pollIntervalMs = (data: OverviewData | undefined): number =>
+  data !== undefined && data.access_points.length > LARGE_NETWORK ? 15_000 : 5_000;
 
 const NONE: readonly AccessPointState[] = [];
-const showFilters = (filters: Filters) => replace([], queryOf(filters));
-const openAccessPoint = (apId: string) => go(["access-points", apId]);
+const showFilters = (filters: Filters) => replaceRoute([], queryOf(filters));
+const openAccessPoint = (apId: string) => navigate(["access-points", apId]);
 
 /** The whole network at a glance. */
-export function Overview({ place: { query } }: PageProps) {
-  const { data, error, refresh } = usePoll(overview, everyMs);
+export function Overview({ route: { query } }: PageProps) {
+  const { data, error, refresh } = usePoll(overview, pollIntervalMs);
   const all = data?.access_points;
   const filters = useMemo(() => filtersIn(query), [query]);
   const counts = useMemo(() => all && countsOf(all), [all]);
@@ -35,18 +34,18 @@ export function Overview({ place: { query } }: PageProps) {
     <div class="stack overview">
       <h1 class="hidden-text">Overview</h1>
       {isNew && failed}
-      {isNew ? <NewNetwork /> : <FilterBar counts={counts} filters={filters} onFilters={showFilters} />}
+      {isNew ? <NoAccessPoints /> : <FilterBar counts={counts} filters={filters} onFilters={showFilters} />}
       {!isNew && (
         <>
           <div class="overview-top">
             <div class="overview-map">
               <NetworkMap points={shown} onOpen={openAccessPoint} />
               {failed}
-              <Placeless accessPoints={shown} />
+              <WithoutLocation accessPoints={shown} />
             </div>
             <div class="overview-rankings">
-              <Ranking title="Busiest" measure="by load" ranked={busiest(shown)} isLoading={all === undefined} />
-              <Ranking title="Worst" measure="by quality" ranked={worst(shown)} isLoading={all === undefined} />
+              <Ranking title="Highest load" ranked={highestLoad(shown)} isLoading={all === undefined} />
+              <Ranking title="Lowest quality" ranked={lowestQuality(shown)} isLoading={all === undefined} />
             </div>
           </div>
           <section class="card">
@@ -61,7 +60,7 @@ export function Overview({ place: { query } }: PageProps) {
             {all === undefined ? (
               <Loading lines={8} />
             ) : shown.length === 0 ? (
-              <NoneLeft />
+              <NoMatches />
             ) : (
               <AccessPointTable accessPoints={shown} />
             )}
@@ -72,27 +71,45 @@ export function Overview({ place: { query } }: PageProps) {
   );
 }
 
-/** The map cannot show those that do not say where they are. */
-function Placeless({ accessPoints }: { accessPoints: readonly AccessPointState[] }) {
+/** Explains why some access points are missing on the map. */
+function WithoutLocation({ accessPoints }: { accessPoints: readonly AccessPointState[] }) {
   const count = accessPoints.filter(({ latitude, longitude }) => latitude === null || longitude === null).length;
   if (count === 0) return null;
   return (
     <p class="hint">
       {count === 1
-        ? "One access point does not say where it is, and is only in the table."
-        : `${count.toLocaleString("en")} access points do not say where they are, and are only in the table.`}
+        ? "1 access point has no location. Only the table shows it."
+        : `${count.toLocaleString("en")} access points have no location. Only the table shows them.`}
     </p>
   );
 }
 
-function NoneLeft() {
+function NoMatches() {
   return (
-    <Empty title="No access point is like that">
+    <Empty title="No access points match these filters">
       <p>
-        <button type="button" onClick={() => replace([])}>
-          Show all
+        <button type="button" onClick={() => replaceRoute([])}>
+          Clear filters
         </button>
       </p>
     </Empty>
+  );
+}
+
+function NoAccessPoints() {
+  return (
+    <div class="card">
+      <Empty title="No access points yet">
+        <p>
+          <a class="button primary" href={href(["emulator"])}>
+            Start emulated access points
+          </a>
+        </p>
+        <p>
+          Or connect a machine of your own with <code>npm run agent</code>: it reports its load and network counters as
+          an access point.
+        </p>
+      </Empty>
+    </div>
   );
 }

@@ -2,7 +2,7 @@ import type { AccessPointState } from "../../../schemas/overview.ts";
 import { conditionOf } from "../../components/badges.tsx";
 import { technologyName } from "./filters.ts";
 
-/** What the table of access points can be sorted by. */
+/** The columns of the table of access points. All of them can be sorted. */
 export type Column = "name" | "technology" | "state" | "seen" | "users" | "load" | "quality";
 
 export interface Sorting {
@@ -10,7 +10,7 @@ export interface Sorting {
   isDescending: boolean;
 }
 
-/** What a row has in a column; nothing where it is not known. */
+/** The value of a row in a column, or null if it is unknown. */
 const VALUES: Record<Column, (accessPoint: AccessPointState) => string | number | null> = {
   name: ({ ap_id }) => ap_id,
   technology: ({ access_point_type }) => technologyName(access_point_type),
@@ -21,12 +21,12 @@ const VALUES: Record<Column, (accessPoint: AccessPointState) => string | number 
   quality: ({ quality }) => quality,
 };
 
-/** In a new order; those without a value come last either way, equals stay in the order of their names. */
+/** Returns a sorted copy. Rows without a value are last in both directions. Equal rows keep their order, by name. */
 export function sorted(accessPoints: readonly AccessPointState[], { column, isDescending }: Sorting) {
-  const inColumn = VALUES[column];
+  const columnValue = VALUES[column];
   const direction = isDescending ? -1 : 1;
   return accessPoints
-    .map((accessPoint) => ({ accessPoint, value: inColumn(accessPoint) }))
+    .map((accessPoint) => ({ accessPoint, value: columnValue(accessPoint) }))
     .sort(({ value: one }, { value: other }) => {
       if (one === null || other === null) return Number(one === null) - Number(other === null);
       return one === other ? 0 : one < other ? -direction : direction;

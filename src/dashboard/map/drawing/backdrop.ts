@@ -1,13 +1,12 @@
-import { GRID_FROM_ZOOM, traceGrid } from "../grid.ts";
-import { towns } from "../towns.ts";
-import type { Frame } from "../view.ts";
-import { LABELS_FROM_ZOOM, labelsFor, type Rectangle } from "./labels.ts";
+import { lazy } from "../lazy.ts";
+import { project, unproject } from "../projection.ts";
+import { type Frame, scaleBarFor, screenY } from "../view.ts";
+import { LABELS_FROM_ZOOM, placeLabels, type Rectangle, type Town } from "./labels.ts";
 import { drawOutlines } from "./outlines.ts";
 import type { Palette } from "./palette.ts";
-import { scaleBarFor } from "./scale-bar.ts";
 import type { TileLayer } from "./tiles.ts";
 
-/** What lies beneath the access points: pictures of a tile server, or outlines of our own with the names of towns. */
+/** Everything beneath the markers: the images of a tile server, or outlines with the names of towns. */
 export interface Backdrop {
   context: CanvasRenderingContext2D;
   frame: Frame;
@@ -15,28 +14,54 @@ export interface Backdrop {
   palette: Palette;
   font: string;
   tiles: TileLayer | undefined;
-  /** Where access points will be drawn: no name goes there. */
-  taken: readonly Rectangle[];
-  /** There is more to draw than there was. */
-  onMore: () => void;
+  /** The rectangles of the markers: names avoid them. */
+  occupied: readonly Rectangle[];
+  /** Called when there is more to draw. */
+  onLoaded: () => void;
 }
 
-export function drawBackdrop({ context, frame, zoom, palette, font, tiles, taken, onMore }: Backdrop): void {
+/** The world's largest towns from GeoNames, largest first. */
+const towns = lazy<Town[]>(async () => {
+  const { default: json } = await import("virtual:towns");
+  const rows = JSON.parse(json) as [name: string, latitude: number, longitude: number][];
+  return rows.map(([name, latitude, longitude]) => ({ name, ...project(latitude, longitude) }));
+});
+
+/** Within a town there are no outlines: from this zoom a grid shows movement and distance. */
+const GRID_FROM_ZOOM = 8;
+const MIN_GRID_STEP_PX = 120;
+const GRID_STEPS_DEGREES = [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
+
+export function drawBackdrop({ context, frame, zoom, palette, font, tiles, occupied, onLoaded }: Backdrop): void {
   context.fillStyle = palette.water;
   context.fillRect(0, 0, frame.width, frame.height);
-  if (tiles !== undefined && !tiles.isUseless) {
+  if (tiles !== undefined && !tiles.isUnavailable) {
     tiles.draw(context, frame);
   } else {
-    drawOutlines(context, frame, palette, onMore);
+    drawOutlines(context, frame, palette, onLoaded);
     if (zoom >= GRID_FROM_ZOOM) drawGrid(context, frame, palette);
-    if (zoom >= LABELS_FROM_ZOOM) drawTowns(context, frame, zoom, palette, font, taken, onMore);
+    if (zoom >= LABELS_FROM_ZOOM) drawTowns(context, frame, zoom, palette, font, occupied, onLoaded);
   }
   drawScaleBar(context, frame, palette, font);
 }
 
+/** Draws meridians and parallels. */
 function drawGrid(context: CanvasRenderingContext2D, frame: Frame, { border }: Palette): void {
+  const { left, top, width, height, scale } = frame;
+  const step = GRID_STEPS_DEGREES.find((degrees) => (degrees / 360) * scale >= MIN_GRID_STEP_PX) ?? 1;
+  const southWest = unproject({ x: left, y: top + height / scale });
+  const northEast = unproject({ x: left + width / scale, y: top });
   context.beginPath();
-  traceGrid(frame, context);
+  for (let i = Math.ceil(southWest.longitude / step); i * step <= northEast.longitude; i++) {
+    const x = (project(0, i * step).x - left) * scale;
+    context.moveTo(x, 0);
+    context.lineTo(x, height);
+  }
+  for (let i = Math.ceil(southWest.latitude / step); i * step <= northEast.latitude; i++) {
+    const y = screenY(project(i * step, 0).y, frame);
+    context.moveTo(0, y);
+    context.lineTo(width, y);
+  }
   context.globalAlpha = 0.35;
   context.strokeStyle = border;
   context.lineWidth = 1;
@@ -44,8 +69,8 @@ function drawGrid(context: CanvasRenderingContext2D, frame: Frame, { border }: P
   context.globalAlpha = 1;
 }
 
-/** Measuring a text costs more than drawing it. */
-const widths = new Map<string, number>();
+/** Cached, since measuring a text takes longer than drawing it. */
+const textWidths = new Map<string, number>();
 
 function drawTowns(
   context: CanvasRenderingContext2D,
@@ -53,8 +78,8 @@ function drawTowns(
   zoom: number,
   { label, land }: Palette,
   font: string,
-  taken: readonly Rectangle[],
-  onMore: () => void,
+  occupied: readonly Rectangle[],
+  onLoaded: () => void,
 ): void {
   context.font = `12px ${font}`;
   context.textAlign = "center";
@@ -64,11 +89,11 @@ function drawTowns(
   context.strokeStyle = land;
   context.fillStyle = label;
   const widthOf = (text: string) => {
-    const width = widths.get(text) ?? context.measureText(text).width;
-    widths.set(text, width);
+    const width = textWidths.get(text) ?? context.measureText(text).width;
+    textWidths.set(text, width);
     return width;
   };
-  for (const { text, x, y, townX, townY } of labelsFor(towns(onMore) ?? [], zoom, frame, widthOf, taken)) {
+  for (const { text, x, y, townX, townY } of placeLabels(towns(onLoaded) ?? [], zoom, frame, widthOf, occupied)) {
     context.fillRect(townX - 1.5, townY - 1.5, 3, 3);
     context.strokeText(text, x, y);
     context.fillText(text, x, y);
@@ -86,7 +111,7 @@ function drawScaleBar(context: CanvasRenderingContext2D, frame: Frame, { text, s
   context.font = `11px ${font}`;
   context.textAlign = "left";
   context.textBaseline = "bottom";
-  // Light around dark, or dark around light: it is read on anything.
+  // The outline in the opposite colour keeps the bar readable on any background.
   context.strokeStyle = surface;
   context.lineWidth = 3;
   context.stroke();

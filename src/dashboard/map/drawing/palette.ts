@@ -1,6 +1,6 @@
 import { colour } from "../../app/theme.ts";
 
-/** The style sheet's colours that the map is drawn with: looked up once, and again when they change. */
+/** The style sheet's colours for the map. They are looked up once, and again when they change. */
 export interface Palette {
   water: string;
   land: string;
@@ -11,7 +11,7 @@ export interface Palette {
   soft: string;
   accent: string;
   bad: string;
-  /** By the names that `technologyColour` gives. */
+  /** Keyed by the result of `technologyColour`. */
   technology: Readonly<Record<string, string>>;
 }
 

@@ -1,13 +1,13 @@
 import type { Frame } from "../view.ts";
 
-/** One picture of a tile server's: at zoom z the world is 2^z of them wide. */
+/** An image of a tile server. At zoom z the world is 2^z tiles wide. */
 export interface Tile {
   zoom: number;
   column: number;
   row: number;
 }
 
-/** Where on the screen it is drawn. */
+/** A tile and its position on the screen. */
 export interface PlacedTile extends Tile {
   x: number;
   y: number;
@@ -17,7 +17,7 @@ export interface PlacedTile extends Tile {
 const TILE_PX = 256;
 const MAX_TILE_ZOOM = 19;
 
-/** The tiles that cover a frame. */
+/** Returns the tiles that cover a frame. */
 export function tilesFor({ left, top, width, height, scale }: Frame): PlacedTile[] {
   const zoom = Math.max(0, Math.min(MAX_TILE_ZOOM, Math.round(Math.log2(scale / TILE_PX))));
   const count = 2 ** zoom;
@@ -28,7 +28,7 @@ export function tilesFor({ left, top, width, height, scale }: Frame): PlacedTile
     for (let column = Math.floor(left * count); column <= lastColumn; column++) {
       const x = (column / count - left) * scale;
       const y = (row / count - top) * scale;
-      // East of the last column comes the first again.
+      // The map repeats: the first column follows the last.
       tiles.push({ zoom, column: ((column % count) + count) % count, row, x, y, sizePx: scale / count });
     }
   }

@@ -6,7 +6,7 @@ import { notify } from "../../../components/notices.tsx";
 import { Failed, Loading } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
 import { useLoaded } from "../../../lib/load.ts";
-import { type Configuration, configurationFault, configurationText, readConfiguration } from "./configuration.ts";
+import { type Configuration, configurationError, configurationText, parseConfiguration } from "./configuration-text.ts";
 
 interface EditProps {
   apId: string;
@@ -27,31 +27,31 @@ export function EditConfiguration(props: EditProps) {
 
 function Editor({ apId, configuration, onDone, onClose }: EditProps & { configuration: Configuration }) {
   const [text, setText] = useState(() => configurationText(configuration));
-  const read = readConfiguration(text);
+  const parsed = parseConfiguration(text);
   const { run, isBusy, error } = useAction(async () => {
-    if ("fault" in read) return;
-    await updateAgent(apId, { configuration: read.value });
-    notify(`${apId} is configured.`);
+    if ("error" in parsed) return;
+    await updateAgent(apId, { configuration: parsed.value });
+    notify(`The configuration of ${apId} was saved.`);
     onDone();
     onClose();
   });
-  const refused = configurationFault(error);
+  const serviceError = configurationError(error);
   return (
     <Form onSubmit={() => void run()}>
       <TextArea
         label="Configuration (JSON)"
-        hint="What is written here replaces the whole of it. The access point may add to it by itself."
+        hint="This replaces the whole configuration. The access point can add values itself."
         rows={12}
         value={text}
         onValue={setText}
-        fault={"fault" in read ? read.fault : refused}
+        error={"error" in parsed ? parsed.error : serviceError}
       />
-      {refused === undefined && <Failed error={error} />}
+      {serviceError === undefined && <Failed error={error} />}
       <footer>
         <button type="button" onClick={onClose}>
           Cancel
         </button>
-        <SubmitButton isBusy={isBusy}>Save</SubmitButton>
+        <SubmitButton isBusy={isBusy}>Save configuration</SubmitButton>
       </footer>
     </Form>
   );

@@ -1,34 +1,43 @@
 import { useState } from "preact/hooks";
+import { ApiError } from "../../../api/call.ts";
 import { createAgent } from "../../../api/operations.ts";
 import { Copyable } from "../../../components/copy.tsx";
 import { Dialog } from "../../../components/dialog.tsx";
-import { Form, faultOf, SelectField, SubmitButton, TextArea, TextField } from "../../../components/form.tsx";
+import { Form, fieldErrorOf, SelectField, SubmitButton, TextArea, TextField } from "../../../components/form.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
-import { PasswordField } from "../password-field.tsx";
-import { type Configuration, configurationFault, readConfiguration } from "./configuration.ts";
+import { PasswordField } from "../secrets.tsx";
+import { type Configuration, configurationError, parseConfiguration } from "./configuration-text.ts";
 
 const TECHNOLOGIES = [
-  ["", "Not said"],
+  ["", "Not specified"],
   ["5G", "5G"],
   ["WiFi", "WiFi"],
   ["LiFi", "LiFi"],
-  ["other", "Another one"],
+  ["other", "Other"],
 ] as const;
 
-const BLANK = { apId: "", password: "", technology: "", otherTechnology: "", latitude: "", longitude: "", further: "" };
-type Draft = typeof BLANK;
+const EMPTY_DRAFT = {
+  apId: "",
+  password: "",
+  technology: "",
+  otherTechnology: "",
+  latitude: "",
+  longitude: "",
+  moreConfiguration: "",
+};
+type Draft = typeof EMPTY_DRAFT;
 
 export function RegisterAccessPoint({ onDone, onClose }: { onDone(): void; onClose(): void }) {
   const [registered, setRegistered] = useState<string>();
   return (
     <Dialog
-      title={registered === undefined ? "Register an access point" : `${registered} is registered`}
+      title={registered === undefined ? "Register access point" : `${registered} was registered`}
       onClose={onClose}
     >
       {registered === undefined ? (
-        <Registration
+        <RegistrationForm
           onRegistered={(apId) => {
             setRegistered(apId);
             onDone();
@@ -36,49 +45,52 @@ export function RegisterAccessPoint({ onDone, onClose }: { onDone(): void; onClo
           onClose={onClose}
         />
       ) : (
-        <FirstSteps apId={registered} onClose={onClose} />
+        <NextSteps apId={registered} onClose={onClose} />
       )}
     </Dialog>
   );
 }
 
-function Registration({ onRegistered, onClose }: { onRegistered(apId: string): void; onClose(): void }) {
-  const [draft, setDraft] = useState(BLANK);
+function RegistrationForm({ onRegistered, onClose }: { onRegistered(apId: string): void; onClose(): void }) {
+  const [draft, setDraft] = useState(EMPTY_DRAFT);
   const change = (field: keyof Draft) => (value: string) => setDraft((before) => ({ ...before, [field]: value }));
-  const further = readConfiguration(draft.further);
+  const moreConfiguration = parseConfiguration(draft.moreConfiguration);
   const { run, isBusy, error } = useAction(async () => {
-    if ("fault" in further) return;
+    if ("error" in moreConfiguration) return;
     const { apId, password } = draft;
-    await createAgent({ ap_id: apId, password, configuration: configurationOf(draft, further.value) });
-    notify(`${apId} is registered.`);
+    await createAgent({ ap_id: apId, password, configuration: configurationOf(draft, moreConfiguration.value) });
+    notify(`${apId} was registered.`);
     onRegistered(apId);
   });
-  const faults = {
-    apId: faultOf(error, "ap_id"),
-    password: faultOf(error, "password"),
-    latitude: faultOf(error, "geolocation", "latitude"),
-    longitude: faultOf(error, "geolocation", "longitude"),
+  const isTaken = error instanceof ApiError && error.status === 409;
+  const fieldErrors = {
+    apId: isTaken
+      ? "An access point with this name already exists. Choose another name."
+      : fieldErrorOf(error, "ap_id"),
+    password: fieldErrorOf(error, "password"),
+    latitude: fieldErrorOf(error, "geolocation", "latitude"),
+    longitude: fieldErrorOf(error, "geolocation", "longitude"),
   };
-  const isAtField = Object.values(faults).some((fault) => fault !== undefined);
-  const otherFault = isAtField ? undefined : configurationFault(error);
+  const hasFieldError = Object.values(fieldErrors).some((fieldError) => fieldError !== undefined);
+  const otherError = hasFieldError ? undefined : configurationError(error);
   return (
     <Form onSubmit={() => void run()}>
       <TextField
         label="Name (ap_id)"
-        hint="Letters, digits and . _ : - up to 64. It cannot be changed later."
+        hint="Up to 64 letters, digits and . _ : - characters. You cannot change it later."
         autocomplete="off"
         autofocus
         required
         pattern="[A-Za-z0-9._:\-]{1,64}"
         value={draft.apId}
         onValue={change("apId")}
-        fault={faults.apId}
+        error={fieldErrors.apId}
       />
-      <PasswordField value={draft.password} onValue={change("password")} fault={faults.password} />
+      <PasswordField value={draft.password} onValue={change("password")} error={fieldErrors.password} />
       <SelectField label="Technology" options={TECHNOLOGIES} value={draft.technology} onValue={change("technology")} />
       {draft.technology === "other" && (
         <TextField
-          label="Which technology"
+          label="Technology name"
           required
           maxLength={64}
           value={draft.otherTechnology}
@@ -93,7 +105,7 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
           required={draft.longitude !== ""}
           value={draft.latitude}
           onValue={change("latitude")}
-          fault={faults.latitude}
+          error={fieldErrors.latitude}
         />
         <TextField
           label="Longitude (optional)"
@@ -102,50 +114,50 @@ function Registration({ onRegistered, onClose }: { onRegistered(apId: string): v
           required={draft.latitude !== ""}
           value={draft.longitude}
           onValue={change("longitude")}
-          fault={faults.longitude}
+          error={fieldErrors.longitude}
         />
       </div>
       <TextArea
-        label="Further configuration (JSON, optional)"
+        label="More configuration (JSON, optional)"
         rows={4}
-        value={draft.further}
-        onValue={change("further")}
-        fault={"fault" in further ? further.fault : otherFault}
+        value={draft.moreConfiguration}
+        onValue={change("moreConfiguration")}
+        error={"error" in moreConfiguration ? moreConfiguration.error : otherError}
       />
-      {!isAtField && otherFault === undefined && <Failed error={error} />}
+      {!hasFieldError && otherError === undefined && <Failed error={error} />}
       <footer>
         <button type="button" onClick={onClose}>
           Cancel
         </button>
-        <SubmitButton isBusy={isBusy}>Register</SubmitButton>
+        <SubmitButton isBusy={isBusy}>Register access point</SubmitButton>
       </footer>
     </Form>
   );
 }
 
-/** What has a field of its own wins over what the text says of it. */
-function configurationOf(draft: Draft, further: Configuration): Configuration {
+/** Merges the form into one configuration. The fields of the form take precedence over the JSON text. */
+function configurationOf(draft: Draft, moreConfiguration: Configuration): Configuration {
   const { latitude, longitude } = draft;
   const technology = draft.technology === "other" ? draft.otherTechnology : draft.technology;
   return {
-    ...further,
+    ...moreConfiguration,
     ...(technology !== "" && { access_point_type: technology }),
     ...(latitude !== "" && { geolocation: { latitude: Number(latitude), longitude: Number(longitude) } }),
   };
 }
 
-/** How it comes to life. The password is not in it: it has left the page with the form. */
-function FirstSteps({ apId, onClose }: { apId: string; onClose(): void }) {
+/** Explains how to connect the access point. The page no longer has the password, so the command contains a placeholder. */
+function NextSteps({ apId, onClose }: { apId: string; onClose(): void }) {
   const command = `SERVICE_URL=${location.origin} AP_ID=${apId} AP_PASSWORD='its password' npm run agent`;
   return (
     <div class="stack">
       <p>
-        It shows as new until it logs in for the first time. The reference agent makes any machine an access point: in a
-        copy of the project, with the password that you have just set,
+        The access point is shown as new until it logs in for the first time. To connect a machine as this access point,
+        run this command in a copy of the project, with the password that you have just set:
       </p>
       <Copyable label="command" text={command} />
       <p>
-        Authors of agents find the rest in the <a href="/docs">API reference</a>.
+        To connect other devices, see the <a href="/docs">API reference</a>.
       </p>
       <footer class="row">
         <button type="button" class="primary" onClick={onClose}>

@@ -2,69 +2,63 @@ import { useState } from "preact/hooks";
 import type { Permissions } from "../../../../schemas/app.ts";
 import { createApp, updateApp } from "../../../api/operations.ts";
 import { Dialog } from "../../../components/dialog.tsx";
-import { Form, faultOf, SubmitButton, TextField } from "../../../components/form.tsx";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../../components/form.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
-import { newApiKey } from "../secrets.ts";
+import { newApiKey } from "../secrets.tsx";
 import { AppKey } from "./app-key.tsx";
 import { draftOf, isComplete, PermissionFields, permissionsOf } from "./app-permissions.tsx";
 
 export function CreateApp({ onDone, onClose }: { onDone(): void; onClose(): void }) {
-  const [made, setMade] = useState<{ appName: string; apiKey: string }>();
+  const [created, setCreated] = useState<{ appName: string; apiKey: string }>();
   return (
-    <Dialog title={made === undefined ? "New app" : `${made.appName} is registered`} onClose={onClose}>
-      {made === undefined ? (
-        <Registration
-          onRegistered={(appName, apiKey) => {
-            setMade({ appName, apiKey });
+    <Dialog title={created === undefined ? "Create app" : `${created.appName} was created`} onClose={onClose}>
+      {created === undefined ? (
+        <NewAppForm
+          onCreated={(appName, apiKey) => {
+            setCreated({ appName, apiKey });
             onDone();
           }}
           onClose={onClose}
         />
       ) : (
-        <AppKey {...made} onClose={onClose} />
+        <AppKey {...created} onClose={onClose} />
       )}
     </Dialog>
   );
 }
 
-function Registration({
-  onRegistered,
-  onClose,
-}: {
-  onRegistered(appName: string, apiKey: string): void;
-  onClose(): void;
-}) {
+function NewAppForm({ onCreated, onClose }: { onCreated(appName: string, apiKey: string): void; onClose(): void }) {
   const [appName, setAppName] = useState("");
   const [draft, setDraft] = useState(() => draftOf({}));
   const { run, isBusy, error } = useAction(async () => {
     const apiKey = newApiKey();
     await createApp({ app_name: appName, api_key: apiKey, permissions: permissionsOf(draft, {}) });
-    notify(`${appName} is registered.`);
-    onRegistered(appName, apiKey);
+    notify(`${appName} was created.`);
+    onCreated(appName, apiKey);
   });
-  const faults = { appName: faultOf(error, "app_name"), apIds: faultOf(error, "ap_ids") };
+  const fieldErrors = { appName: fieldErrorOf(error, "app_name"), apIds: fieldErrorOf(error, "ap_ids") };
   return (
     <Form onSubmit={() => void (isComplete(draft) && run())}>
       <TextField
         label="Name"
-        hint="Letters, digits and . _ : - up to 64. It cannot be changed later."
+        hint="Up to 64 letters, digits and . _ : - characters. You cannot change it later."
         autocomplete="off"
         autofocus
         required
         pattern="[A-Za-z0-9._:\-]{1,64}"
         value={appName}
         onValue={setAppName}
-        fault={faults.appName}
+        error={fieldErrors.appName}
       />
-      <PermissionFields draft={draft} onDraft={setDraft} fault={faults.apIds} />
-      {faults.appName === undefined && faults.apIds === undefined && <Failed error={error} />}
+      <PermissionFields draft={draft} onDraft={setDraft} error={fieldErrors.apIds} />
+      {fieldErrors.appName === undefined && fieldErrors.apIds === undefined && <Failed error={error} />}
       <footer>
         <button type="button" onClick={onClose}>
           Cancel
         </button>
-        <SubmitButton isBusy={isBusy}>Create the app</SubmitButton>
+        <SubmitButton isBusy={isBusy}>Create app</SubmitButton>
       </footer>
     </Form>
   );
@@ -84,22 +78,22 @@ export function ChangePermissions({
   const [draft, setDraft] = useState(() => draftOf(permissions));
   const { run, isBusy, error } = useAction(async () => {
     await updateApp(appName, { permissions: permissionsOf(draft, permissions) });
-    notify(`The permissions of ${appName} are changed.`);
+    notify(`The permissions of ${appName} were changed.`);
     onDone();
     onClose();
   });
-  const fault = faultOf(error, "ap_ids");
+  const fieldError = fieldErrorOf(error, "ap_ids");
   return (
     <Dialog title={`Permissions of ${appName}`} onClose={onClose}>
       <p>The app has to log in again afterwards.</p>
       <Form onSubmit={() => void (isComplete(draft) && run())}>
-        <PermissionFields draft={draft} onDraft={setDraft} fault={fault} />
-        {fault === undefined && <Failed error={error} />}
+        <PermissionFields draft={draft} onDraft={setDraft} error={fieldError} />
+        {fieldError === undefined && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>
             Cancel
           </button>
-          <SubmitButton isBusy={isBusy}>Change the permissions</SubmitButton>
+          <SubmitButton isBusy={isBusy}>Change permissions</SubmitButton>
         </footer>
       </Form>
     </Dialog>

@@ -5,14 +5,14 @@ import { Dialog } from "../../../components/dialog.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
-import { newApiKey } from "../secrets.ts";
+import { newApiKey } from "../secrets.tsx";
 
-/** A key that has just been made, to be handed on. */
+/** Shows a new key once, for copying. */
 export function AppKey({ appName, apiKey, onClose }: { appName: string; apiKey: string; onClose(): void }) {
   return (
     <div class="stack">
       <p>
-        This is the key of <strong>{appName}</strong>. Copy it now: this page does not show it again.
+        This is the key of <strong>{appName}</strong>. Copy it now. It is not shown again.
       </p>
       <Copyable label="key" text={apiKey} />
       <p class="soft">
@@ -27,29 +27,29 @@ export function AppKey({ appName, apiKey, onClose }: { appName: string; apiKey: 
   );
 }
 
-/** Another key in place of the old one. */
-export function NewKey({ appName, onClose }: { appName: string; onClose(): void }) {
+/** Replaces the key of an app with a new one. */
+export function ReplaceKey({ appName, onClose }: { appName: string; onClose(): void }) {
   const [apiKey, setApiKey] = useState<string>();
   const { run, isBusy, error } = useAction(async () => {
-    const made = newApiKey();
-    await updateApp(appName, { api_key: made });
-    notify(`${appName} has a new key.`);
-    setApiKey(made);
+    const created = newApiKey();
+    await updateApp(appName, { api_key: created });
+    notify(`The key of ${appName} was replaced.`);
+    setApiKey(created);
   });
   return (
-    <Dialog title={`New key for ${appName}`} onClose={onClose}>
+    <Dialog title={`Replace the key of ${appName}`} onClose={onClose}>
       {apiKey !== undefined ? (
         <AppKey {...{ appName, apiKey, onClose }} />
       ) : (
         <div class="stack">
-          <p>The old key ends at once. The app is cut off until it logs in with the new one.</p>
+          <p>The old key stops working at once. The app loses access until it logs in with the new key.</p>
           <Failed error={error} />
           <footer class="row">
             <button type="button" onClick={onClose}>
               Cancel
             </button>
             <button type="button" class="primary" disabled={isBusy} onClick={() => void run()}>
-              Make a new key
+              Replace key
             </button>
           </footer>
         </div>

@@ -2,25 +2,35 @@ import type { AppPermission, Permissions } from "../../../../schemas/app.ts";
 import { Checkbox, Choices } from "../../../components/choices.tsx";
 import { TextArea } from "../../../components/form.tsx";
 
-/** What an app may do: as the service keeps it, and as a person fills it in. */
+/** The permissions of an app, as the service stores them and as a form. */
 
 export const PERMISSIONS: readonly { value: AppPermission; label: string; hint: string; isDefault: boolean }[] = [
-  { value: "agents", label: "Access points", hint: "List them and read their configuration.", isDefault: true },
-  { value: "data", label: "Data", hint: "Read what they report.", isDefault: true },
-  { value: "commands", label: "Commands", hint: "Send commands to them.", isDefault: true },
-  { value: "emulator", label: "Emulator", hint: "Run emulated access points.", isDefault: true },
-  { value: "callbacks", label: "Callbacks", hint: "Post results to anybody's job.", isDefault: false },
-  { value: "broker", label: "Broker", hint: "Use all topics of the message broker.", isDefault: false },
+  {
+    value: "agents",
+    label: "Access points",
+    hint: "List access points and read their configuration.",
+    isDefault: true,
+  },
+  { value: "data", label: "Data", hint: "Read reported data.", isDefault: true },
+  { value: "commands", label: "Commands", hint: "Send commands to access points.", isDefault: true },
+  { value: "emulator", label: "Emulator", hint: "Start emulated access points.", isDefault: true },
+  { value: "callbacks", label: "Callbacks", hint: "Post results to any job.", isDefault: false },
+  {
+    value: "broker",
+    label: "Broker",
+    hint: "Publish and subscribe to all topics of the message broker.",
+    isDefault: false,
+  },
 ];
 
 export interface Draft {
   granted: AppPermission[];
   isLimited: boolean;
-  /** The only access points, separated by blanks, commas or lines. */
+  /** Names of access points, separated by white space, commas or semicolons. */
   apIds: string;
 }
 
-/** What is not said of a permission is its default. */
+/** Converts permissions to a form. A permission that is not stored has its default. */
 export function draftOf(permissions: Permissions): Draft {
   return {
     granted: PERMISSIONS.filter(({ value, isDefault }) => permissions[value] ?? isDefault).map(({ value }) => value),
@@ -29,13 +39,13 @@ export function draftOf(permissions: Permissions): Draft {
   };
 }
 
-/** Keys that are not known here stay as they were. */
+/** Converts a form to permissions. Keeps stored keys that this page does not know. */
 export function permissionsOf(
   { granted, isLimited, apIds }: Draft,
   { ap_ids: _, ...before }: Permissions,
 ): Permissions {
-  const said = Object.fromEntries(PERMISSIONS.map(({ value }) => [value, granted.includes(value)]));
-  return { ...before, ...said, ...(isLimited && { ap_ids: namesIn(apIds) }) };
+  const chosen = Object.fromEntries(PERMISSIONS.map(({ value }) => [value, granted.includes(value)]));
+  return { ...before, ...chosen, ...(isLimited && { ap_ids: namesIn(apIds) }) };
 }
 
 const namesIn = (text: string): string[] => [...new Set(text.split(/[\s,;]+/).filter(Boolean))];
@@ -44,35 +54,35 @@ export const isComplete = ({ isLimited, apIds }: Draft): boolean => !isLimited |
 
 export function PermissionFields({
   draft,
-  fault,
+  error,
   onDraft,
 }: {
   draft: Draft;
-  fault: string | undefined;
+  error: string | undefined;
   onDraft(draft: Draft): void;
 }) {
   return (
     <>
       <Choices
-        legend="It may use"
+        legend="Permissions"
         options={PERMISSIONS}
         chosen={draft.granted}
         onChosen={(granted) => onDraft({ ...draft, granted })}
       />
       <Checkbox
-        label="Only certain access points"
+        label="Limit to certain access points"
         isChecked={draft.isLimited}
         onChecked={(isLimited) => onDraft({ ...draft, isLimited })}
       />
       {draft.isLimited && (
         <TextArea
-          label="Which access points"
-          hint="Their names, each on a line of its own."
+          label="Access points"
+          hint="One name per line."
           rows={4}
           required
           value={draft.apIds}
           onValue={(apIds) => onDraft({ ...draft, apIds })}
-          fault={draft.apIds === "" || isComplete(draft) ? fault : "Name at least one."}
+          error={draft.apIds === "" || isComplete(draft) ? error : "Enter at least one name."}
         />
       )}
     </>

@@ -1,9 +1,9 @@
 import type { AuditEntry } from "../../../../schemas/audit.ts";
 import { own } from "../../../lib/own.ts";
 
-/** The audit trail in plain words. */
+/** The audit trail as text for people. */
 
-const DEEDS: { [action: string]: string } = {
+const ACTIONS: { [action: string]: string } = {
   create: "created",
   delete: "deleted",
   configure: "changed the configuration",
@@ -11,12 +11,12 @@ const DEEDS: { [action: string]: string } = {
   "change roles": "changed the roles",
   "change api key": "changed the key",
   "change permissions": "changed the permissions",
-  "request password reset": "asked for a link to set a new password",
+  "request password reset": "requested a link to set a new password",
   "reset password": "set a new password with a link",
   "send command": "sent a command",
   "command done": "carried out a command",
   "command failed": "failed to carry out a command",
-  "command expired": "ended a command without an answer",
+  "command expired": "ended a command without a result",
   "command cancelled": "cancelled a command",
   "emulation done": "completed an emulation",
   "emulation failed": "reported a failed emulation",
@@ -32,24 +32,24 @@ const KINDS: { [kind: string]: string } = {
   agents: "several access points",
   anyone: "not signed in",
   app: "app",
-  console: "at the console",
-  enrolment: "with the enrolment token",
+  console: "command line",
+  enrolment: "enrolment token",
   job: "job",
-  service: "the service itself",
-  setup: "with the setup token",
+  service: "the service",
+  setup: "setup token",
   user: "user",
 };
 
-/** Several at once are joined by "and"; one that is not known here speaks for itself. */
+/** Describes an action, or several that are joined by "and". Returns an unknown action as it is. */
 export function describeAction(action: string): string {
   const text = action
     .split(" and ")
-    .map((deed) => own(DEEDS, deed) ?? deed)
+    .map((single) => own(ACTIONS, single) ?? single)
     .join(" and ");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Returns what an entry says beyond its action: which command, how many access points, why it was refused. */
+/** Describes the detail of an entry: the command, the number of access points, or why the service rejected it. */
 export function detailText(detail: AuditEntry["detail"]): string {
   const { command, access_points: count, outcome, reason, agents, refused } = detail ?? {};
   const names = Array.isArray(refused) ? refused.map((one: { ap_id?: unknown }) => String(one.ap_id)) : [];
@@ -61,14 +61,14 @@ export function detailText(detail: AuditEntry["detail"]): string {
     outcome === "refused" && (typeof reason === "string" ? `refused: ${reason}` : "refused"),
     names.length > 0 && `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`,
   ]
-    .filter((part) => part !== false)
+    .filter((text) => text !== false)
     .join(" – ");
 }
 
-/** `user:me@example.com` is a name, and what bears it. */
+/** Splits an identifier such as `user:me@example.com` into its name and its kind. */
 export function parseActor(text: string): { name: string; kind: string } {
-  const at = text.indexOf(":");
-  if (at < 0) return { name: text, kind: own(KINDS, text) ?? "" };
-  const kind = text.slice(0, at);
-  return { name: text.slice(at + 1), kind: own(KINDS, kind) ?? kind };
+  const colon = text.indexOf(":");
+  if (colon < 0) return { name: text, kind: own(KINDS, text) ?? "" };
+  const kind = text.slice(0, colon);
+  return { name: text.slice(colon + 1), kind: own(KINDS, kind) ?? kind };
 }

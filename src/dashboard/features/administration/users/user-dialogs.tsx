@@ -4,11 +4,11 @@ import { createUser, updateUser } from "../../../api/operations.ts";
 import { renewal } from "../../../app/session.ts";
 import { Choices } from "../../../components/choices.tsx";
 import { Dialog } from "../../../components/dialog.tsx";
-import { Form, faultOf, SubmitButton, TextField } from "../../../components/form.tsx";
+import { Form, fieldErrorOf, SubmitButton, TextField } from "../../../components/form.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
-import { PasswordField } from "../password-field.tsx";
+import { PasswordField } from "../secrets.tsx";
 import { ROLES, type Role, rolesOf } from "./roles.ts";
 
 export function CreateUser({ onDone, onClose }: { onDone(): void; onClose(): void }) {
@@ -17,17 +17,17 @@ export function CreateUser({ onDone, onClose }: { onDone(): void; onClose(): voi
   const [roles, setRoles] = useState<Role[]>(["user"]);
   const { run, isBusy, error } = useAction(async () => {
     await createUser({ username, password, roles });
-    notify(`${username} has an account now.`);
+    notify(`${username} was created.`);
     onDone();
     onClose();
   });
-  const faults = {
-    username: faultOf(error, "username"),
-    password: faultOf(error, "password"),
-    roles: roles.length === 0 ? "Choose at least one." : faultOf(error, "roles"),
+  const fieldErrors = {
+    username: fieldErrorOf(error, "username"),
+    password: fieldErrorOf(error, "password"),
+    roles: roles.length === 0 ? "Choose at least one role." : fieldErrorOf(error, "roles"),
   };
   return (
-    <Dialog title="New user" onClose={onClose}>
+    <Dialog title="Create user" onClose={onClose}>
       <Form onSubmit={() => void (roles.length > 0 && run())}>
         <TextField
           label="E-mail"
@@ -37,16 +37,16 @@ export function CreateUser({ onDone, onClose }: { onDone(): void; onClose(): voi
           required
           value={username}
           onValue={setUsername}
-          fault={faults.username}
+          error={fieldErrors.username}
         />
-        <PasswordField value={password} onValue={setPassword} fault={faults.password} />
-        <Choices legend="Roles" options={ROLES} chosen={roles} onChosen={setRoles} fault={faults.roles} />
-        {Object.values(faults).every((fault) => fault === undefined) && <Failed error={error} />}
+        <PasswordField value={password} onValue={setPassword} error={fieldErrors.password} />
+        <Choices legend="Roles" options={ROLES} chosen={roles} onChosen={setRoles} error={fieldErrors.roles} />
+        {Object.values(fieldErrors).every((fieldError) => fieldError === undefined) && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>
             Cancel
           </button>
-          <SubmitButton isBusy={isBusy}>Create the user</SubmitButton>
+          <SubmitButton isBusy={isBusy}>Create user</SubmitButton>
         </footer>
       </Form>
     </Dialog>
@@ -56,37 +56,41 @@ export function CreateUser({ onDone, onClose }: { onDone(): void; onClose(): voi
 export function ChangeRoles({
   user,
   username,
-  isOneself,
+  isOwn,
   onDone,
   onClose,
 }: {
   user: TokenData;
   username: string;
-  isOneself: boolean;
+  isOwn: boolean;
   onDone(): void;
   onClose(): void;
 }) {
   const [roles, setRoles] = useState(() => rolesOf(user));
   const { run, isBusy, error } = useAction(async () => {
     await updateUser(username, { roles });
-    notify(`The roles of ${username} are changed.`);
+    notify(`The roles of ${username} were changed.`);
     onDone();
     onClose();
-    // One's own token has ended with them.
-    if (isOneself) renewal.set("due");
+    // The change of roles revoked the token of this page as well.
+    if (isOwn) renewal.set("due");
   });
-  const fault = roles.length === 0 ? "Choose at least one." : faultOf(error, "roles");
+  const fieldError = roles.length === 0 ? "Choose at least one role." : fieldErrorOf(error, "roles");
   return (
     <Dialog title={`Roles of ${username}`} onClose={onClose}>
-      <p>{isOneself ? "This is your own account: you" : "They"} have to sign in again afterwards.</p>
+      <p>
+        {isOwn
+          ? "This is your account. You have to sign in again afterwards."
+          : "The user has to sign in again afterwards."}
+      </p>
       <Form onSubmit={() => void (roles.length > 0 && run())}>
-        <Choices legend="Roles" options={ROLES} chosen={roles} onChosen={setRoles} fault={fault} />
-        {fault === undefined && <Failed error={error} />}
+        <Choices legend="Roles" options={ROLES} chosen={roles} onChosen={setRoles} error={fieldError} />
+        {fieldError === undefined && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>
             Cancel
           </button>
-          <SubmitButton isBusy={isBusy}>Change the roles</SubmitButton>
+          <SubmitButton isBusy={isBusy}>Change roles</SubmitButton>
         </footer>
       </Form>
     </Dialog>
