@@ -1,3 +1,4 @@
+import { type Signal, useSignal } from "@preact/signals";
 import { useId, useMemo, useState } from "preact/hooks";
 import { agentMetrics } from "../../api/operations.ts";
 import { replaceRoute } from "../../app/router.ts";
@@ -8,7 +9,6 @@ import { saveSeries, useLiveSeries } from "../../charts/live-series.ts";
 import { momentText } from "../../charts/time-axis.ts";
 import { type ChartWindow, WINDOWS, windowOf } from "../../charts/windows.ts";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
-import { type Observable, observable, useObserved } from "../../lib/observable.ts";
 import { usePoll } from "../../lib/poll.ts";
 
 /** Metrics seldom come and go. */
@@ -88,7 +88,7 @@ function Grid({ apId, window, known, chosen, onChoose }: GridProps) {
   const [isPaused, setIsPaused] = useState(false);
   const [large, setLarge] = useState<string>();
   const group = useId();
-  const pointed = useMemo(() => observable<number | undefined>(undefined), []);
+  const pointed = useSignal<number | undefined>(undefined);
   const { store, isLoaded, untilMs, error } = useLiveSeries(apId, chosen, window, isPaused);
   // What there is stays to be seen; that the service is away is told at the top of the page.
   const state = isPaused ? "Paused" : error !== undefined ? "Out of date" : rhythmText(window);
@@ -147,8 +147,8 @@ const rhythmText = ({ intervalMs }: ChartWindow): string =>
   intervalMs <= 1_000 ? "Live" : `Every ${intervalMs / 1_000} s`;
 
 /** Of when the values are: a moment that is pointed at, or the latest. */
-function Moment(props: { pointed: Observable<number | undefined>; window: ChartWindow; otherwise: string }) {
-  const timeMs = useObserved(props.pointed);
+function Moment(props: { pointed: Signal<number | undefined>; window: ChartWindow; otherwise: string }) {
+  const timeMs = props.pointed.value;
   return (
     <span class="soft moment">{timeMs === undefined ? props.otherwise : momentText(timeMs, props.window.ms)}</span>
   );

@@ -7,7 +7,6 @@ import { EMPTY_PASSWORD, NewPasswordFields } from "../../components/new-password
 import { notify } from "../../components/notices.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
-import { useObserved } from "../../lib/observable.ts";
 import type { WayProps } from "./way-props.ts";
 
 /** A link by e-mail, and a new password by that link. */
@@ -46,7 +45,7 @@ export function Recover({ username, onUsername }: WayProps) {
 }
 
 export function Reset() {
-  const given = useObserved(route).path[1];
+  const given = route.value.path[1];
   const [token, setToken] = useState(given ?? "");
   useEffect(() => {
     if (given === undefined) return;

@@ -9,7 +9,6 @@ import { NEW_PASSWORD, NEW_PASSWORD_HINT } from "../../components/new-password.t
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
 import { useLoaded } from "../../lib/load.ts";
-import { useObserved } from "../../lib/observable.ts";
 import { own } from "../../lib/own.ts";
 import { Recover, Reset } from "./forgotten-password.tsx";
 import type { WayProps } from "./way-props.ts";
@@ -24,7 +23,7 @@ const PAGES: Record<string, { title: string; page: ComponentType<WayProps> }> = 
 const SIGN_IN = { title: "Sign in", page: SignIn };
 
 export function SignedOut() {
-  const { path } = useObserved(route);
+  const { path } = route.value;
   const { title, page: Page } = own(PAGES, path[0] ?? "") ?? SIGN_IN;
   const [username, setUsername] = useState("");
   const main = useRef<HTMLElement>(null);

@@ -1,5 +1,4 @@
 import { runningEmulators } from "../../api/operations.ts";
-import { useObserved } from "../../lib/observable.ts";
 import { usePoll } from "../../lib/poll.ts";
 import { lastSpinUp } from "./last-spin-up.ts";
 import { Running } from "./running.tsx";
@@ -10,7 +9,7 @@ import "../../style/emulator.css";
 const EVERY_MS = 5_000;
 
 export function Emulator() {
-  const made = useObserved(lastSpinUp);
+  const made = lastSpinUp.value;
   const jobs = usePoll(runningEmulators, EVERY_MS);
   return (
     <div class="stack">
@@ -21,13 +20,13 @@ export function Emulator() {
       <div class="emulator">
         <SpinUpForm
           onMade={(answer) => {
-            lastSpinUp.set(answer);
+            lastSpinUp.value = answer;
             jobs.refresh();
           }}
         />
         <div class="stack">
           {made !== undefined && (
-            <JustMade key={made.job_number} made={made} onClose={() => lastSpinUp.set(undefined)} />
+            <JustMade key={made.job_number} made={made} onClose={() => (lastSpinUp.value = undefined)} />
           )}
           <Running jobs={jobs} />
         </div>

@@ -1,6 +1,6 @@
+import { signal } from "@preact/signals";
 import type { SpinupQueued } from "../../../schemas/emulator.ts";
 import { session } from "../../app/session.ts";
-import { observable } from "../../lib/observable.ts";
 
 /** What was started last from this page, and for how long. */
 export interface Made extends SpinupQueued {
@@ -8,8 +8,8 @@ export interface Made extends SpinupQueued {
 }
 
 /** Still there for whoever looks at another page in between, though not for whoever signs in next. */
-export const lastSpinUp = observable<Made | undefined>(undefined);
+export const lastSpinUp = signal<Made | undefined>(undefined);
 
 session.subscribe(() => {
-  if (session.get() === undefined) lastSpinUp.set(undefined);
+  if (session.value === undefined) lastSpinUp.value = undefined;
 });

@@ -4,7 +4,6 @@ import type { SocketState } from "../../api/job-socket.ts";
 import { session } from "../../app/session.ts";
 import { Empty } from "../../components/states.tsx";
 import { countOf, countText, sizeText } from "../../lib/format.ts";
-import { useObserved } from "../../lib/observable.ts";
 import { EmulatorProgress } from "../emulator/progress.tsx";
 import { Console } from "./console.tsx";
 import { isUnderWay } from "./names.ts";
@@ -16,7 +15,7 @@ import { StreamNotes } from "./stream-notes.tsx";
 
 /** What comes over the job's WebSocket, as it comes. */
 export function StreamPanel({ job, takesAll }: { job: JobStatus; takesAll: boolean }) {
-  const isOwn = job.owner === `user:${useObserved(session)?.username}`;
+  const isOwn = job.owner === `user:${session.value?.username}`;
   // A link may be passed on; it must not take away what is somebody else's.
   const stream = useJobStream(job.job_number, takesAll && isOwn);
   const { view, socket, store } = stream;

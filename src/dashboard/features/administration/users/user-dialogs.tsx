@@ -73,7 +73,7 @@ export function ChangeRoles({
     onDone();
     onClose();
     // One's own token has ended with them.
-    if (isOneself) renewal.set("due");
+    if (isOneself) renewal.value = "due";
   });
   const fault = roles.length === 0 ? "Choose at least one." : fieldErrorOf(error, "roles");
   return (
