@@ -3,14 +3,14 @@ import type { AuditActor } from "../accounts/audit.ts";
 import type { Actor } from "../auth/identity.ts";
 import { authorize, authorizeJob, canAccessAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
-import { Conflict, Invalid, NotFound, TooLarge, TooMany } from "../lib/errors.ts";
+import { Conflict, NotFound, TooLarge, TooMany } from "../lib/errors.ts";
 import { encodeJson, type JsonText } from "../lib/json-text.ts";
 import type { CallbackResponse, CommandResult, JobKind, JobState } from "../schemas/job.ts";
 import type { JobCache } from "./job-cache.ts";
 import type { JobStore } from "./job-store.ts";
 import type { Posted } from "./stream/job-stream.ts";
 import type { NewMessage } from "./stream/message-buffer.ts";
-import { type ClosedState, MAX_KEY_LENGTH } from "./stream/message-store.ts";
+import type { ClosedState } from "./stream/message-store.ts";
 import type { StreamClient } from "./stream/stream-client.ts";
 
 /** Adds messages from callback clients and agents to a job's stream, and updates the job's state from them. */
@@ -76,7 +76,6 @@ export function createCallbacks(options: CallbacksOptions): Callbacks {
     async accept(actor, kind, { jobNumber, items, text, key }) {
       const action = `callbacks.${kind}` as const;
       authorize(actor, action);
-      refuseLongKey(key);
       const job = await jobCache.find(jobNumber);
       if (job !== undefined) authorizeJob(actor, action, job);
       // A caller that may post to any job does not claim an unused number: it belongs to the first reader.
@@ -119,9 +118,3 @@ const FailedItem = z.object({ status: z.literal("failed") });
 /** Returns a command's outcome. A result over HTTP may omit the status, and counts as done then. */
 const resultStatus = (items: readonly unknown[]): CommandResult["status"] =>
   items.some((item) => FailedItem.safeParse(item).success) ? "failed" : "done";
-
-function refuseLongKey(key: string | undefined): void {
-  if ((key?.length ?? 0) <= MAX_KEY_LENGTH) return;
-  const msg = `String should have at most ${MAX_KEY_LENGTH} characters`;
-  throw new Invalid([{ loc: ["header", "Idempotency-Key"], msg, type: "string_too_long" }]);
-}

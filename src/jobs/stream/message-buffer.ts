@@ -1,11 +1,11 @@
 import type { JsonText } from "../../lib/json-text.ts";
+import { MAX_IDEMPOTENCY_KEY_LENGTH } from "../../schemas/job.ts";
 import type { StoredKind } from "../../schemas/stream-protocol.ts";
 import type { Gap, StoredMessage } from "./envelope.ts";
 import {
   type ClosedState,
   IdempotencyKeys,
   type KeyLimits,
-  MAX_KEY_LENGTH,
   type MessageSize,
   MessageStore,
   type StreamRecord,
@@ -147,7 +147,7 @@ export class MessageBuffer {
 
   append({ type, data, final = false, key }: NewMessage): Appended {
     const bytes = new TextEncoder().encode(data).byteLength;
-    if (bytes > MAX_DATA_BYTES || (key?.length ?? 0) > MAX_KEY_LENGTH) return { outcome: "too_large" };
+    if (bytes > MAX_DATA_BYTES || (key?.length ?? 0) > MAX_IDEMPOTENCY_KEY_LENGTH) return { outcome: "too_large" };
     this.expire();
     const first = key === undefined || this.isEmpty ? undefined : this.#keys.seqOf(key, this.lastSeq);
     if (first !== undefined) return { outcome: "stored", seq: first };

@@ -197,9 +197,6 @@ export class MessageStore {
   }
 }
 
-/** Longest idempotency key. Services that accept keys from callers reject longer ones with a field error. */
-export const MAX_KEY_LENGTH = 256;
-
 export interface KeyLimits {
   retentionMs: number;
   /** How many of the latest messages keep their keys. */

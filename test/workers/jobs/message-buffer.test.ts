@@ -1,7 +1,7 @@
 import { env, evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { MAX_DATA_BYTES, MessageBuffer } from "../../../src/jobs/stream/message-buffer.ts";
-import { MAX_KEY_LENGTH } from "../../../src/jobs/stream/message-store.ts";
+import { MAX_IDEMPOTENCY_KEY_LENGTH } from "../../../src/schemas/job.ts";
 import { LIMITS, message, NOW, stored, withBuffer } from "./buffer-support.ts";
 
 const ofBytes = (bytes: number) => message(JSON.stringify("x".repeat(bytes - 2)));
@@ -147,7 +147,9 @@ describe("the message buffer", () => {
         expect(buffer.append(message(JSON.stringify("é".repeat(MAX_DATA_BYTES / 2))))).toEqual({
           outcome: "too_large",
         });
-        expect(buffer.append(message("[]", "k".repeat(MAX_KEY_LENGTH + 1)))).toEqual({ outcome: "too_large" });
+        expect(buffer.append(message("[]", "k".repeat(MAX_IDEMPOTENCY_KEY_LENGTH + 1)))).toEqual({
+          outcome: "too_large",
+        });
       },
       { ...LIMITS, bytes: 16 * 1024 * 1024 },
     ));
