@@ -1,5 +1,5 @@
 import { CONFIG_HELP } from "../src/programs/shared/config-file.ts";
-import { DEV_DEFAULTS, devWorkerPart } from "../src/programs/stack/components/worker-dev.ts";
+import { DEV_DEFAULTS, devWorkerComponent } from "../src/programs/stack/components/worker-dev.ts";
 import { runStack } from "../src/programs/stack/stack.ts";
 
 await runStack({
@@ -16,5 +16,5 @@ Settings are PORT, HOST, DATA_DIR, ADMIN_USERNAME, ADMIN_PASSWORD, MQTT_PORT, MQ
 more; README.md, "Settings", explains them, and docs/self-hosting/controller.conf is a file with all of them.`,
   opensLast: false,
   defaults: DEV_DEFAULTS,
-  workerPart: devWorkerPart,
+  workerComponent: devWorkerComponent,
 });

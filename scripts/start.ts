@@ -1,6 +1,6 @@
 import { CONFIG_HELP } from "../src/programs/shared/config-file.ts";
-import { productionWorkerPart } from "../src/programs/stack/components/worker-production.ts";
-import { handedSocket } from "../src/programs/stack/inherited-socket.ts";
+import { productionWorkerComponent } from "../src/programs/stack/components/worker-production.ts";
+import { inheritedSocket } from "../src/programs/stack/inherited-socket.ts";
 import { runStack } from "../src/programs/stack/stack.ts";
 
 await runStack({
@@ -15,7 +15,7 @@ and run on plain workerd. Data is kept in .data and survives a restart. Ctrl-C o
 
 Settings are PORT, HOST, DATA_DIR, ADMIN_USERNAME, ADMIN_PASSWORD, MQTT_PORT, MQTT_WS_PORT, LIBSQL_URL, CLICKHOUSE_URL, MQTT_URL and
 more; README.md, "Settings", explains them, and docs/self-hosting/controller.conf is a file with all of them.`,
-  socket: () => handedSocket(process.env),
+  socket: () => inheritedSocket(process.env),
   opensLast: true,
-  workerPart: productionWorkerPart,
+  workerComponent: productionWorkerComponent,
 });

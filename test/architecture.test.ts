@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ROOT } from "../src/programs/shared/project.ts";
+import { ROOT } from "../src/programs/shared/system.ts";
 
 /** Bottom to top: a folder of `src` imports only from itself and from those before it. */
 const ORDER = [

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import workerd from "workerd";
 import { unstable_readConfig as readWranglerConfig } from "wrangler";
-import { ROOT } from "../../src/programs/shared/project.ts";
+import { ROOT } from "../../src/programs/shared/system.ts";
 import { buildWorker } from "../../src/programs/stack/components/worker-production.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import type { Supervisor } from "../../src/programs/stack/supervisor.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import npmChromium, { inflate } from "@sparticuz/chromium";
 import type { AxeResults } from "axe-core";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { ROOT } from "../../src/programs/shared/project.ts";
+import { ROOT } from "../../src/programs/shared/system.ts";
 
 /** The dashboard in a real browser, and what is watched over while somebody uses it. */
 

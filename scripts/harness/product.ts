@@ -3,8 +3,7 @@ import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { signalGroup } from "../../src/programs/shared/processes.ts";
-import { ROOT } from "../../src/programs/shared/project.ts";
+import { ROOT, signalGroup } from "../../src/programs/shared/system.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import type { HeldSocket } from "./held-socket.ts";
 

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { connectAsync } from "mqtt";
 import { DEFAULT_ISSUER } from "../../../src/env.ts";
-import { brokerPart } from "../../../src/programs/stack/components/broker-process.ts";
+import { brokerComponent } from "../../../src/programs/stack/components/broker-process.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import type { TrialAgent } from "../accounts.ts";
 import type { ClickHouse } from "../clickhouse.ts";
@@ -37,7 +37,7 @@ export async function ingestOverMqtt(
   await new Promise<void>((resolve) => sink.listen(sinkPort, "127.0.0.1", resolve));
   const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
   await supervisor.start(
-    brokerPart({
+    brokerComponent({
       dataDir: folder,
       host: "127.0.0.1",
       tcpPort,

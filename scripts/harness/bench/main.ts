@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { bold, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
-import { CLEARING_AWAY, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
+import { CLEANUP_NOTICE, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { runBareWorker } from "../bare.ts";
 import { Product } from "../product.ts";
@@ -97,7 +97,7 @@ async function main(): Promise<void> {
     socketsPerJob: count("sockets", values.sockets, 16),
     report: new Report(name ?? "all"),
   };
-  const signal = interruption(CLEARING_AWAY);
+  const signal = interruption(CLEANUP_NOTICE);
   for (const suite of name === undefined ? TABLE : [name]) {
     if (name === undefined) print(bold(`\n${suite}`));
     await runSuite(SUITES[suite] as Suite, options, signal);

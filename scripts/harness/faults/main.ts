@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
-import { CLEARING_AWAY, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
+import { CLEANUP_NOTICE, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { Product } from "../product.ts";
 import { killUnderCommands } from "./command-kills.ts";
 import { killUnderJobs } from "./job-kills.ts";
@@ -115,7 +115,7 @@ async function main(): Promise<void> {
       jsonFile: values.json,
     };
     if (values.list) return print(namesOfRows(wanted).join("\n"));
-    if (!(await runMatrix({ ...wanted, signal: interruption(CLEARING_AWAY) }))) process.exitCode = 1;
+    if (!(await runMatrix({ ...wanted, signal: interruption(CLEANUP_NOTICE) }))) process.exitCode = 1;
     // After a part that did not recover, its load is still trying.
     process.exit();
   }
@@ -130,7 +130,7 @@ async function main(): Promise<void> {
 
 async function runSuite(suite: Suite, options: FaultsOptions): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "controller-faults-"));
-  const signal = interruption(CLEARING_AWAY);
+  const signal = interruption(CLEANUP_NOTICE);
   let product: Product | undefined;
   try {
     print("Starting the product.");

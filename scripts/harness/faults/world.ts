@@ -3,14 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DEFAULT_ISSUER } from "../../../src/env.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
-import { brokerPart } from "../../../src/programs/stack/components/broker-process.ts";
+import { brokerComponent } from "../../../src/programs/stack/components/broker-process.ts";
 import {
   clickhouseSettings,
   newClickHouseAccess,
   withLogin,
 } from "../../../src/programs/stack/components/clickhouse-access.ts";
-import { clickhousePart } from "../../../src/programs/stack/components/clickhouse-process.ts";
-import { newSqldAccess, sqldPart } from "../../../src/programs/stack/components/sqld.ts";
+import { clickhouseComponent } from "../../../src/programs/stack/components/clickhouse-process.ts";
+import { newSqldAccess, sqldComponent } from "../../../src/programs/stack/components/sqld.ts";
 import { markFolder } from "../../../src/programs/stack/data-folder.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
@@ -89,14 +89,16 @@ export class World {
       const jwksUrl = `${serviceUrl}/.well-known/jwks.json`;
       const host = "127.0.0.1";
       const starting = Promise.all([
-        supervisor.start(sqldPart(storesDir, sqldPort, sqldAccess.publicKey)),
+        supervisor.start(sqldComponent(storesDir, sqldPort, sqldAccess.publicKey)),
         supervisor.start(
-          clickhousePart({
+          clickhouseComponent({
             ...{ dataDir: storesDir, port: clickhousePort, access, databases: ["controller"] },
             executable: process.env.CLICKHOUSE_BIN,
           }),
         ),
-        supervisor.start(brokerPart({ dataDir: storesDir, host, tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER })),
+        supervisor.start(
+          brokerComponent({ dataDir: storesDir, host, tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER }),
+        ),
       ]);
       await unlessAborted(starting, signal);
       const env = {

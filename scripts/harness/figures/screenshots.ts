@@ -5,8 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { Browser } from "playwright-core";
 import { print, runCommand } from "../../../src/programs/shared/cli.ts";
-import { CLEARING_AWAY, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
-import { ROOT } from "../../../src/programs/shared/project.ts";
+import { CLEANUP_NOTICE, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 import { Api } from "../api.ts";
 import { launchBrowser, visit } from "../browser.ts";
 import { Product } from "../product.ts";
@@ -30,7 +30,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
   if (values.help) return print(HELP);
   const folder = mkdtempSync(join(tmpdir(), "controller-pictures-"));
-  const signal = interruption(CLEARING_AWAY);
+  const signal = interruption(CLEANUP_NOTICE);
   let product: Product | undefined;
   let browser: Browser | undefined;
   try {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
-import { CLEARING_AWAY, interruption } from "../../../src/programs/shared/interruption.ts";
+import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
 import { endedToken } from "../accounts.ts";
 import { Product } from "../product.ts";
 import { type Finding, type FuzzOptions, fuzz, type Outcome } from "./fuzz.ts";
@@ -110,7 +110,7 @@ async function main(): Promise<void> {
   if (given === undefined) return print(HELP);
   const { seconds, seed, rate: perSecond, url } = given;
   print(`Seed ${seed}, ${seconds} s.`);
-  const options = { seconds, seed, perSecond, signal: interruption(CLEARING_AWAY), onFinding: sayFinding };
+  const options = { seconds, seed, perSecond, signal: interruption(CLEANUP_NOTICE), onFinding: sayFinding };
   const outcome = await (url === undefined ? fuzzProduct(options) : fuzzService(url, options));
   sayTable(outcome);
   print(`\n${outcome.requests} requests with seed ${seed}, ${outcome.findings.length} findings.`);

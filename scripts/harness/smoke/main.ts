@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
-import { CLEARING_AWAY, interruption } from "../../../src/programs/shared/interruption.ts";
+import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
 import { smoke } from "./smoke.ts";
 
 const HELP = `npm run smoke -- --url <url>
@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   if (!username || !password)
     throw new UserError("SMOKE_USERNAME and SMOKE_PASSWORD must be an administrator's. Try --help.");
 
-  const signal = interruption(CLEARING_AWAY);
+  const signal = interruption(CLEANUP_NOTICE);
   const startedMs = Date.now();
   try {
     const admin = { username, password };

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { UserError } from "../../../src/programs/shared/cli.ts";
-import { ROOT } from "../../../src/programs/shared/project.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 
 /** Another revision of this project beside the present one, with what it needs installed. */
 export async function checkOut(revision: string, folder: string, signal: AbortSignal): Promise<void> {

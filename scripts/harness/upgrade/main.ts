@@ -5,12 +5,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { DEFAULT_ISSUER, parseStoresEnv } from "../../../src/env.ts";
 import { print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
-import { CLEARING_AWAY, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
-import { ROOT } from "../../../src/programs/shared/project.ts";
-import { brokerPart } from "../../../src/programs/stack/components/broker-process.ts";
+import { CLEANUP_NOTICE, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
+import { brokerComponent } from "../../../src/programs/stack/components/broker-process.ts";
 import { clickhouseSettings, newClickHouseAccess } from "../../../src/programs/stack/components/clickhouse-access.ts";
-import { clickhousePart } from "../../../src/programs/stack/components/clickhouse-process.ts";
-import { sqldPart } from "../../../src/programs/stack/components/sqld.ts";
+import { clickhouseComponent } from "../../../src/programs/stack/components/clickhouse-process.ts";
+import { sqldComponent } from "../../../src/programs/stack/components/sqld.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { Api } from "../api.ts";
@@ -52,7 +52,7 @@ async function main(): Promise<void> {
   const seconds = Number(values.seconds);
   if (!(seconds > 0 && seconds <= 600)) throw new UserError("--seconds must be a number from 1 to 600.");
 
-  const signal = interruption(CLEARING_AWAY);
+  const signal = interruption(CLEANUP_NOTICE);
   const folder = mkdtempSync(join(tmpdir(), "controller-upgrade-"));
   const before = join(folder, "before");
   const supervisor = new Supervisor();
@@ -88,13 +88,13 @@ async function startStores(
     anyFreePort(),
     anyFreePort(),
   ]);
-  await supervisor.start(sqldPart(folder, sqld));
+  await supervisor.start(sqldComponent(folder, sqld));
   const access = newClickHouseAccess();
   const clickhouseOptions = { dataDir: folder, port: clickhouse, access, databases: ["controller"] };
-  await supervisor.start(clickhousePart({ ...clickhouseOptions, executable: process.env.CLICKHOUSE_BIN }));
+  await supervisor.start(clickhouseComponent({ ...clickhouseOptions, executable: process.env.CLICKHOUSE_BIN }));
   const jwksUrl = `${serviceUrl}/.well-known/jwks.json`;
   await supervisor.start(
-    brokerPart({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER }),
+    brokerComponent({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER }),
   );
   return {
     LIBSQL_URL: `http://127.0.0.1:${sqld}`,

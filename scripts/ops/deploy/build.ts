@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ROOT } from "../../../src/programs/shared/project.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 import { buildDashboard } from "../../../src/programs/stack/components/dashboard-build.ts";
 import { buildWorker } from "../../../src/programs/stack/components/worker-production.ts";
 import { bundleBytes } from "../../harness/bundle-size.ts";

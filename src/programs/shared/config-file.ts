@@ -3,12 +3,15 @@ import { parseEnv } from "node:util";
 import { print, red, UserError } from "./cli.ts";
 import { isSecret, isSetting } from "./settings.ts";
 
-/** For `parseArgs` of every command that takes a configuration file. */
-export const CONFIG_OPTION = { config: { type: "string" } } as const;
+const CONFIG_DESCRIPTION = "Read settings from a file; environment variables take precedence. Also: CONTROLLER_CONFIG";
 
-/** For the help of those commands. */
-export const CONFIG_HELP =
-  "--config <file>   settings besides the environment, which goes first; also CONTROLLER_CONFIG";
+/** The option of every command that reads a configuration file. */
+export const CONFIG_OPTION = {
+  config: { type: "string", value: "file", description: CONFIG_DESCRIPTION },
+} as const;
+
+/** The same option, for commands that write their help by hand. */
+export const CONFIG_HELP = `--config <file>   ${CONFIG_DESCRIPTION}`;
 
 /**
  * Brings the settings of a file into the environment: one `NAME=value` a line, as in systemd's EnvironmentFile. What the environment

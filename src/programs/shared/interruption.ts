@@ -1,7 +1,7 @@
 /** Ctrl-C, or SIGTERM, for commands that clear away behind themselves. */
 
 /** What a command that has something to clear away says at the first one. */
-export const CLEARING_AWAY = "Stopping; once more to leave everything as it is.";
+export const CLEANUP_NOTICE = "Stopping; once more to leave everything as it is.";
 
 /** The terminal and npm both send it, so the first one comes twice. */
 const SAME_ONE_MS = 500;

@@ -2,8 +2,8 @@ import { randomSecret } from "../../auth/secrets.ts";
 import { UserError } from "../shared/cli.ts";
 import type { Settings, WantedPort } from "../shared/settings.ts";
 import { type ClickHouseAccess, clickhouseSettings, newClickHouseAccess } from "./components/clickhouse-access.ts";
-import { type MailOptions, mailUrl } from "./components/mail-catcher-process.ts";
-import type { PasswordsOptions } from "./components/password-hasher-process.ts";
+import { type MailCatcherOptions, mailUrl } from "./components/mail-catcher-process.ts";
+import type { PasswordHasherOptions } from "./components/password-hasher-process.ts";
 import { newSqldAccess, type SqldAccess } from "./components/sqld.ts";
 import type { InheritedSocket } from "./inherited-socket.ts";
 import { anyFreePort, claimPort } from "./ports.ts";
@@ -23,9 +23,9 @@ export interface Addresses {
   sqld: { port: number; access: SqldAccess } | undefined;
   clickhouse: { port: number; access: ClickHouseAccess } | undefined;
   mqtt: { tcpPort: number; wsPort: number } | undefined;
-  mail: MailOptions | undefined;
+  mail: MailCatcherOptions | undefined;
   /** With a token that is another one at every start: nobody but the Worker has a use for it. */
-  passwords: PasswordsOptions;
+  passwords: PasswordHasherOptions;
 }
 
 export async function chooseAddresses(settings: Settings, socket?: InheritedSocket): Promise<Addresses> {

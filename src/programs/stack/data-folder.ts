@@ -2,8 +2,7 @@ import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmSync } f
 import { join } from "node:path";
 import * as z from "zod";
 import { print, UserError } from "../shared/cli.ts";
-import { refuseOthersFolder, writeWhole } from "../shared/files.ts";
-import { isAlive, markOf, signalGroup } from "../shared/processes.ts";
+import { identifyProcess, isAlive, requireOwnFolder, signalGroup, writeFileAtomically } from "../shared/system.ts";
 
 /** The stack's data folder: who uses it, and what is in it. */
 
@@ -43,7 +42,7 @@ export function openDataFolder(path: string, { reset, keepSecrets = false }: Res
     const { code } = error as NodeJS.ErrnoException;
     throw new UserError(`${path} cannot be written to (${code}). Set DATA_DIR to a folder that can.`);
   }
-  refuseOthersFolder(path);
+  requireOwnFolder(path);
   const entries = readdirSync(path);
   if (entries.length > 0 && !entries.includes(MARK_FILE)) {
     throw new UserError(`${path} holds other things. Set DATA_DIR to a folder that is empty or does not exist.`);
@@ -67,17 +66,17 @@ export function openDataFolder(path: string, { reset, keepSecrets = false }: Res
     if (!kept.includes(entry)) rmSync(join(path, entry), { recursive: true, force: true });
   }
 
-  const owner = markOf(process.pid);
+  const owner = identifyProcess(process.pid);
   if (owner === undefined) throw new UserError("This needs Linux with /proc.");
   const folder: DataFolder = {
     path,
     record(pids, urls) {
       const parts = Object.entries(pids).flatMap(([name, pid]) => {
-        const mark = markOf(pid);
+        const mark = identifyProcess(pid);
         return mark === undefined ? [] : [[name, mark] as const];
       });
       const state: State = { owner, parts: Object.fromEntries(parts), urls };
-      writeWhole(stateFile, JSON.stringify(state, undefined, 2));
+      writeFileAtomically(stateFile, JSON.stringify(state, undefined, 2));
     },
     release: () => rmSync(stateFile, { force: true }),
   };
@@ -87,7 +86,7 @@ export function openDataFolder(path: string, { reset, keepSecrets = false }: Res
 
 /** Says that the stack may use a folder, whatever is in it. */
 export const markFolder = (path: string): void =>
-  writeWhole(join(path, MARK_FILE), "Data of a Multi-Access Network Controller.\n");
+  writeFileAtomically(join(path, MARK_FILE), "Data of a Multi-Access Network Controller.\n");
 
 /** Where the parts of a stack that runs on this folder are. */
 export function readUrls(path: string): Record<string, string> | undefined {

@@ -13,7 +13,7 @@ const FIRST_FD = 3;
 const LISTENS = "0A";
 
 /** The socket that we were started with, if any (sd_listen_fds(3)). LISTEN_PID names whom it is for: a child of npm does not get it. */
-export function handedSocket(env: NodeJS.ProcessEnv): InheritedSocket | undefined {
+export function inheritedSocket(env: NodeJS.ProcessEnv): InheritedSocket | undefined {
   if (env.LISTEN_PID !== String(process.pid)) return undefined;
   if (env.LISTEN_FDS !== "1")
     throw new UserError(`One socket can be served, not ${env.LISTEN_FDS} (controller.socket).`);

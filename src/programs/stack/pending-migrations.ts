@@ -11,20 +11,20 @@ import { ACCOUNTS_FOLDER, appliedDdl, ddlFiles } from "./migrations.ts";
 export interface Pending {
   name: string;
   /** It takes something away that an earlier version of the Worker may still ask for: its time is after the deployment. */
-  takesAway: boolean;
+  isDestructive: boolean;
 }
 
-const TAKES_AWAY = /\b(?:DROP\s+(?:TABLE|COLUMN)|RENAME\s+(?:TABLE|COLUMN|TO))\b/i;
+const DESTRUCTIVE = /\b(?:DROP\s+(?:TABLE|COLUMN)|RENAME\s+(?:TABLE|COLUMN|TO))\b/i;
 const withoutComments = (sql: string): string => sql.replace(/--.*$/gm, "");
 
-export const takesAway = (sql: string): boolean => TAKES_AWAY.test(withoutComments(sql));
+export const isDestructive = (sql: string): boolean => DESTRUCTIVE.test(withoutComments(sql));
 
 /** Of a database that has had none, no migration takes anything away: nobody uses it yet. */
 const pendingOf = (files: { name: string; sql: string; isApplied: boolean }[]): Pending[] => {
   const isNew = files.every(({ isApplied }) => !isApplied);
   return files
     .filter(({ isApplied }) => !isApplied)
-    .map(({ name, sql }) => ({ name, takesAway: !isNew && takesAway(sql) }));
+    .map(({ name, sql }) => ({ name, isDestructive: !isNew && isDestructive(sql) }));
 };
 
 const Journal = z.object({ entries: z.array(z.object({ tag: z.string(), when: z.number() })) });

@@ -8,7 +8,7 @@ const EMPTY_BYTES = 4_096;
  * Removes what is left of Durable Objects that have deleted all they had: an empty file each, which workerd keeps for ever, one for
  * every job there was. Only for a time when no workerd runs, since an object that is at work keeps its file open.
  */
-export function removeEndedObjects(objectsDir: string): number {
+export function removeEmptyObjects(objectsDir: string): number {
   const namespaces = readdirSync(objectsDir, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   const files = namespaces.flatMap(({ name }) =>
     readdirSync(join(objectsDir, name))

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { exportJWK, generateKeyPair } from "jose";
 import * as z from "zod";
-import { refuseOthersFolder, writeWhole } from "../shared/files.ts";
+import { requireOwnFolder, writeFileAtomically } from "../shared/system.ts";
 
 /** Keys and secrets of the local stack: made at the first start, kept in the data folder, read by nobody else. */
 
@@ -30,8 +30,8 @@ export async function loadSecrets(dataDir: string): Promise<Secrets> {
 }
 
 function write(file: string, secrets: Secrets): Secrets {
-  refuseOthersFolder(dirname(file));
-  writeWhole(file, JSON.stringify(secrets, undefined, 2));
+  requireOwnFolder(dirname(file));
+  writeFileAtomically(file, JSON.stringify(secrets, undefined, 2));
   return secrets;
 }
 

@@ -2,15 +2,15 @@ import { parseArgs } from "node:util";
 import { BadConfiguration, parseEnv } from "../../env.ts";
 import { bold, print, runCommand, UserError } from "../shared/cli.ts";
 import { CONFIG_OPTION, loadConfiguration } from "../shared/config-file.ts";
-import { notifyReady } from "../shared/service-manager.ts";
 import { readSettings, type Settings } from "../shared/settings.ts";
+import { notifyReady } from "../shared/system.ts";
 import { type Addresses, chooseAddresses, workerEnvironment } from "./addresses.ts";
 import type { FirstAdministrator } from "./administrator.ts";
 import { withLogin } from "./components/clickhouse-access.ts";
 import { mailFolder } from "./components/mail-catcher-process.ts";
 import { openDataFolder } from "./data-folder.ts";
 import { loadSecrets } from "./stack-secrets.ts";
-import { startParts } from "./start.ts";
+import { startComponents } from "./start.ts";
 import { Supervisor } from "./supervisor.ts";
 import type { StackForm } from "./types.ts";
 
@@ -59,7 +59,7 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
     const secrets = await loadSecrets(settings.dataDir);
     const env = workerEnvironment(settings, addresses, secrets);
     const config = parseEnv(env);
-    const running = startParts(form, settings, addresses, { env, config, secrets }, supervisor);
+    const running = startComponents(form, settings, addresses, { env, config, secrets }, supervisor);
     const administrator = await Promise.race([running, supervisor.fatal, stopRequested]);
     if (administrator !== STOPPED) {
       announce(settings, addresses, administrator, Date.now() - startedMs);

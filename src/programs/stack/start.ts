@@ -5,14 +5,14 @@ import { print, red, UserError } from "../shared/cli.ts";
 import type { Settings } from "../shared/settings.ts";
 import type { Addresses } from "./addresses.ts";
 import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts";
-import { BRIDGE_APP, bridgePart } from "./components/bridge-process.ts";
-import { brokerPart } from "./components/broker-process.ts";
+import { BRIDGE_APP, bridgeComponent } from "./components/bridge-process.ts";
+import { brokerComponent } from "./components/broker-process.ts";
 import { clickhouseSettings } from "./components/clickhouse-access.ts";
-import { clickhousePart } from "./components/clickhouse-process.ts";
-import { EMULATOR_APP, emulatorPart } from "./components/emulator-process.ts";
-import { mailPart } from "./components/mail-catcher-process.ts";
-import { passwordsPart } from "./components/password-hasher-process.ts";
-import { sqldPart } from "./components/sqld.ts";
+import { clickhouseComponent } from "./components/clickhouse-process.ts";
+import { EMULATOR_APP, emulatorComponent } from "./components/emulator-process.ts";
+import { mailCatcherComponent } from "./components/mail-catcher-process.ts";
+import { passwordHasherComponent } from "./components/password-hasher-process.ts";
+import { sqldComponent } from "./components/sqld.ts";
 import { fillGazetteer, migrateAccounts, migrateTelemetry } from "./migrations.ts";
 import { ensureServiceApp } from "./service-apps.ts";
 import type { Secrets } from "./stack-secrets.ts";
@@ -22,7 +22,7 @@ import type { StackForm } from "./types.ts";
 const READY_TIMEOUT_MS = 30_000;
 
 /** Starts everything side by side; the Worker is built meanwhile, and opens last. */
-export async function startParts(
+export async function startComponents(
   form: StackForm,
   settings: Settings,
   addresses: Addresses,
@@ -41,7 +41,7 @@ export async function startParts(
   print("Starting …");
   const database = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
   const accounts = async () => {
-    if (sqld !== undefined) await supervisor.start(sqldPart(dataDir, sqld.port, sqld.access.publicKey));
+    if (sqld !== undefined) await supervisor.start(sqldComponent(dataDir, sqld.port, sqld.access.publicKey));
     await persistently("The accounts database cannot be prepared", () => migrateAccounts(config));
     await ensureServiceApp(config, BRIDGE_APP, secrets.BRIDGE_KEY, { broker: true });
     await ensureServiceApp(config, EMULATOR_APP, secrets.EMULATOR_KEY, { broker: true, callbacks: true });
@@ -51,7 +51,9 @@ export async function startParts(
     let owner = config;
     if (clickhouse !== undefined) {
       const databases = [config.CLICKHOUSE_DATABASE];
-      await supervisor.start(clickhousePart({ dataDir, ...clickhouse, databases, executable: settings.clickhouseBin }));
+      await supervisor.start(
+        clickhouseComponent({ dataDir, ...clickhouse, databases, executable: settings.clickhouseBin }),
+      );
       owner = { ...config, ...clickhouseSettings(addresses.clickhouseUrl, clickhouse.access.owner) };
     }
     await persistently("ClickHouse cannot be prepared", () => migrateTelemetry(owner));
@@ -60,22 +62,22 @@ export async function startParts(
     if (mqtt === undefined) return;
     const jwksUrl = `${addresses.serviceUrl}/.well-known/jwks.json`;
     await supervisor.start(
-      brokerPart({ dataDir, host, ...mqtt, jwksUrl, issuer: config.JWT_ISSUER, accounts: database }),
+      brokerComponent({ dataDir, host, ...mqtt, jwksUrl, issuer: config.JWT_ISSUER, accounts: database }),
     );
   };
   const mail = async () => {
-    if (addresses.mail !== undefined) await supervisor.start(mailPart({ dataDir, ...addresses.mail }));
+    if (addresses.mail !== undefined) await supervisor.start(mailCatcherComponent({ dataDir, ...addresses.mail }));
   };
   const others = Promise.all([
     step("accounts (libSQL)", accounts()),
     step("telemetry (ClickHouse)", telemetry()),
     step("broker (MQTT)", broker()),
     step("mail", mail()),
-    step("passwords", supervisor.start(passwordsPart(addresses.passwords))),
+    step("passwords", supervisor.start(passwordHasherComponent(addresses.passwords))),
   ]);
   const worker = async () => {
     const { serviceUrl: url } = addresses;
-    const part = await form.workerPart({ host, port, socket, url, signal: supervisor.stopSignal, dataDir, env });
+    const part = await form.workerComponent({ host, port, socket, url, signal: supervisor.stopSignal, dataDir, env });
     // In production requests may be waiting for the port to open, and need everything behind it.
     if (form.opensLast) await others;
     await supervisor.start(part);
@@ -84,8 +86,8 @@ export async function startParts(
   await untilReady(addresses.serviceUrl);
   const { serviceUrl, mqttUrl } = addresses;
   await Promise.all([
-    supervisor.start(bridgePart({ serviceUrl, mqttUrl, apiKey: secrets.BRIDGE_KEY })),
-    supervisor.start(emulatorPart({ dataDir, serviceUrl, mqttUrl, apiKey: secrets.EMULATOR_KEY })),
+    supervisor.start(bridgeComponent({ serviceUrl, mqttUrl, apiKey: secrets.BRIDGE_KEY })),
+    supervisor.start(emulatorComponent({ dataDir, serviceUrl, mqttUrl, apiKey: secrets.EMULATOR_KEY })),
   ]);
   void loadTowns(config, supervisor.stopSignal);
   return administrator;

@@ -2,12 +2,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { print, printFrom, red, UserError } from "../shared/cli.ts";
-import { signalGroup } from "../shared/processes.ts";
-import { ROOT } from "../shared/project.ts";
 import { isSecret } from "../shared/settings.ts";
+import { ROOT, signalGroup } from "../shared/system.ts";
 
 /** One process of the stack. */
-export interface Part {
+export interface Component {
   name: string;
   command: string;
   args: string[];
@@ -32,7 +31,7 @@ const LAST_LINES = 15;
 const STOP_BUDGET_MS = 4_500;
 
 interface Running {
-  part: Part;
+  part: Component;
   child: ChildProcess;
   exited: Promise<void>;
   lastLines: string[];
@@ -75,7 +74,7 @@ export class Supervisor {
   }
 
   /** Starts a part and waits until it is ready. */
-  async start(part: Part): Promise<void> {
+  async start(part: Component): Promise<void> {
     if (this.#stopping) return;
     const running: Running = { part, ...this.#spawn(part), deathsMs: [], firstReady: Promise.withResolvers() };
     this.#running.push(running);
@@ -98,7 +97,7 @@ export class Supervisor {
     }
   }
 
-  #spawn(part: Part): Pick<Running, "child" | "exited" | "lastLines"> {
+  #spawn(part: Component): Pick<Running, "child" | "exited" | "lastLines"> {
     // A group of its own: Ctrl-C in the terminal reaches the supervisor alone, which then ends the parts in order.
     const child = spawn(part.command, part.args, {
       detached: true,

@@ -1,5 +1,5 @@
 import type { InheritedSocket } from "./inherited-socket.ts";
-import type { Part } from "./supervisor.ts";
+import type { Component } from "./supervisor.ts";
 
 export interface WorkerOptions {
   host: string;
@@ -23,5 +23,5 @@ export interface StackForm {
   socket?(): InheritedSocket | undefined;
   /** Whether the Worker starts only when everything behind it is ready. */
   opensLast: boolean;
-  workerPart(options: WorkerOptions): Part | Promise<Part>;
+  workerComponent(options: WorkerOptions): Component | Promise<Component>;
 }

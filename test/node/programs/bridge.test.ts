@@ -18,7 +18,7 @@ import { type Outgoing, toOutgoing } from "../../../src/programs/bridge/outgoing
 import { createRejectionLog } from "../../../src/programs/bridge/rejection-log.ts";
 import { LISTENING } from "../../../src/programs/bridge/subscriber.ts";
 import { BrokerPersistence } from "../../../src/programs/broker/persistence.ts";
-import { ROOT } from "../../../src/programs/shared/project.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 import { Delivery } from "../../../src/schemas/telemetry.ts";
 
 const MIB = 1024 * 1024;

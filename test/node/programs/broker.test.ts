@@ -16,7 +16,7 @@ import { BrokerLink } from "../../../src/programs/emulator/broker-link.ts";
 import { EmulatorService } from "../../../src/programs/emulator/emulator-client.ts";
 import { JobFiles } from "../../../src/programs/emulator/job-files.ts";
 import { runPart } from "../../../src/programs/emulator/part-runner.ts";
-import { brokerPart } from "../../../src/programs/stack/components/broker-process.ts";
+import { brokerComponent } from "../../../src/programs/stack/components/broker-process.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 
@@ -50,7 +50,7 @@ describe("the broker", () => {
     webSocketPort = wsPort;
     jwksUrl = `http://127.0.0.1:${(keyServer.address() as { port: number }).port}/`;
     await supervisor.start(
-      brokerPart({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: ISSUER }),
+      brokerComponent({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: ISSUER }),
     );
   });
 
@@ -274,7 +274,7 @@ describe("the broker", () => {
     const token = await sign({ sub: "bridge", login_type: "third_party_app" });
     const start = async () => {
       const dataDir = join(folder, "killed");
-      const { command, args, ready } = brokerPart({
+      const { command, args, ready } = brokerComponent({
         dataDir,
         host: "127.0.0.1",
         tcpPort,
@@ -377,7 +377,7 @@ describe("the broker", () => {
       const disk = SmallDisk.mount(join(folder, "small", "broker"));
       const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
       const url = `mqtt://127.0.0.1:${tcpPort}`;
-      const part = brokerPart({
+      const part = brokerComponent({
         dataDir: join(folder, "small"),
         host: "127.0.0.1",
         tcpPort,
@@ -441,7 +441,7 @@ describe("the broker", () => {
     await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
     const url = `http://127.0.0.1:${(service.address() as { port: number }).port}`;
     const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
-    const part = brokerPart({
+    const part = brokerComponent({
       ...{ dataDir: join(folder, "early"), host: "127.0.0.1", tcpPort, wsPort, issuer: ISSUER },
       jwksUrl: `${url}/keys`,
     });

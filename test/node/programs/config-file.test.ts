@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { parseEnv } from "../../../src/env.ts";
 import { loadConfiguration, parseConfiguration } from "../../../src/programs/shared/config-file.ts";
-import { ROOT } from "../../../src/programs/shared/project.ts";
 import { readSettings, SETTINGS } from "../../../src/programs/shared/settings.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 import { generateSecrets } from "../../../src/programs/stack/stack-secrets.ts";
 
 describe("a configuration file", () => {
@@ -97,8 +97,8 @@ describe("a configuration file with a mistake", () => {
 
 describe("npm run migrate", () => {
   it.each([
-    ["an option that is none", ["--after-deplyo"], /^Unknown option '--after-deplyo'.*Try --help\.\n$/],
-    ["a store that nobody serves", [], /^It failed: TypeError: fetch failed .*\n$/],
+    ["an option that is none", ["--after-deplyo"], /^Unknown option --after-deplyo\. See .*--help\.\n$/],
+    ["a store that nobody serves", [], /^Failed: TypeError: fetch failed .*\n$/],
   ])("refuses %s in a sentence", async (_what, options, sentence) => {
     const stores = { LIBSQL_URL: "http://127.0.0.1:9", CLICKHOUSE_URL: "http://127.0.0.1:9" };
     const refused = promisify(execFile)("npm", ["run", "--silent", "migrate", "--", ...options], {

@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { installed } from "../../../src/programs/shared/project.ts";
-import { mailPart, mailUrl } from "../../../src/programs/stack/components/mail-catcher-process.ts";
+import { binPath } from "../../../src/programs/shared/system.ts";
+import { mailCatcherComponent, mailUrl } from "../../../src/programs/stack/components/mail-catcher-process.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
-import { removeEndedObjects } from "../../../src/programs/stack/prune-objects.ts";
+import { removeEmptyObjects } from "../../../src/programs/stack/prune-objects.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 
 let folder: string;
@@ -55,7 +55,7 @@ const things :Workerd.Worker = (
     const url = `http://127.0.0.1:${port}`;
     await supervisor.start({
       name: "workerd",
-      command: installed("workerd"),
+      command: binPath("workerd"),
       args: ["serve", join(folder, "workerd.capnp")],
       ready: async () => (await fetch(`${url}/ready`)).ok,
     });
@@ -74,7 +74,7 @@ const things :Workerd.Worker = (
       await fetch(`${url}/deleted`, { method: "DELETE" });
     });
     // One that was only asked whether something is stored is empty, too.
-    expect(removeEndedObjects(objects)).toBeGreaterThanOrEqual(1);
+    expect(removeEmptyObjects(objects)).toBeGreaterThanOrEqual(1);
     await withWorkerd(async (url) => {
       expect(await (await fetch(`${url}/kept`)).json()).toBe(1);
       expect(await (await fetch(`${url}/deleted`)).json()).toBe(0);
@@ -89,7 +89,7 @@ describe("outgoing mail on disk", () => {
     const port = await anyFreePort();
     const supervisor = new Supervisor();
     const token = "mail-token";
-    await supervisor.start(mailPart({ dataDir: folder, port, token }));
+    await supervisor.start(mailCatcherComponent({ dataDir: folder, port, token }));
     for (let day = 0; day < 1_005; day++) {
       const date = new Date(day * 86_400_000).toISOString().replaceAll(":", "-");
       writeFileSync(join(folder, "mail", `${date}-old@example.com.eml`), "");

@@ -3,7 +3,11 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { mailFolder, mailPart, mailUrl } from "../../../src/programs/stack/components/mail-catcher-process.ts";
+import {
+  mailCatcherComponent,
+  mailFolder,
+  mailUrl,
+} from "../../../src/programs/stack/components/mail-catcher-process.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { SECRET_MARK } from "../../support/secret-mark.ts";
@@ -22,7 +26,7 @@ describe("the local mail service", () => {
     const port = await anyFreePort();
     url = mailUrl({ port, token });
     origin = new URL(url).origin;
-    const part = mailPart({ dataDir, port, token });
+    const part = mailCatcherComponent({ dataDir, port, token });
     expect(part.args.join(" ")).not.toContain(token);
     await supervisor.start(part);
   });

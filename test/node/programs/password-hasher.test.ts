@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createRemotePasswords } from "../../../src/auth/remote-passwords.ts";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import { nativePasswords } from "../../../src/programs/password-hasher/native-passwords.ts";
-import { passwordsPart } from "../../../src/programs/stack/components/password-hasher-process.ts";
+import { passwordHasherComponent } from "../../../src/programs/stack/components/password-hasher-process.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { SECRET_MARK } from "../../support/secret-mark.ts";
@@ -19,7 +19,7 @@ describe("the password service", () => {
   beforeAll(async () => {
     const port = await anyFreePort();
     url = `http://127.0.0.1:${port}/`;
-    await supervisor.start(passwordsPart({ port, token: TOKEN }));
+    await supervisor.start(passwordHasherComponent({ port, token: TOKEN }));
   });
   afterAll(async () => await supervisor.stop());
 

@@ -17,8 +17,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { processesWith } from "../../../scripts/harness/product.ts";
 import { parseEnv } from "../../../src/env.ts";
-import { markOf } from "../../../src/programs/shared/processes.ts";
 import { readSettings } from "../../../src/programs/shared/settings.ts";
+import { identifyProcess } from "../../../src/programs/shared/system.ts";
 import { DEV_DEFAULTS } from "../../../src/programs/stack/components/worker-dev.ts";
 import { openDataFolder } from "../../../src/programs/stack/data-folder.ts";
 import { anyFreePort, claimPort } from "../../../src/programs/stack/ports.ts";
@@ -123,7 +123,7 @@ describe("--help", () => {
   it("is pointed to where an option is unknown", async () => {
     expect(await runScript("dev", ["--rest"])).toEqual({
       code: 1,
-      output: expect.stringMatching(/Unknown option '--rest'.*Try --help/s),
+      output: expect.stringMatching(/^Unknown option --rest\. See .*--help\.\n$/),
     });
   });
 });
@@ -170,7 +170,7 @@ describe("the data folder", () => {
   it("is cleared of what a run that was cut off left behind", async () => {
     const orphan = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { detached: true });
     const pid = orphan.pid ?? 0;
-    const mark = markOf(pid);
+    const mark = identifyProcess(pid);
     const gone = { pid: 2 ** 22, startTicks: "1" };
     openDataFolder(path, { reset: false }).release();
     writeFileSync(

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createClient } from "@libsql/client/http";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
-import { newSqldAccess, sqldPart } from "../../../src/programs/stack/components/sqld.ts";
+import { newSqldAccess, sqldComponent } from "../../../src/programs/stack/components/sqld.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 
@@ -18,7 +18,7 @@ describe("the local libSQL server", () => {
     vi.spyOn(console, "log").mockImplementation(() => {});
     const [port, access] = [await anyFreePort(), await newSqldAccess()];
     origin = `http://127.0.0.1:${port}`;
-    await supervisor.start(sqldPart(folder, port, access.publicKey));
+    await supervisor.start(sqldComponent(folder, port, access.publicKey));
     const client = createClient({ url: origin, authToken: access.token });
     await client.batch(["CREATE TABLE secrets (line)", "INSERT INTO secrets VALUES ('ours')"]);
     client.close();

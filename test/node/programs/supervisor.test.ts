@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { until } from "../../../scripts/harness/product.ts";
-import { markOf } from "../../../src/programs/shared/processes.ts";
-import { type Part, Supervisor } from "../../../src/programs/stack/supervisor.ts";
+import { identifyProcess } from "../../../src/programs/shared/system.ts";
+import { type Component, Supervisor } from "../../../src/programs/stack/supervisor.ts";
 
 /** A part that runs a line of JavaScript with `file(name)` at hand, and is ready once it has written its own file. */
 describe("the supervisor", () => {
@@ -13,7 +13,7 @@ describe("the supervisor", () => {
   let printed: string;
 
   const path = (name: string) => join(folder, name);
-  const part = (name: string, script: string): Part => ({
+  const part = (name: string, script: string): Component => ({
     name,
     command: process.execPath,
     args: ["-e", `const fs = require("fs"); const file = (n) => ${JSON.stringify(folder)} + "/" + n; ${script}`],
@@ -97,10 +97,10 @@ describe("the supervisor", () => {
     await supervisor.start(runs("last", `${noteEnd("last")} ${child}`));
     await until(() => existsSync(path("child")));
     const pids = [...Object.values(supervisor.pids), Number(readFileSync(path("child"), "utf8"))];
-    expect(pids.every((pid) => markOf(pid) !== undefined)).toBe(true);
+    expect(pids.every((pid) => identifyProcess(pid) !== undefined)).toBe(true);
 
     await supervisor.stop();
     expect(readFileSync(path("ends"), "utf8")).toBe("last deaf first ");
-    expect(pids.filter((pid) => markOf(pid) !== undefined)).toEqual([]);
+    expect(pids.filter((pid) => identifyProcess(pid) !== undefined)).toEqual([]);
   });
 });

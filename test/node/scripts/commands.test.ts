@@ -11,7 +11,7 @@ import { until } from "../../../scripts/harness/product.ts";
 import { BrokerLink } from "../../../src/programs/emulator/broker-link.ts";
 import { EmulatorService } from "../../../src/programs/emulator/emulator-client.ts";
 import { JobFiles } from "../../../src/programs/emulator/job-files.ts";
-import { ROOT } from "../../../src/programs/shared/project.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 
 /** The service publishes a command again until it has an answer, so an agent may receive it more than once. */
 describe("a command", () => {

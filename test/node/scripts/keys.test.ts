@@ -7,7 +7,7 @@ import { createAppStore } from "../../../src/accounts/app-store.ts";
 import { createEncryptor } from "../../../src/auth/encryptor.ts";
 import { createSecretHasher } from "../../../src/auth/secrets.ts";
 import { parseStoresEnv } from "../../../src/env.ts";
-import { sqldPart } from "../../../src/programs/stack/components/sqld.ts";
+import { sqldComponent } from "../../../src/programs/stack/components/sqld.ts";
 import { migrateAccounts } from "../../../src/programs/stack/migrations.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { loadSecrets } from "../../../src/programs/stack/stack-secrets.ts";
@@ -29,7 +29,7 @@ beforeAll(async () => {
   mkdirSync(dataDir);
   const port = await anyFreePort();
   url = `http://127.0.0.1:${port}`;
-  await supervisor.start(sqldPart(folder, port));
+  await supervisor.start(sqldComponent(folder, port));
   await migrateAccounts(parseStoresEnv({ LIBSQL_URL: url, CLICKHOUSE_URL: url }));
 });
 afterAll(async () => {

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { LISTENING } from "../../bridge/subscriber.ts";
-import type { Part } from "../supervisor.ts";
+import type { Component } from "../supervisor.ts";
 
 export const BRIDGE_APP = "bridge";
 
@@ -11,7 +11,7 @@ export interface BridgeOptions {
 }
 
 /** The bridge from the broker to the service. */
-export function bridgePart({ serviceUrl, mqttUrl, apiKey }: BridgeOptions): Part {
+export function bridgeComponent({ serviceUrl, mqttUrl, apiKey }: BridgeOptions): Component {
   return {
     name: "bridge",
     command: process.execPath,

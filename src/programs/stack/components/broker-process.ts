@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { DatabaseOptions } from "../../../storage/libsql.ts";
-import type { Part } from "../supervisor.ts";
+import type { Component } from "../supervisor.ts";
 
 export interface BrokerOptions {
   dataDir: string;
@@ -18,7 +18,15 @@ export interface BrokerOptions {
 }
 
 /** The MQTT broker, in a process of its own. */
-export function brokerPart({ dataDir, host, tcpPort, wsPort, jwksUrl, issuer, accounts }: BrokerOptions): Part {
+export function brokerComponent({
+  dataDir,
+  host,
+  tcpPort,
+  wsPort,
+  jwksUrl,
+  issuer,
+  accounts,
+}: BrokerOptions): Component {
   const folder = join(dataDir, "broker");
   mkdirSync(folder, { recursive: true });
   const program = fileURLToPath(new URL("../../broker/server.ts", import.meta.url));

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { randomSecret } from "../../../auth/secrets.ts";
-import { writeWhole } from "../../shared/files.ts";
+import { writeFileAtomically } from "../../shared/system.ts";
 
 /** Who may use the local ClickHouse, and for what. Every process and every web page on this machine reaches its port. */
 
@@ -58,8 +58,8 @@ export function writeClickHouseConfig(folder: string, access: ClickHouseAccess, 
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const usersFile = join(folder, "users.xml");
   const mainFile = join(folder, "config.xml");
-  writeWhole(usersFile, usersConfig(access, databases));
-  writeWhole(mainFile, mainConfig(usersFile, access));
+  writeFileAtomically(usersFile, usersConfig(access, databases));
+  writeFileAtomically(mainFile, mainConfig(usersFile, access));
   return mainFile;
 }
 

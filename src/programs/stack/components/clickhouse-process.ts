@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { UserError } from "../../shared/cli.ts";
-import type { Part } from "../supervisor.ts";
+import type { Component } from "../supervisor.ts";
 import { type ClickHouseAccess, writeClickHouseConfig } from "./clickhouse-access.ts";
 
 export interface ClickHouseOptions {
@@ -20,7 +20,7 @@ export interface ClickHouseOptions {
  * ClickHouse's own HTTP server. From npm it comes as a library (libchdb), which a process of its own runs; where there is none
  * for the platform, an executable serves as well.
  */
-export function clickhousePart({ dataDir, port, access, databases, executable }: ClickHouseOptions): Part {
+export function clickhouseComponent({ dataDir, port, access, databases, executable }: ClickHouseOptions): Component {
   const folder = join(dataDir, "clickhouse");
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { user, password } = access.worker;

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { ROOT } from "../../shared/project.ts";
+import { ROOT } from "../../shared/system.ts";
 
 /** Builds the dashboard's files into a folder of the caller's own: several products may run from one checkout. */
 export async function buildDashboard(outDir: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LISTENING } from "../../bridge/subscriber.ts";
-import type { Part } from "../supervisor.ts";
+import type { Component } from "../supervisor.ts";
 
 export const EMULATOR_APP = "emulator";
 
@@ -13,7 +13,7 @@ export interface EmulatorOptions {
 }
 
 /** Runs the emulated access points that users spin up. */
-export function emulatorPart({ dataDir, serviceUrl, mqttUrl, apiKey }: EmulatorOptions): Part {
+export function emulatorComponent({ dataDir, serviceUrl, mqttUrl, apiKey }: EmulatorOptions): Component {
   return {
     name: "emulator",
     command: process.execPath,

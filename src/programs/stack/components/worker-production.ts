@@ -5,10 +5,9 @@ import { text } from "node:stream/consumers";
 import workerd from "workerd";
 import * as z from "zod";
 import { UserError } from "../../shared/cli.ts";
-import { signalGroup } from "../../shared/processes.ts";
-import { installed, ROOT } from "../../shared/project.ts";
-import { removeEndedObjects } from "../prune-objects.ts";
-import type { Part } from "../supervisor.ts";
+import { binPath, ROOT, signalGroup } from "../../shared/system.ts";
+import { removeEmptyObjects } from "../prune-objects.ts";
+import type { Component } from "../supervisor.ts";
 import type { WorkerOptions } from "../types.ts";
 import { buildDashboard } from "./dashboard-build.ts";
 import { isNews, WRANGLER_ENVIRONMENT } from "./worker-dev.ts";
@@ -16,7 +15,7 @@ import { isNews, WRANGLER_ENVIRONMENT } from "./worker-dev.ts";
 const WRANGLER_CONFIG = join(ROOT, "wrangler.toml");
 
 /** The Worker built once and run on plain workerd: no proxy in front of it, nothing that watches files. */
-export async function productionWorkerPart({
+export async function productionWorkerComponent({
   host,
   port,
   socket,
@@ -24,11 +23,11 @@ export async function productionWorkerPart({
   signal,
   dataDir,
   env,
-}: WorkerOptions): Promise<Part> {
+}: WorkerOptions): Promise<Component> {
   const buildDir = join(dataDir, "build");
   const objectsDir = join(dataDir, "worker");
   mkdirSync(objectsDir, { recursive: true });
-  removeEndedObjects(objectsDir);
+  removeEmptyObjects(objectsDir);
   const pageDir = join(dataDir, "dashboard");
   // wrangler wants the folder to be there, and never looks into it: the two need not wait for each other.
   mkdirSync(pageDir, { recursive: true });
@@ -86,7 +85,7 @@ export async function buildWorker({
   const wrangler = spawn(
     process.execPath,
     [
-      installed("wrangler"),
+      binPath("wrangler"),
       ...["deploy", main, "--config", config, "--dry-run", "--outdir", outdir],
       ...(minify ? ["--minify"] : []),
       ...options,
