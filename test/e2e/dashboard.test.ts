@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { launchBrowser, type Visitor, visit } from "../../scripts/harness/browser.ts";
+import { type BrowserSession, launchBrowser, visit } from "../../scripts/harness/browser.ts";
 import { until } from "../../scripts/harness/product.ts";
 import { expectAccessible } from "../support/accessible.ts";
 import { ADMIN, sharedProduct } from "../support/product.ts";
@@ -14,7 +14,7 @@ const PASSWORD = `${SECRET_MARK} a visitor's password`;
 describe("the dashboard", () => {
   let product: Awaited<ReturnType<typeof sharedProduct>>;
   let browser: Browser;
-  let visitor: Visitor;
+  let visitor: BrowserSession;
   let page: Page;
 
   beforeAll(async () => {
@@ -30,7 +30,7 @@ describe("the dashboard", () => {
   afterEach(async () => {
     await visitor.close();
     // On a busy machine a store may be too slow for a request. The page shows that, and repeats the request.
-    expect(visitor.troubles.filter((trouble) => !trouble.includes("503"))).toEqual([]);
+    expect(visitor.pageErrors.filter((trouble) => !trouble.includes("503"))).toEqual([]);
   });
 
   let visitors = 0;
@@ -58,7 +58,7 @@ describe("the dashboard", () => {
     await expectNoBarriers();
     await signIn(ADMIN.username, `${SECRET_MARK} not the password`);
     await page.getByRole("alert").getByText("Incorrect username or password").waitFor();
-    visitor.troubles.length = 0; // The browser notes the 401 by itself.
+    visitor.pageErrors.length = 0; // The browser notes the 401 by itself.
     await signIn(ADMIN.username, ADMIN.password);
     await page.getByRole("link", { name: "Administration" }).waitFor();
     await page.reload();
@@ -252,7 +252,7 @@ describe("the dashboard", () => {
     await dialog.waitFor({ state: "detached" });
     expect(await page.getByLabel("Access points", { exact: true }).inputValue()).toBe("17");
     await page.getByText("Nothing runs").waitFor();
-    visitor.troubles = visitor.troubles.filter((trouble) => !trouble.includes("401"));
+    visitor.pageErrors = visitor.pageErrors.filter((trouble) => !trouble.includes("401"));
   });
 
   it("says so when the network is gone, and goes on when it is back", async () => {
@@ -267,7 +267,7 @@ describe("the dashboard", () => {
     await page.context().setOffline(false);
     await notice.waitFor({ state: "detached" });
     await page.getByRole("heading", { name: "Jobs", exact: true }).waitFor();
-    visitor.troubles = visitor.troubles.filter(
+    visitor.pageErrors = visitor.pageErrors.filter(
       (trouble) => !/ERR_INTERNET_DISCONNECTED|dynamically imported module|Unable to preload/.test(trouble),
     );
   });

@@ -112,7 +112,7 @@ describe("npm run dev in an empty folder", () => {
   });
 
   it("takes a newcomer to the live chart of an emulated LiFi access point", async () => {
-    const { page, troubles, close } = await visit(browser, product.url);
+    const { page, pageErrors, close } = await visit(browser, product.url);
     await page.getByRole("link", { name: "Make an account" }).click();
     await page.getByLabel("E-mail").fill("newcomer@example.com");
     await page.getByLabel("Password").fill(`${SECRET_MARK} newcomer`);
@@ -137,7 +137,7 @@ describe("npm run dev in an empty folder", () => {
     await until(async () => (await chart.getAttribute("aria-label")) !== earlier);
     await expectAccessible(page);
     await close();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   });
 
   it("stops on Ctrl-C, and npm start goes on with its data and with tokens of the key before", async () => {

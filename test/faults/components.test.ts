@@ -8,8 +8,8 @@ import { launchBrowser, visit } from "../../scripts/harness/browser.ts";
 import { kill } from "../../scripts/harness/faults/kinds.ts";
 import { killUnderTelemetry } from "../../scripts/harness/faults/telemetry-kills.ts";
 import { underLoad } from "../../scripts/harness/faults/under-load.ts";
-import { type HeldSocket, holdSocket } from "../../scripts/harness/held-socket.ts";
 import { Product, until } from "../../scripts/harness/product.ts";
+import { holdSocket, type SocketHolder } from "../../scripts/harness/socket-holder.ts";
 import { Target } from "../../scripts/harness/target.ts";
 import { dataFolderWith } from "../support/database-image.ts";
 import { ADMIN } from "../support/product.ts";
@@ -21,7 +21,7 @@ const SETTINGS = { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.passwor
 /** What the product does while components die, hang and are exchanged; `npm run faults` repeats it, and does much more. */
 describe("npm start, on a socket that is held for it,", () => {
   let dataDir: string;
-  let socket: HeldSocket;
+  let socket: SocketHolder;
   let product: Product;
   let service: ServiceClient;
 

@@ -3,9 +3,8 @@ import type { WebSocket } from "ws";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
 import { callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../job-socket.ts";
-import { inLanes } from "../lanes.ts";
 import { until } from "../product.ts";
-import { Quantiles } from "../quantiles.ts";
+import { forEachConcurrently, Quantiles } from "../stats.ts";
 import { residentMib } from "../usage.ts";
 import type { BenchContext } from "./context.ts";
 
@@ -47,7 +46,7 @@ export async function benchCrowd(context: BenchContext): Promise<void> {
     sockets.push(socket);
   };
   const openingMs = performance.now();
-  await inLanes([...read.keys()], open, AT_ONCE);
+  await forEachConcurrently([...read.keys()], open, AT_ONCE);
   report.add({
     what: `sockets opened, ${total} in all, on ${jobs} jobs`,
     value: (1000 * total) / (performance.now() - openingMs),
@@ -75,7 +74,7 @@ export async function benchCrowd(context: BenchContext): Promise<void> {
       await sleep(RETRY_MS);
     }
   };
-  await inLanes([...new Array(jobs * MESSAGES).keys()], post, AT_ONCE);
+  await forEachConcurrently([...new Array(jobs * MESSAGES).keys()], post, AT_ONCE);
   const expected = total * MESSAGES;
   await until(() => tookMs.count >= expected, MAX_WAIT_MS).catch(() => {});
   report.add({

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Browser, Page } from "playwright-core";
 import { print } from "../../../src/programs/shared/cli.ts";
-import { makeAgents, makeUser, type TrialAgent } from "../accounts.ts";
+import { makeAgents, makeUser, type TestAgent } from "../accounts.ts";
 import { launchBrowser, visit } from "../browser.ts";
 import type { BenchContext } from "./context.ts";
 
@@ -198,14 +198,14 @@ const sample = (tsMs: number) => ({
 });
 
 /** The live window, as densely as it can be shown. */
-async function fill(url: string, agent: TrialAgent): Promise<void> {
+async function fill(url: string, agent: TestAgent): Promise<void> {
   const nowMs = Date.now();
   const stepMs = (LIVE_WINDOW_S * 1_000) / POINTS;
   const samples = Array.from({ length: POINTS - 1 }, (_, i) => sample(Math.round(nowMs - (POINTS - 1 - i) * stepMs)));
   for (let from = 0; from < samples.length; from += 500) await post(url, agent, samples.slice(from, from + 500));
 }
 
-async function post(url: string, { token }: TrialAgent, samples: object[]): Promise<void> {
+async function post(url: string, { token }: TestAgent, samples: object[]): Promise<void> {
   const response = await fetch(`${url}/api/v1/agent_update/update`, {
     method: "POST",
     headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },

@@ -1,30 +1,30 @@
-import type { TrialAgent } from "../accounts.ts";
-import { inLanes } from "../lanes.ts";
-import { type LoadResult, load } from "../load.ts";
+import type { TestAgent } from "../accounts.ts";
+import { forEachConcurrently } from "../stats.ts";
 import { cpuOf } from "../usage.ts";
+import { generateLoad, type LoadResult } from "../workload.ts";
 import type { BenchContext } from "./context.ts";
 import type { Growth } from "./report.ts";
 import { measureBareHono } from "./requests.ts";
 import { fields, latencies } from "./samples.ts";
 
 /** Next to a bare route that takes the same reports over as many connections; a `GET` of nothing is told besides. */
-export async function ingestOverHttp(context: BenchContext, agents: readonly TrialAgent[]): Promise<void> {
+export async function ingestOverHttp(context: BenchContext, agents: readonly TestAgent[]): Promise<void> {
   const { product, bareUrl, seconds, report } = context;
   const reports = (url: string, path: string, connections = agents.length): Promise<LoadResult> =>
-    load({
+    generateLoad({
       url,
       seconds,
       connections,
       next: (connection, i) => ({
         method: "POST",
         path,
-        token: (agents[connection] as TrialAgent).token,
+        token: (agents[connection] as TestAgent).token,
         body: JSON.stringify({ ts: Date.now(), payload: fields("field", i) }),
       }),
     });
   const path = "/api/v1/agent_update/update";
   // The first report of each shows its token for the first time, which is another matter.
-  await inLanes(agents, async ({ token }) => {
+  await forEachConcurrently(agents, async ({ token }) => {
     const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
     const body = JSON.stringify({ payload: fields("field", 0) });
     await (await fetch(`${product.url}${path}`, { method: "POST", headers, body })).arrayBuffer();

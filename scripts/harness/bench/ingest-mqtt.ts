@@ -6,7 +6,7 @@ import { connectAsync } from "mqtt";
 import { DEFAULT_ISSUER } from "../../../src/env.ts";
 import { brokerComponent } from "../../../src/programs/stack/components/broker-process.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
-import type { TrialAgent } from "../accounts.ts";
+import type { TestAgent } from "../accounts.ts";
 import type { ClickHouse } from "../clickhouse.ts";
 import { cpuOf } from "../usage.ts";
 import type { BenchContext } from "./context.ts";
@@ -15,7 +15,7 @@ import { fields } from "./samples.ts";
 /** Through the broker and the bridge into the store; and, to compare, through a broker and a bridge of their own into nothing. */
 export async function ingestOverMqtt(
   context: BenchContext,
-  agents: readonly TrialAgent[],
+  agents: readonly TestAgent[],
   clickhouse: ClickHouse,
 ): Promise<void> {
   const { product, supervisor, folder, report } = context;
@@ -108,7 +108,7 @@ const MAX_WAIT_MS = 120_000;
 /** Publishes so many samples as fast as the broker takes them; how many a second have arrived, from the first to the last. */
 async function throughBridge(
   mqttUrl: string,
-  agents: readonly TrialAgent[],
+  agents: readonly TestAgent[],
   count: number,
   arrived: () => Promise<number>,
 ): Promise<number> {

@@ -2,12 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { WebSocket } from "ws";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
-import { BARE } from "../bare.ts";
 import { acknowledge, callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../job-socket.ts";
-import { load } from "../load.ts";
 import { until } from "../product.ts";
-import { Quantiles } from "../quantiles.ts";
+import { Quantiles } from "../stats.ts";
 import { cpuSeconds, residentMib } from "../usage.ts";
+import { BARE } from "../workerd.ts";
+import { generateLoad } from "../workload.ts";
 import type { BenchContext } from "./context.ts";
 
 /** From a callback to the job's sockets, next to a bare Durable Object that writes one row for a message and sends it on. */
@@ -119,7 +119,7 @@ async function throughSocket(stream: Stream, { jobs, connections, seconds }: Thr
   };
   const sockets = await openAll(stream, jobNames, { onText });
   const cpuBefore = cpuSeconds(stream.pid);
-  const { count, perSecond, failures } = await load({
+  const { count, perSecond, failures } = await generateLoad({
     url: stream.url,
     connections,
     seconds,

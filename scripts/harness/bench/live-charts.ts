@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { print } from "../../../src/programs/shared/cli.ts";
-import type { TrialAgent } from "../accounts.ts";
+import type { TestAgent } from "../accounts.ts";
 import type { ClickHouse } from "../clickhouse.ts";
-import { inLanes } from "../lanes.ts";
-import { type LoadResult, load } from "../load.ts";
+import { forEachConcurrently } from "../stats.ts";
 import { cpuOf } from "../usage.ts";
+import { generateLoad, type LoadResult } from "../workload.ts";
 import type { BenchContext } from "./context.ts";
 import { measureBareHono } from "./requests.ts";
 import { latencies } from "./samples.ts";
@@ -22,7 +22,7 @@ const MAX_REST_MS = 180_000;
 
 export async function benchCharts(
   context: BenchContext,
-  agents: readonly TrialAgent[],
+  agents: readonly TestAgent[],
   sizes: readonly number[],
   clickhouse: ClickHouse,
 ): Promise<void> {
@@ -30,8 +30,8 @@ export async function benchCharts(
   print("Filling the store.");
   await seed(clickhouse, { fromAgent: 0, agents: agents.length, spanS: LIVE_S });
   // Two of them have a past besides: the last one a long one, the one before it an hour's.
-  const young = agents.at(-2) as TrialAgent;
-  const old = agents.at(-1) as TrialAgent;
+  const young = agents.at(-2) as TestAgent;
+  const old = agents.at(-1) as TestAgent;
   await seed(clickhouse, { fromAgent: agents.length - 2, agents: 1, spanS: HOUR_S });
   await seed(clickhouse, { fromAgent: agents.length - 1, agents: 1, spanS: days * DAY_S });
   await atRest(clickhouse);
@@ -76,24 +76,24 @@ async function atRest(clickhouse: ClickHouse): Promise<void> {
 
 async function liveQueries(
   context: BenchContext,
-  agents: readonly TrialAgent[],
+  agents: readonly TestAgent[],
   sizes: readonly number[],
-  [young, old]: [TrialAgent, TrialAgent],
+  [young, old]: [TestAgent, TestAgent],
 ): Promise<void> {
   const { product, seconds, report } = context;
-  const watch = (watched: readonly TrialAgent[], since = ""): Promise<LoadResult> =>
-    load({
+  const watch = (watched: readonly TestAgent[], since = ""): Promise<LoadResult> =>
+    generateLoad({
       url: product.url,
       seconds,
       connections: WATCHING,
       next: (connection, i) => {
-        const { apId, token } = watched[(connection * 7 + i * WATCHING) % watched.length] as TrialAgent;
+        const { apId, token } = watched[(connection * 7 + i * WATCHING) % watched.length] as TestAgent;
         return { method: "GET", token, path: chart(apId, "5m", since) };
       },
     });
   /** The first look fills the memory. */
-  const lookOnce = (watched: readonly TrialAgent[]) =>
-    inLanes(watched, async ({ apId, token }) => {
+  const lookOnce = (watched: readonly TestAgent[]) =>
+    forEachConcurrently(watched, async ({ apId, token }) => {
       await fetch(`${product.url}${chart(apId, "5m")}`, { headers: { Authorization: `Bearer ${token}` } });
     });
   const meanMs = ({ perSecond }: LoadResult): number => (1000 * WATCHING) / perSecond;
@@ -144,9 +144,9 @@ async function liveQueries(
   });
 }
 
-async function longCharts({ product, seconds, report }: BenchContext, agent: TrialAgent, days: number): Promise<void> {
+async function longCharts({ product, seconds, report }: BenchContext, agent: TestAgent, days: number): Promise<void> {
   const ask = (url: string, path: string, token?: string): Promise<LoadResult> =>
-    load({
+    generateLoad({
       url,
       seconds,
       connections: 1,

@@ -3,9 +3,9 @@ import { DUMMY_HASH } from "../../../src/auth/passwords.ts";
 import { nativePasswords } from "../../../src/programs/password-hasher/native-passwords.ts";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
-import { type LoadOptions, type LoadResult, load } from "../load.ts";
-import { middle } from "../middle.ts";
+import { median } from "../stats.ts";
 import { cpuOf } from "../usage.ts";
+import { generateLoad, type LoadOptions, type LoadResult } from "../workload.ts";
 import type { BenchContext } from "./context.ts";
 
 /** Logging in: next to what the cores can hash, and what others notice of it. */
@@ -42,10 +42,10 @@ export async function benchToken({ product, seconds, report }: BenchContext): Pr
   const cpu = cpuOf(product, ["worker", "passwords", "sqld"]);
   for (let round = 0; round < ROUNDS; round++) {
     hashed.push(await hashesPerSecond(seconds));
-    loggedIn.push(await load(logins));
+    loggedIn.push(await generateLoad(logins));
   }
-  const native = middle(hashed, (perSecond) => perSecond);
-  const { perSecond, p50Ms, p99Ms } = middle(loggedIn, (result) => result.perSecond);
+  const native = median(hashed, (perSecond) => perSecond);
+  const { perSecond, p50Ms, p99Ms } = median(loggedIn, (result) => result.perSecond);
   const count = loggedIn.reduce((sum, result) => sum + result.count, 0);
   report.add({ what: "native argon2id hashes, one at a time on each core", value: native, unit: "/s" });
   report.add({
@@ -59,7 +59,7 @@ export async function benchToken({ product, seconds, report }: BenchContext): Pr
 
   print(`Others, with and without ${LOGINS_PER_SECOND} logins a second.`);
   const others = () =>
-    load({
+    generateLoad({
       url,
       seconds,
       connections: 16,
@@ -72,12 +72,12 @@ export async function benchToken({ product, seconds, report }: BenchContext): Pr
   const slow: LoadResult[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     alone.push(await others());
-    const both = await Promise.all([others(), load({ ...logins, pacePerSecond: LOGINS_PER_SECOND })]);
+    const both = await Promise.all([others(), generateLoad({ ...logins, pacePerSecond: LOGINS_PER_SECOND })]);
     beside.push(both[0]);
     slow.push(both[1]);
   }
-  const without = middle(alone, ({ p90Ms }) => p90Ms);
-  const withLogins = middle(beside, ({ p90Ms }) => p90Ms);
+  const without = median(alone, ({ p90Ms }) => p90Ms);
+  const withLogins = median(beside, ({ p90Ms }) => p90Ms);
   report.add({
     what: `users/me at ${OTHERS_PER_SECOND}/s`,
     value: without.p90Ms,

@@ -5,10 +5,10 @@ import { WebSocket } from "ws";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { buildWorker } from "../../../src/programs/stack/components/worker-production.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
-import { makeAgents, makeUser, type TrialAgent } from "../accounts.ts";
+import { makeAgents, makeUser, type TestAgent } from "../accounts.ts";
 import { acknowledge, callbackPath, openSocket, seqOf, streamPath } from "../job-socket.ts";
-import { type LoadOptions, load } from "../load.ts";
-import { buildDirOf, runTwin } from "../twin.ts";
+import { buildDirOf, runSecondWorkerd } from "../workerd.ts";
+import { generateLoad, type LoadOptions } from "../workload.ts";
 import type { BenchContext } from "./context.ts";
 import { fields } from "./samples.ts";
 
@@ -28,13 +28,17 @@ export async function benchProfile(context: BenchContext): Promise<void> {
   await buildWorker({ outdir: buildDir, minify: false, options, signal });
   await copyFile(join(buildDirOf(product), "workerd.capnp"), join(buildDir, "workerd.capnp"));
   const inspectorPort = await anyFreePort();
-  const twin = await runTwin(product, { folder, buildDir, args: [`--inspector-addr=127.0.0.1:${inspectorPort}`] });
+  const twin = await runSecondWorkerd(product, {
+    folder,
+    buildDir,
+    args: [`--inspector-addr=127.0.0.1:${inspectorPort}`],
+  });
   try {
     const profiler = await Profiler.connect(inspectorPort);
     for (const { name, ...path } of await dearestPaths(context, twin.url)) {
-      await load({ url: twin.url, seconds, ...path });
+      await generateLoad({ url: twin.url, seconds, ...path });
       await profiler.start();
-      const { count } = await load({ url: twin.url, seconds, ...path });
+      const { count } = await generateLoad({ url: twin.url, seconds, ...path });
       const profile = await profiler.stop();
       writeFileSync(`bench-${name}.cpuprofile`, JSON.stringify(profile));
       print(`\n${name}: ${count} requests (bench-${name}.cpuprofile)`);
@@ -84,7 +88,7 @@ async function dearestPaths({ product }: BenchContext, url: string): Promise<Pat
       name: "live-query",
       connections: 32,
       next: (connection, i) => {
-        const { apId, token } = agents[(connection + i * 32) % WATCHED] as TrialAgent;
+        const { apId, token } = agents[(connection + i * 32) % WATCHED] as TestAgent;
         return { method: "GET", token, path: chart(apId) };
       },
     },
@@ -94,7 +98,7 @@ async function dearestPaths({ product }: BenchContext, url: string): Promise<Pat
       next: (connection, i) => ({
         method: "POST",
         path: update,
-        token: (agents[connection] as TrialAgent).token,
+        token: (agents[connection] as TestAgent).token,
         body: JSON.stringify({ ts: Date.now(), payload: fields("field", i) }),
       }),
     },

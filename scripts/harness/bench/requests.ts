@@ -1,10 +1,9 @@
 import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
-import { bareBuildDir } from "../bare.ts";
-import { bundleBytes } from "../bundle-size.ts";
-import { type LoadOptions, type LoadRequest, type LoadResult, load } from "../load.ts";
-import { middle } from "../middle.ts";
-import { buildDirOf, runTwin } from "../twin.ts";
+import { median } from "../stats.ts";
+import { bundleBytes } from "../usage.ts";
+import { bareBuildDir, buildDirOf, runSecondWorkerd } from "../workerd.ts";
+import { generateLoad, type LoadOptions, type LoadRequest, type LoadResult } from "../workload.ts";
 import type { BenchContext } from "./context.ts";
 import { latencies } from "./samples.ts";
 
@@ -18,7 +17,7 @@ const KIB = 1024;
 
 /** A route of Hono with nothing behind it: requests a second. */
 export async function measureBareHono({ bareUrl, seconds, report }: BenchContext): Promise<number> {
-  const result = await load({ url: bareUrl, seconds, connections: CONNECTIONS, next: () => GET_ROOT });
+  const result = await generateLoad({ url: bareUrl, seconds, connections: CONNECTIONS, next: () => GET_ROOT });
   report.add({ what: "bare Hono route", value: result.perSecond, unit: "/s", details: latencies(result) });
   return result.perSecond;
 }
@@ -43,11 +42,11 @@ export async function benchService(context: BenchContext): Promise<void> {
   } satisfies Record<string, { url: string; request: LoadRequest }>;
 
   const rates = await inTurns(targets, ({ url, request }) =>
-    load({ url, seconds, connections: CONNECTIONS, next: () => request }),
+    generateLoad({ url, seconds, connections: CONNECTIONS, next: () => request }),
   );
-  const rateOf = (what: keyof typeof targets): number => middle(rates[what], byRate).perSecond;
+  const rateOf = (what: keyof typeof targets): number => median(rates[what], byRate).perSecond;
   for (const [what, results] of Object.entries(rates)) {
-    const result = middle(results, byRate);
+    const result = median(results, byRate);
     const isOurs = what.startsWith("GET");
     report.add({
       what,
@@ -71,11 +70,11 @@ export async function benchService(context: BenchContext): Promise<void> {
   };
   const atPace = await inTurns(
     { bare: { url: bareUrl, request: GET_ROOT }, me: { url: product.url, request: me } },
-    ({ url, request }) => load({ ...paced, url, next: () => request }),
+    ({ url, request }) => generateLoad({ ...paced, url, next: () => request }),
   );
   const byP99 = ({ p99Ms }: LoadResult): number => p99Ms;
-  const bareAtPace = middle(atPace.bare, byP99);
-  const meAtPace = middle(atPace.me, byP99);
+  const bareAtPace = median(atPace.bare, byP99);
+  const meAtPace = median(atPace.me, byP99);
   report.add({
     what: `users/me at ${PACE_PER_SECOND}/s`,
     value: meAtPace.p99Ms,
@@ -123,13 +122,13 @@ async function coldStarts({ product, folder, report }: BenchContext): Promise<vo
       ["bare", bareBuildDir(folder)],
       ["ours", buildDirOf(product)],
     ] as const) {
-      const twin = await runTwin(product, { folder, buildDir });
+      const twin = await runSecondWorkerd(product, { folder, buildDir });
       tookMs[name].push(twin.startedInMs);
       await twin.end();
     }
   }
   const self = (ms: number): number => ms;
-  const [bareMs, oursMs] = [middle(tookMs.bare, self), middle(tookMs.ours, self)];
+  const [bareMs, oursMs] = [median(tookMs.bare, self), median(tookMs.ours, self)];
   report.add({ what: "cold start of bare workerd: until the first answer", value: bareMs, unit: "ms" });
   report.add({
     what: "cold start of the Worker: until the first answer",

@@ -1,4 +1,4 @@
-import type { LoadResult } from "../load.ts";
+import type { LoadResult } from "../workload.ts";
 
 /** What the agents of a bench send, and what is told of every load. */
 

@@ -3,7 +3,7 @@ import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
 import { acknowledge, callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../job-socket.ts";
 import { until } from "../product.ts";
-import { Quantiles } from "../quantiles.ts";
+import { Quantiles } from "../stats.ts";
 import { residentMib } from "../usage.ts";
 import type { BenchContext } from "./context.ts";
 

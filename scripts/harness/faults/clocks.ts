@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connectAsync } from "mqtt";
-import { makeAgents, makeUser, type TrialAgent, tokenEnding } from "../accounts.ts";
+import { makeAgents, makeUser, type TestAgent, tokenEnding } from "../accounts.ts";
 import { clickhouseOf } from "../clickhouse.ts";
 import { openSocket, streamPath } from "../job-socket.ts";
 import type { Target } from "../target.ts";
@@ -60,7 +60,7 @@ export async function clocks(world: World): Promise<Outcome> {
 
 async function overHttp(
   target: Target,
-  { apId, token }: TrialAgent,
+  { apId, token }: TestAgent,
   times: number[],
   isAccepted: boolean,
 ): Promise<string[]> {
@@ -73,7 +73,7 @@ async function overHttp(
 }
 
 /** The broker takes everything; what is refused, the bridge says in its log. */
-async function overMqtt(target: Target, { apId, token }: TrialAgent, times: number[]): Promise<string[]> {
+async function overMqtt(target: Target, { apId, token }: TestAgent, times: number[]): Promise<string[]> {
   const client = await connectAsync(target.urls.mqtt ?? "", { username: apId, password: token });
   await Promise.all(
     times.map((ts) =>

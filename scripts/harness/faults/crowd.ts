@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { WebSocket } from "ws";
 import { makeUser } from "../accounts.ts";
 import { callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../job-socket.ts";
-import { inLanes } from "../lanes.ts";
 import { until } from "../product.ts";
+import { forEachConcurrently } from "../stats.ts";
 import { Target } from "../target.ts";
 import { residentMib } from "../usage.ts";
 import type { Outcome } from "./row.ts";
@@ -64,14 +64,14 @@ export async function crowd(world: World, sockets: number, signal: AbortSignal):
     acknowledged++;
   };
   const postToAll = (from: number, count: number) =>
-    inLanes(
+    forEachConcurrently(
       jobs.flatMap((jobNumber) => Array.from({ length: count }, (_, i) => [jobNumber, from + i] as const)),
       ([jobNumber, n]) => post(jobNumber, n),
       AT_ONCE,
     );
   const openAll = async () => {
     while (!signal.aborted && readers.some(({ socket }) => socket === undefined))
-      await inLanes(
+      await forEachConcurrently(
         readers.filter(({ socket }) => socket === undefined),
         open,
         AT_ONCE,

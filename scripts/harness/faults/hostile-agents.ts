@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { makeAgents, type TrialAgent } from "../accounts.ts";
+import { makeAgents, type TestAgent } from "../accounts.ts";
 import { clickhouseOf } from "../clickhouse.ts";
 import type { Target } from "../target.ts";
 import type { Outcome } from "./row.ts";
@@ -57,7 +57,7 @@ async function beside(world: World, signal: AbortSignal, hostile: Hostile): Prom
   let slowestMs = 0;
   let hostileCalls = 0;
 
-  const report = async ({ apId, token }: TrialAgent): Promise<void> => {
+  const report = async ({ apId, token }: TestAgent): Promise<void> => {
     for (let tsMs = 0; isOn(); await sleep(PAUSE_MS)) {
       tsMs = Math.max(tsMs + 1, Date.now());
       const startedMs = performance.now();
@@ -70,7 +70,7 @@ async function beside(world: World, signal: AbortSignal, hostile: Hostile): Prom
       else broken.add(`a steady agent is answered with ${answer?.status ?? "nothing"}`);
     }
   };
-  const offend = async ({ token }: TrialAgent): Promise<void> => {
+  const offend = async ({ token }: TestAgent): Promise<void> => {
     for (let n = 0; isOn(); n++) {
       const answer = await target.ask("/api/v1/agent_update/update", { token, body: hostile.body(n) });
       hostileCalls++;

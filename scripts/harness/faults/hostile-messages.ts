@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connectAsync } from "mqtt";
-import { makeAgents, makeUser, type TrialAgent } from "../accounts.ts";
+import { makeAgents, makeUser, type TestAgent } from "../accounts.ts";
 import { until } from "../product.ts";
 import type { Target } from "../target.ts";
 import { startTelemetry } from "./loads/telemetry-load.ts";
@@ -86,7 +86,7 @@ export async function hostileMessages(target: Target, { rounds, pauseMs }: Hosti
   };
 }
 
-async function attack(target: Target, { apId, token }: TrialAgent, rounds: number, pauseMs: number): Promise<void> {
+async function attack(target: Target, { apId, token }: TestAgent, rounds: number, pauseMs: number): Promise<void> {
   const client = await connectAsync(target.urls.mqtt ?? "", { username: apId, password: token });
   for (let round = 0; round < rounds; round++) {
     for (const { channel, payload } of [...REJECTED, ...ODD]) {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { makeAgents, type TrialAgent } from "../accounts.ts";
+import { makeAgents, type TestAgent } from "../accounts.ts";
 import type { Product } from "../product.ts";
 import { Target } from "../target.ts";
 import { killUnderLoad } from "./kills.ts";
@@ -57,7 +57,7 @@ export async function killUnderTelemetry(product: Product, part: Part, kills: nu
 
 /** Reads an account all the while; how often that failed. */
 async function watchAccounts({ url, dataDir }: Product, signal: AbortSignal): Promise<number> {
-  const [{ apId, token }] = (await makeAgents(dataDir, `fault-watch-${Date.now()}`, 1)) as [TrialAgent];
+  const [{ apId, token }] = (await makeAgents(dataDir, `fault-watch-${Date.now()}`, 1)) as [TestAgent];
   let failures = 0;
   for (; !signal.aborted; await sleep(PAUSE_MS)) {
     const headers = { Authorization: `Bearer ${token}` };

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
-import { type HeldSocket, holdSocket } from "../held-socket.ts";
+import { holdSocket, type SocketHolder } from "../socket-holder.ts";
 import { WaitingProxy } from "./waiting-proxy.ts";
 
 /** Where the load comes in, whichever version serves it. */
@@ -10,7 +10,7 @@ export interface Entrance {
   /** Where both versions listen. */
   port: number;
   /** What both are started with, if the earlier one can be. */
-  socket: HeldSocket | undefined;
+  socket: SocketHolder | undefined;
   close(): void;
 }
 

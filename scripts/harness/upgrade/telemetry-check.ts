@@ -3,7 +3,7 @@ import { connect } from "mqtt";
 import * as z from "zod";
 import type { StoresConfig } from "../../../src/env.ts";
 import { askRows } from "../../ops/backup/clickhouse-files.ts";
-import type { TrialAgent } from "../accounts.ts";
+import type { TestAgent } from "../accounts.ts";
 import type { Requests } from "./requests.ts";
 
 /** Telemetry over both ways in, with a note of what was acknowledged: that, and that once, must be there in the end. */
@@ -18,7 +18,7 @@ export class Acknowledged {
 
 export async function sendOverHttp(
   requests: Requests,
-  { apId, token }: TrialAgent,
+  { apId, token }: TestAgent,
   acknowledged: Acknowledged,
   signal: AbortSignal,
 ): Promise<void> {
@@ -33,7 +33,7 @@ export async function sendOverHttp(
 
 export async function sendOverMqtt(
   mqttUrl: string,
-  { apId, token }: TrialAgent,
+  { apId, token }: TestAgent,
   acknowledged: Acknowledged,
   signal: AbortSignal,
 ): Promise<void> {

@@ -1,10 +1,10 @@
-import type { TrialAgent } from "../accounts.ts";
+import type { TestAgent } from "../accounts.ts";
 import type { Api } from "../api.ts";
 
 /** Accounts made by the interface alone, which all versions share; none knows of the others' tables. */
 
-export async function makeAgents(api: Api, adminToken: string, count: number): Promise<TrialAgent[]> {
-  const agents: TrialAgent[] = [];
+export async function makeAgents(api: Api, adminToken: string, count: number): Promise<TestAgent[]> {
+  const agents: TestAgent[] = [];
   for (let i = 0; i < count; i++) {
     const apId = `upgrade-${i}`;
     const password = crypto.randomUUID();

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "mqtt";
-import { makeAgents, type TrialAgent } from "../../accounts.ts";
+import { makeAgents, type TestAgent } from "../../accounts.ts";
 import { clickhouseOf } from "../../clickhouse.ts";
 import type { Target } from "../../target.ts";
 import type { Load } from "./load.ts";
@@ -69,7 +69,7 @@ class Acknowledged {
 
 interface Sending {
   target: Target;
-  agent: TrialAgent;
+  agent: TestAgent;
   acknowledged: Acknowledged;
   pauseMs: number;
   signal: AbortSignal;

@@ -1,8 +1,8 @@
 import { Worker } from "node:worker_threads";
 
 /**
- * Holds a listening socket for whoever is started with it, as systemd does. Node would accept what comes on a socket of its own; the
- * thread that opens this one never does, since it waits from then on.
+ * Holds a listening socket for the product, as systemd does. Node would accept connections on a socket of its own; the thread that opens
+ * this one blocks afterwards, so it never accepts any.
  */
 const HOLDER = `
   const server = require("node:net").createServer();
@@ -11,13 +11,13 @@ const HOLDER = `
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   });`;
 
-export interface HeldSocket {
+export interface SocketHolder {
   fd: number;
   port: number;
   close(): Promise<unknown>;
 }
 
-export async function holdSocket(): Promise<HeldSocket> {
+export async function holdSocket(): Promise<SocketHolder> {
   const holder = new Worker(HOLDER, { eval: true });
   const opened = await new Promise<{ fd: number; port: number }>((resolve, reject) => {
     holder.once("message", resolve);
