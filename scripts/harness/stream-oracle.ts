@@ -178,7 +178,7 @@ export class StreamWorkload {
 interface PostOptions {
   pauseMs?: number;
   /** The callback itself, if it is more than its key. */
-  data?: { key: string };
+  data?: { key: string; filler?: string };
   signal?: AbortSignal;
 }
 

@@ -24,6 +24,10 @@ export interface Verdict {
   settledMs: number;
 }
 
+/** Returns a text for each violation, such as "callbacks: 3 lost". */
+export const problemsOf = (name: string, { lost, duplicates, violations }: Omit<Verdict, "settledMs">): string[] =>
+  Object.entries({ lost, duplicates, ...violations }).flatMap(([what, n]) => (n > 0 ? [`${name}: ${n} ${what}`] : []));
+
 /**
  * An HTTP load generator: requests over kept connections, in a closed loop or at a fixed rate, written on bare sockets so that the client
  * is not the bottleneck.

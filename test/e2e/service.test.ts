@@ -9,11 +9,11 @@ import { connectAsync } from "mqtt";
 import { beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { endedToken, makeAgents } from "../../scripts/harness/accounts.ts";
-import { hostileMessages } from "../../scripts/harness/faults/hostile-messages.ts";
+import { targetOf } from "../../scripts/harness/client.ts";
+import { hostileMessages } from "../../scripts/harness/faults/hostile-agents.ts";
 import { fuzz } from "../../scripts/harness/fuzz/fuzz.ts";
 import { logFindings } from "../../scripts/harness/fuzz/request-log-file.ts";
 import { run, until } from "../../scripts/harness/product.ts";
-import { Target } from "../../scripts/harness/target.ts";
 import { bundleBytes } from "../../scripts/harness/usage.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
 import { nativePasswords } from "../../src/programs/password-hasher/native-passwords.ts";
@@ -336,8 +336,8 @@ describe("npm start", () => {
   });
 
   it("stores what agents report over MQTT while others publish messages that cannot be stored", async () => {
-    const outcome = await hostileMessages(new Target(product), { rounds: 1, pauseMs: 20 });
-    expect(outcome).toMatchObject({ lost: 0, doubled: 0, broken: [] });
+    const outcome = await hostileMessages(targetOf(product), { rounds: 1, pauseMs: 20 });
+    expect(outcome).toMatchObject({ lost: 0, duplicates: 0, violations: [] });
     expect(outcome.acknowledged).toBeGreaterThan(50);
   });
 

@@ -5,12 +5,11 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { WebSocket } from "ws";
 import { makeAgents } from "../../scripts/harness/accounts.ts";
 import { launchBrowser, visit } from "../../scripts/harness/browser.ts";
-import { kill } from "../../scripts/harness/faults/kinds.ts";
-import { killUnderTelemetry } from "../../scripts/harness/faults/telemetry-kills.ts";
-import { underLoad } from "../../scripts/harness/faults/under-load.ts";
+import { targetOf } from "../../scripts/harness/client.ts";
+import { KILL_SUITES, killUnderLoad } from "../../scripts/harness/faults/kill-loop.ts";
+import { kill, underLoad } from "../../scripts/harness/faults/under-load.ts";
 import { Product, until } from "../../scripts/harness/product.ts";
 import { holdSocket, type SocketHolder } from "../../scripts/harness/socket-holder.ts";
-import { Target } from "../../scripts/harness/target.ts";
 import { dataFolderWith } from "../support/database-image.ts";
 import { ADMIN } from "../support/product.ts";
 import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
@@ -125,19 +124,23 @@ describe("npm start, on a socket that is held for it,", () => {
 
   it("loses and duplicates no acknowledged sample while ClickHouse is killed", async () => {
     const [outcome] = await Promise.all([
-      killUnderTelemetry(product, "clickhouse", 1),
+      killUnderLoad(product, KILL_SUITES.telemetry, "clickhouse", 1),
       service.untilDown("clickhouse"),
     ]);
-    expect(outcome).toMatchObject({ lost: 0, doubled: 0, accountFailures: 0 });
-    expect(outcome.acknowledgedHttp).toBeGreaterThan(0);
-    expect(outcome.acknowledgedMqtt).toBeGreaterThan(0);
+    expect(outcome.problems).toEqual([]);
+    expect(outcome.verdicts.map(({ name }) => name)).toEqual([
+      "telemetry over HTTP",
+      "telemetry over MQTT",
+      "account reads",
+    ]);
+    for (const { acknowledged } of outcome.verdicts) expect(acknowledged).toBeGreaterThan(0);
     expect(outcome.recoveredMs).toHaveLength(1);
   });
 
   it("keeps its promises about samples, callbacks, commands and accounts while workerd is killed", async () => {
-    const stage = { product, target: () => new Target(product), pidOf: (part: string) => product.pidOf(part) };
-    const { acknowledged, lost, doubled, broken } = await underLoad(stage, kill("worker"));
-    expect({ lost, doubled, broken }).toEqual({ lost: 0, doubled: 0, broken: [] });
+    const stage = { product, target: () => targetOf(product), pidOf: (component: string) => product.pidOf(component) };
+    const { acknowledged, lost, duplicates, violations } = await underLoad(stage, kill("worker"));
+    expect({ lost, duplicates, violations }).toEqual({ lost: 0, duplicates: 0, violations: [] });
     expect(acknowledged).toBeGreaterThan(0);
   });
 

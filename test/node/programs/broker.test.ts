@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { connectAsync, connect as connectNow, type IClientOptions, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { canMount, SmallDisk } from "../../../scripts/harness/faults/small-disk.ts";
+import { canMount, LimitedDisk } from "../../../scripts/harness/faults/limited-disk.ts";
 import { until } from "../../../scripts/harness/product.ts";
 import { createSite } from "../../../src/emulator/models/site.ts";
 import { listen } from "../../../src/programs/bridge/subscriber.ts";
@@ -374,7 +374,7 @@ describe("the broker", () => {
   it.runIf(canMount())(
     "shuts its doors while its disk is full, and loses nothing that it took before or afterwards",
     async () => {
-      const disk = SmallDisk.mount(join(folder, "small", "broker"));
+      const disk = LimitedDisk.mount(join(folder, "small", "broker"));
       const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
       const url = `mqtt://127.0.0.1:${tcpPort}`;
       const part = brokerComponent({

@@ -2,40 +2,39 @@ import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
-/** A disk of its own for a folder, in memory, that can be filled up. Needs root. */
-
 const MEGABYTES = 256;
 const CHUNK = Buffer.alloc(1024 * 1024);
 const SMALL_CHUNK = CHUNK.subarray(0, 4096);
-/** Whoever lives there may still free a little. */
-const TOP_UP_MS = 200;
+/** The component that uses the disk may still free a little. */
+const REFILL_MS = 200;
 
 export const canMount = (): boolean => process.getuid?.() === 0;
 
-export class SmallDisk {
+/** A small disk in memory for one folder, which can be filled up. Needs root. */
+export class LimitedDisk {
   readonly #folder: string;
   #ballast: number | undefined;
-  #toppingUp: ReturnType<typeof setInterval> | undefined;
+  #refilling: ReturnType<typeof setInterval> | undefined;
 
   private constructor(folder: string) {
     this.#folder = folder;
   }
 
-  static mount(folder: string): SmallDisk {
+  static mount(folder: string): LimitedDisk {
     mkdirSync(folder, { recursive: true });
     execFileSync("mount", ["-t", "tmpfs", "-o", `size=${MEGABYTES}m`, "tmpfs", folder]);
-    return new SmallDisk(folder);
+    return new LimitedDisk(folder);
   }
 
   fill(): void {
     const ballast = openSync(this.#file, "a");
     this.#ballast = ballast;
-    this.#topUp(ballast);
-    this.#toppingUp = setInterval(() => this.#topUp(ballast), TOP_UP_MS);
+    this.#refill(ballast);
+    this.#refilling = setInterval(() => this.#refill(ballast), REFILL_MS);
   }
 
   free(): void {
-    clearInterval(this.#toppingUp);
+    clearInterval(this.#refilling);
     if (this.#ballast !== undefined) closeSync(this.#ballast);
     this.#ballast = undefined;
     rmSync(this.#file, { force: true });
@@ -43,7 +42,7 @@ export class SmallDisk {
 
   unmount(): void {
     this.free();
-    // At once for everybody who looks, and for good when the last file in it is closed.
+    // Detaches the disk now, and removes it when its last file is closed.
     execFileSync("umount", ["--lazy", this.#folder]);
   }
 
@@ -51,7 +50,7 @@ export class SmallDisk {
     return join(this.#folder, "ballast");
   }
 
-  #topUp(ballast: number): void {
+  #refill(ballast: number): void {
     for (const chunk of [CHUNK, SMALL_CHUNK]) {
       try {
         while (writeSync(ballast, chunk) > 0);
