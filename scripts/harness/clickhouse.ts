@@ -2,15 +2,6 @@ import { ClickHouseLogLevel, createClient } from "@clickhouse/client-web";
 
 /** Direct access to the telemetry store of a product that runs on this machine. */
 
-export const clickhouseOf = ({ urls }: { urls: Record<string, string> }) =>
-  createClient({
-    url: urls.clickhouse ?? "",
-    database: "controller",
-    request_timeout: 600_000,
-    // It warns of a timeout this long because of proxies; there is none here.
-    log: { level: ClickHouseLogLevel.OFF },
-  });
-
 export type ClickHouse = ReturnType<typeof createClient>;
 
 /** Opens a client for the work, and closes it afterwards. The timeout is long enough for queries over all data. */
@@ -18,7 +9,13 @@ export async function withClickHouse<T>(
   { urls }: { urls: Record<string, string> },
   work: (clickhouse: ClickHouse) => Promise<T>,
 ): Promise<T> {
-  const clickhouse = clickhouseOf({ urls });
+  const clickhouse = createClient({
+    url: urls.clickhouse ?? "",
+    database: "controller",
+    request_timeout: 600_000,
+    // It warns of a timeout this long because of proxies; there is none here.
+    log: { level: ClickHouseLogLevel.OFF },
+  });
   try {
     return await work(clickhouse);
   } finally {

@@ -2,7 +2,7 @@ import { EventEmitter, on } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { UserError } from "../../src/programs/shared/cli.ts";
-import { ApiClient } from "./client.ts";
+import type { ApiClient } from "./client.ts";
 
 /** The reader's end of a job stream. */
 
@@ -90,8 +90,4 @@ export async function openReader(client: ApiClient, token: string, jobNumber: st
     acknowledge: (seq: number) => acknowledge(socket, seq),
     close: () => socket.terminate(),
   };
-}
-
-export async function requestHistory(url: string, token: string, range: Parameters<typeof historyPath>[0]) {
-  return (await new ApiClient(url).call<Queued>(historyPath(range), { method: "POST", token })).job_number;
 }
