@@ -12,7 +12,7 @@ import { endedToken, makeAgents } from "../../scripts/harness/accounts.ts";
 import { targetOf } from "../../scripts/harness/client.ts";
 import { hostileMessages } from "../../scripts/harness/faults/hostile-agents.ts";
 import { fuzz } from "../../scripts/harness/fuzz/fuzz.ts";
-import { logFindings } from "../../scripts/harness/fuzz/request-log-file.ts";
+import { logFindings } from "../../scripts/harness/fuzz/judge.ts";
 import { run, until } from "../../scripts/harness/product.ts";
 import { bundleBytes } from "../../scripts/harness/usage.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";

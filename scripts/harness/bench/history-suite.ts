@@ -89,8 +89,8 @@ async function seed(clickhouse: ClickHouse, apId: string, rows: number): Promise
   const samples = Math.ceil(rows / FIELDS);
   const toMs = Math.floor(Date.now() / SECOND_MS) * SECOND_MS - 60 * SECOND_MS;
   // Multiples of 1/8 are exact binary numbers, so their sum does not depend on the order.
-  const valueOf = (i: number) => `((number * 7919 + ${i * 104_729}) % 1000003 - 500000) / 8`;
-  const fields = Array.from({ length: FIELDS }, (_, i) => `'field_${i}', ${valueOf(i)}`);
+  const sqlValue = (i: number) => `((number * 7919 + ${i * 104_729}) % 1000003 - 500000) / 8`;
+  const fields = Array.from({ length: FIELDS }, (_, i) => `'field_${i}', ${sqlValue(i)}`);
   for (let at = 0; at < samples; at += SEED_SAMPLES) {
     await clickhouse.command({
       query: `INSERT INTO samples_v1 (ap_id, ts, metrics, texts)
