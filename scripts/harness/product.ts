@@ -1,8 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { print } from "../../src/programs/shared/cli.ts";
+import { unlessAborted } from "../../src/programs/shared/interruption.ts";
 import { ROOT, signalGroup } from "../../src/programs/shared/system.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import type { SocketHolder } from "./socket-holder.ts";
@@ -148,6 +151,25 @@ export class Product {
   /** Returns the TCP ports on which they listen. */
   listeningPorts(): number[] {
     return listeningPortsOf(pidsWith(this.#marker));
+  }
+}
+
+/** Runs the product in a temporary folder for some work, and deletes it afterwards. */
+export async function withProduct<T>(
+  name: string,
+  env: Record<string, string>,
+  signal: AbortSignal | undefined,
+  work: (product: Product, folder: string) => Promise<T>,
+): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), `controller-${name}-`));
+  let product: Product | undefined;
+  try {
+    print("Starting the product.");
+    product = await Product.run("start", join(folder, "data"), env, { signal });
+    return await (signal === undefined ? work(product, folder) : unlessAborted(work(product, folder), signal));
+  } finally {
+    await product?.interrupt();
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 

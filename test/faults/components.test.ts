@@ -5,9 +5,8 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { WebSocket } from "ws";
 import { makeAgents } from "../../scripts/harness/accounts.ts";
 import { launchBrowser, visit } from "../../scripts/harness/browser.ts";
-import { targetOf } from "../../scripts/harness/client.ts";
 import { KILL_SUITES, killUnderLoad } from "../../scripts/harness/faults/kill-loop.ts";
-import { kill, underLoad } from "../../scripts/harness/faults/under-load.ts";
+import { kill, plainTarget, underLoad } from "../../scripts/harness/faults/under-load.ts";
 import { Product, until } from "../../scripts/harness/product.ts";
 import { holdSocket, type SocketHolder } from "../../scripts/harness/socket-holder.ts";
 import { dataFolderWith } from "../support/database-image.ts";
@@ -127,19 +126,14 @@ describe("npm start, on a socket that is held for it,", () => {
       killUnderLoad(product, KILL_SUITES.telemetry, "clickhouse", 1),
       service.untilDown("clickhouse"),
     ]);
-    expect(outcome.problems).toEqual([]);
-    expect(outcome.verdicts.map(({ name }) => name)).toEqual([
-      "telemetry over HTTP",
-      "telemetry over MQTT",
-      "account reads",
-    ]);
-    for (const { acknowledged } of outcome.verdicts) expect(acknowledged).toBeGreaterThan(0);
-    expect(outcome.recoveredMs).toHaveLength(1);
+    expect(outcome).toMatchObject({ lost: 0, duplicates: 0, violations: [] });
+    expect(outcome.remarks[0]).toMatch(
+      /^telemetry over HTTP [1-9]\d*, telemetry over MQTT [1-9]\d*, account reads [1-9]\d*$/,
+    );
   });
 
   it("keeps its promises about samples, callbacks, commands and accounts while workerd is killed", async () => {
-    const stage = { product, target: () => targetOf(product), pidOf: (component: string) => product.pidOf(component) };
-    const { acknowledged, lost, duplicates, violations } = await underLoad(stage, kill("worker"));
+    const { acknowledged, lost, duplicates, violations } = await underLoad(plainTarget(product), kill("worker"));
     expect({ lost, duplicates, violations }).toEqual({ lost: 0, duplicates: 0, violations: [] });
     expect(acknowledged).toBeGreaterThan(0);
   });

@@ -1,11 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { writeFileSync } from "node:fs";
 import { bold, parseCommand, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
-import { CLEANUP_NOTICE, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
+import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { ApiClient } from "../client.ts";
-import { Product } from "../product.ts";
+import { withProduct } from "../product.ts";
 import { runBareWorker } from "../workerd.ts";
 import { benchDashboard } from "./dashboard-suite.ts";
 import { benchEmulator } from "./emulator-suite.ts";
@@ -18,38 +16,26 @@ import { benchService } from "./service-suite.ts";
 import { benchCrowd, benchJobs } from "./stream-suite.ts";
 import type { BenchContext } from "./suite.ts";
 
-interface Suite {
-  description: string;
-  run(context: BenchContext): Promise<void>;
-  /** Not part of a run without a name. */
-  isExtra?: boolean;
-}
+type Suite = [description: string, run: (context: BenchContext) => Promise<void>];
+
+/** A run without a name measures these. */
+const TABLE: Record<string, Suite> = {
+  service: ["Cost of every request: health, users/me, cold start, bundle", benchService],
+  token: ["Logins, next to what the cores can hash, and their effect on others", benchToken],
+  telemetry: ["Samples in, charts out, and their costs as the data grows", benchTelemetry],
+  jobs: ["From a callback to the job's sockets, next to a bare Durable Object; idle sockets", benchJobs],
+  history: ["A long history through one socket: backpressure, bounded memory, correctness", benchHistory],
+  emulator: ["A thousand emulated access points for five minutes", benchEmulator],
+};
 
 const SUITES: Record<string, Suite> = {
-  service: { description: "Cost of every request: health, users/me, cold start, bundle", run: benchService },
-  token: { description: "Logins, next to what the cores can hash, and their effect on others", run: benchToken },
-  telemetry: { description: "Samples in, charts out, and their costs as the data grows", run: benchTelemetry },
-  jobs: {
-    description: "From a callback to the job's sockets, next to a bare Durable Object; idle sockets",
-    run: benchJobs,
-  },
-  history: {
-    description: "A long history through one socket: backpressure, bounded memory, correctness",
-    run: benchHistory,
-  },
-  emulator: { description: "A thousand emulated access points for five minutes", run: benchEmulator },
-  crowd: {
-    description: "Very many sockets at once (needs as many open files: ulimit -n)",
-    run: benchCrowd,
-    isExtra: true,
-  },
-  dashboard: {
-    description: "The page in Chromium: a map of 10,000 access points, live charts",
-    run: benchDashboard,
-    isExtra: true,
-  },
-  profile: { description: "CPU profiles of the Worker on its most expensive paths", run: benchProfile, isExtra: true },
+  ...TABLE,
+  crowd: ["Very many sockets at once (needs as many open files: ulimit -n)", benchCrowd],
+  dashboard: ["The page in Chromium: a map of 10,000 access points, live charts", benchDashboard],
+  profile: ["CPU profiles of the Worker on its most expensive paths", benchProfile],
 };
+
+const count = { type: "number", value: "n", isInteger: true, min: 1 } as const;
 
 const SPEC = {
   name: "npm run bench",
@@ -60,7 +46,7 @@ Without a suite, runs the first six in one table, each on a new product; that ta
 violated.
 
 Everything runs on this machine, on free ports and in a temporary folder, and is deleted at the end.`,
-  sections: { Suites: Object.fromEntries(Object.entries(SUITES).map(([name, suite]) => [name, suite.description])) },
+  sections: { Suites: Object.fromEntries(Object.entries(SUITES).map(([name, [description]]) => [name, description])) },
   options: {
     seconds: {
       type: "number",
@@ -71,31 +57,9 @@ Everything runs on this machine, on free ports and in a temporary folder, and is
       max: 600,
     },
     quick: { type: "boolean", description: "Use less data: shows whether it works, not how well" },
-    rows: {
-      type: "number",
-      value: "n",
-      description: "Points of the history (1,000,000)",
-      min: 1,
-      max: 100_000_000,
-      isInteger: true,
-    },
-    jobs: {
-      type: "number",
-      value: "n",
-      description: "Jobs of the crowd (1,000), idle sockets (5,000)",
-      min: 1,
-      max: 10_000,
-      isInteger: true,
-    },
-    sockets: {
-      type: "number",
-      value: "n",
-      description: "Sockets of each job of the crowd",
-      default: 10,
-      min: 1,
-      max: 16,
-      isInteger: true,
-    },
+    rows: { ...count, description: "Points of the history (1,000,000)", max: 100_000_000 },
+    jobs: { ...count, description: "Jobs of the crowd (1,000), idle sockets (5,000)", max: 10_000 },
+    sockets: { ...count, description: "Sockets of each job of the crowd", default: 10, max: 16 },
     json: { type: "string", value: "file", description: "Write the figures there (bench.json, bench-<suite>.json)" },
   },
 } as const;
@@ -108,11 +72,13 @@ await runCommand(async () => {
   if (name !== undefined && !Object.hasOwn(SUITES, name))
     throw new UserError(`There is no suite "${name}". See npm run bench -- --help.`);
   const report = new Report(name ?? "all");
-  const options = { seconds, isQuick, rows, jobs, socketsPerJob, report, signal: interruption(CLEANUP_NOTICE) };
-  for (const [suiteName, { run, isExtra }] of Object.entries(SUITES)) {
-    if (name === undefined ? isExtra : suiteName !== name) continue;
-    if (name === undefined) print(bold(`\n${suiteName}`));
-    await runSuite(run, options);
+  const signal = interruption(CLEANUP_NOTICE);
+  const options = { seconds, isQuick, rows, jobs, socketsPerJob, report, signal };
+  for (const suite of name === undefined ? Object.keys(TABLE) : [name]) {
+    const [, run] = SUITES[suite] as Suite;
+    print(bold(`\n${suite}`));
+    // Each on a new product, so that it does not measure what another suite left in memory and in the stores.
+    await withProduct("bench", ENV, signal, (product, folder) => runSuite(run, { ...options, product, folder }));
   }
   report.print();
   const file = json ?? (name === undefined ? "bench.json" : `bench-${name}.json`);
@@ -121,24 +87,17 @@ await runCommand(async () => {
   if (!report.areAllKept) process.exitCode = 1;
 });
 
-type SuiteOptions = Omit<BenchContext, "product" | "client" | "bareUrl" | "supervisor" | "folder">;
+/** No request log, like the bare Worker. One account opens all jobs, more than an account may have otherwise. */
+const ENV = { LOG_REQUESTS: "failures", OPEN_JOBS_PER_ACCOUNT: "50000" };
 
-/** Runs a suite on a new product, so that it does not measure what another suite left in memory and in the stores. */
-async function runSuite(run: Suite["run"], options: SuiteOptions): Promise<void> {
-  const { signal } = options;
-  const folder = mkdtempSync(join(tmpdir(), "controller-bench-"));
+type SuiteOptions = Omit<BenchContext, "client" | "bareUrl" | "supervisor">;
+
+async function runSuite(run: Suite[1], options: SuiteOptions): Promise<void> {
   const supervisor = new Supervisor();
-  let product: Product | undefined;
   try {
-    print("Starting the product and the bare Worker.");
-    // No request log, like the bare Worker. One account opens all jobs, more than an account may have otherwise.
-    const env = { LOG_REQUESTS: "failures", OPEN_JOBS_PER_ACCOUNT: "50000" };
-    product = await Product.run("start", join(folder, "data"), env, { signal });
-    const bareUrl = await unlessAborted(runBareWorker(supervisor, folder, signal), signal);
-    const client = new ApiClient(product.url);
-    await unlessAborted(run({ ...options, product, client, bareUrl, supervisor, folder }), signal);
+    const bareUrl = await runBareWorker(supervisor, options.folder, options.signal);
+    await run({ ...options, client: new ApiClient(options.product.url), bareUrl, supervisor });
   } finally {
-    await Promise.all([supervisor.stop(), product?.interrupt()]);
-    rmSync(folder, { recursive: true, force: true });
+    await supervisor.stop();
   }
 }

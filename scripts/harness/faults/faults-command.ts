@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseCommand, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
-import { CLEANUP_NOTICE, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
-import { Product } from "../product.ts";
+import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
+import { withProduct } from "../product.ts";
+import type { Component } from "./environment.ts";
 import { KILL_SUITES, type KillSuite, killUnderLoad } from "./kill-loop.ts";
-import { rowNames, runMatrix } from "./matrix.ts";
+import { describe, rowNames, runMatrix } from "./matrix.ts";
+import type { Outcome } from "./under-load.ts";
 
 const SUITES: Record<string, KillSuite> = KILL_SUITES;
 
@@ -59,34 +58,18 @@ temporary folder, and is deleted at the end.`,
   },
 } as const;
 
-const longestS = (times: readonly number[]): string => (Math.max(0, ...times) / 1000).toFixed(1);
-
 /** Returns whether every guarantee was kept. */
-async function runSuite(suite: KillSuite, components: readonly string[], kills: number): Promise<boolean> {
-  const folder = mkdtempSync(join(tmpdir(), "controller-faults-"));
-  const signal = interruption(CLEANUP_NOTICE);
-  let product: Product | undefined;
-  let isKept = true;
-  try {
-    print("Starting the product.");
-    product = await Product.run("start", join(folder, "data"), {}, { signal });
+const runSuite = (suite: KillSuite, components: readonly Component[], kills: number): Promise<boolean> =>
+  withProduct("faults", {}, interruption(CLEANUP_NOTICE), async (product) => {
+    const outcomes: Outcome[] = [];
     for (const component of components) {
       print(`\nKilling ${component} ${kills} times under load.`);
-      const outcome = await unlessAborted(killUnderLoad(product, suite, component, kills), signal);
-      const { verdicts, problems, recoveredMs } = outcome;
-      for (const { name, acknowledged, lost, duplicates } of verdicts)
-        print(`  ${name}: acknowledged ${acknowledged}, lost ${lost}, duplicates ${duplicates}`);
-      for (const problem of problems) print(`  VIOLATED: ${problem}`);
-      const settledS = longestS(verdicts.map(({ settledMs }) => settledMs));
-      print(`  recovered within ${longestS(recoveredMs)} s, complete ${settledS} s after the end`);
-      isKept &&= problems.length === 0;
+      const outcome = await killUnderLoad(product, suite, component, kills);
+      print(`  ${describe(outcome)}`);
+      outcomes.push(outcome);
     }
-    return isKept;
-  } finally {
-    await product?.interrupt();
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
+    return outcomes.every(({ violations }) => violations.length === 0);
+  });
 
 function patternOf(text: string): RegExp {
   try {
@@ -110,8 +93,8 @@ await runCommand(async () => {
   }
   const suite = Object.hasOwn(SUITES, name) ? SUITES[name] : undefined;
   if (suite === undefined) throw new UserError(`There is no suite "${name}". See npm run faults -- --help.`);
-  const chosen = parts?.split(",") ?? suite.components;
-  if (!chosen.every((component) => suite.components.includes(component)))
-    throw new UserError(`--parts must be of ${suite.components.join(", ")}.`);
+  const names = parts?.split(",") ?? suite.components;
+  const chosen = suite.components.filter((component) => names.includes(component));
+  if (chosen.length !== names.length) throw new UserError(`--parts must be of ${suite.components.join(", ")}.`);
   if (!(await runSuite(suite, chosen, kills ?? suite.kills))) process.exitCode = 1;
 });

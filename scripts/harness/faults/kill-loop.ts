@@ -1,21 +1,22 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeAgents, makeUser, type TestAgent } from "../accounts.ts";
-import { ApiClient, type Target, targetOf } from "../client.ts";
-import { type Product, until } from "../product.ts";
+import type { Target } from "../client.ts";
+import type { Product } from "../product.ts";
 import { startStreams } from "../stream-oracle.ts";
 import { startTelemetry } from "../telemetry-oracle.ts";
-import { problemsOf, type Verdict, type Workload } from "../workload.ts";
+import type { Workload } from "../workload.ts";
 import { startCommands } from "./command-load.ts";
+import type { Component } from "./environment.ts";
+import { kill, type Outcome, plainTarget, underLoad } from "./under-load.ts";
 
 /** Kills a component again and again under one kind of workload. */
 
 export interface KillSuite {
   description: string;
-  components: readonly string[];
+  components: readonly Component[];
   /** The default number of kills. */
   kills: number;
-  /** The first workload must progress after each kill. */
-  start(target: Target, component: string): Promise<Workload[]>;
+  start(target: Target, component: Component): Promise<Workload[]>;
 }
 
 const PAUSE_MS = 20;
@@ -51,48 +52,15 @@ export const KILL_SUITES = {
   },
 } satisfies Record<string, KillSuite>;
 
-export interface KillOutcome {
-  verdicts: (Verdict & { name: string; acknowledged: number })[];
-  problems: string[];
-  /** For each kill, the time until the component is back, the service is ready and the workload progresses. */
-  recoveredMs: number[];
-}
-
-const LOAD_BEFORE_KILL_MS = 500;
-/** A component that dies five times within a minute ends the product, which is intended. */
-const BETWEEN_KILLS_MS = 15_500;
-const TIMEOUT_MS = 60_000;
-
-export async function killUnderLoad(
+export function killUnderLoad(
   product: Product,
   { start }: Pick<KillSuite, "start">,
-  component: string,
-  kills: number,
-): Promise<KillOutcome> {
-  const workloads = await start(targetOf(product), component);
-  const progress = () => workloads[0]?.acknowledged ?? 0;
-  const recoveredMs: number[] = [];
-  try {
-    let startedMs = Number.NEGATIVE_INFINITY;
-    for (let kill = 0; kill < kills; kill++) {
-      await sleep(Math.max(LOAD_BEFORE_KILL_MS, startedMs + BETWEEN_KILLS_MS - performance.now()));
-      const pid = product.pidOf(component);
-      startedMs = performance.now();
-      process.kill(pid, "SIGKILL");
-      const before = progress();
-      await until(async () => {
-        if (product.pidOf(component) === pid || progress() <= before) return false;
-        return (await new ApiClient(product.url).attempt("/readyz"))?.status === 200;
-      }, TIMEOUT_MS);
-      recoveredMs.push(performance.now() - startedMs);
-    }
-  } finally {
-    await Promise.all(workloads.map((workload) => workload.stop()));
-  }
-  const verdicts = await Promise.all(
-    workloads.map(async ({ name, acknowledged, settle }) => ({ name, acknowledged, ...(await settle()) })),
-  );
-  return { verdicts, problems: verdicts.flatMap((verdict) => problemsOf(verdict.name, verdict)), recoveredMs };
+  component: Component,
+  times: number,
+): Promise<Outcome> {
+  // These workloads are too heavy for a guarantee about response times.
+  const fault = { ...kill(component), isPrompt: false };
+  return underLoad(plainTarget(product), fault, { times, start: (target) => start(target, component) });
 }
 
 /** Reads an account continuously. Only telemetry is hit, so no read may fail. */

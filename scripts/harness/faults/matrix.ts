@@ -21,7 +21,7 @@ interface Row {
 
 const row = (name: string, fault: Fault<FaultEnvironment>): Row => ({
   name,
-  run: (environment, signal) => underLoad(environment, fault, signal),
+  run: (environment, signal) => underLoad(environment, fault, { signal }),
 });
 
 const FULL_DISK = "full disk: ";
@@ -93,11 +93,10 @@ export async function runMatrix({ only, sockets, jsonFile, signal }: MatrixOptio
         if (outcome instanceof NotRecovered) break;
         continue;
       }
-      const result: Result = { name, state: outcome.violations.length === 0 ? "kept" : "violated", ...outcome };
-      results.push(result);
-      const violations = outcome.violations.map((violation) => `VIOLATED: ${violation}`);
-      print(`  ${[...violations, describe(result), ...outcome.remarks].join("; ")}`);
-      if (result.state === "violated")
+      const state = outcome.violations.length === 0 ? "kept" : "violated";
+      results.push({ name, state, ...outcome });
+      print(`  ${describe(outcome)}`);
+      if (state === "violated")
         for (const line of errorsIn(environment.product.output.slice(printed))) print(`    ${line}`);
     }
   } finally {
@@ -121,15 +120,16 @@ function errorsIn(output: string): string[] {
 
 const COLUMNS = ["acknowledged", "lost", "duplicates", "recovered after s", "complete after s"];
 
-const cellsOf = ({ acknowledged, lost, duplicates, recoveredMs, settledMs }: Result): string[] => {
-  const seconds = [recoveredMs, settledMs].map((ms) => (ms === undefined ? "–" : (ms / 1000).toFixed(1)));
-  return [...[acknowledged, lost, duplicates].map((n) => String(n ?? "–")), ...seconds];
+const cellsOf = ({ acknowledged, lost, duplicates, recoveredMs, settledMs }: Partial<Outcome>): string[] => {
+  const seconds = [recoveredMs, settledMs].map((ms) => ms && (ms / 1000).toFixed(1));
+  return [acknowledged, lost, duplicates, ...seconds].map((cell) => String(cell ?? "–"));
 };
 
-const describe = (result: Result): string =>
-  cellsOf(result)
-    .map((cell, i) => `${COLUMNS[i]} ${cell}`)
-    .join(", ");
+export function describe(outcome: Outcome): string {
+  const violations = outcome.violations.map((violation) => `VIOLATED: ${violation}`);
+  const cells = cellsOf(outcome).map((cell, i) => `${COLUMNS[i]} ${cell}`);
+  return [...violations, cells.join(", "), ...outcome.remarks].join("; ");
+}
 
 /** Returns a Markdown table, as in the documentation. */
 function table(results: readonly Result[]): string {

@@ -53,7 +53,7 @@ export async function strangers(environment: FaultEnvironment, signal: AbortSign
     ...{ isExact: true, isPrompt: true },
   };
   try {
-    const outcome = await underLoad(environment, fault, signal);
+    const outcome = await underLoad(environment, fault, { signal });
     const violations = succeeded > 0 ? [`${succeeded} of ${tried} attempts without a login succeeded`] : [];
     const remarks = [`${tried} attempts without a login`, ...outcome.remarks];
     return { ...outcome, violations: [...outcome.violations, ...violations], remarks };

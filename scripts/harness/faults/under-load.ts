@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeUser } from "../accounts.ts";
-import type { ApiClient, Target } from "../client.ts";
+import { type ApiClient, type Target, targetOf } from "../client.ts";
 import { type Product, until } from "../product.ts";
 import { startStreams } from "../stream-oracle.ts";
 import { startTelemetry } from "../telemetry-oracle.ts";
@@ -13,13 +13,17 @@ import type { NetworkFault } from "./faulty-proxy.ts";
 
 /** Injects a fault while all workloads run, and checks what the service guarantees. */
 
-/** The environment of a fault, or a plain product with a client. */
+/** The environment of a fault, or a plain product. */
 export interface FaultTarget {
   product: Product;
   /** Returns a target for one round of workloads. */
   target(): Target;
   pidOf(component: Component): number;
 }
+
+export const plainTarget = (product: Product): FaultTarget => ({
+  ...{ product, target: () => targetOf(product), pidOf: (component) => product.pidOf(component) },
+});
 
 export interface Outcome {
   /** Operations that the service acknowledged. */
@@ -58,7 +62,7 @@ const READYZ_NAMES: Partial<Record<Component, string>> = {
 
 /** Kills a component, which its supervisor restarts. */
 export function kill(component: Component): Fault<FaultTarget> {
-  let pid: number;
+  let pid = 0;
   return {
     holdMs: 0,
     begin: (target) => {
@@ -103,9 +107,11 @@ const RECOVERED_WITHIN_MS = 120_000;
 const POLL_MS = 100;
 /** Two seconds are guaranteed; the machine, which runs everything, may add one. */
 const PROMPT_MS = 3_000;
+/** A component that dies five times within a minute ends the product, which is intended. */
+const BETWEEN_FAULTS_MS = 15_500;
 
 /** Starts tens of operations per second, few enough that the fault is the difficulty and not the load. */
-async function startWorkloads(target: Target): Promise<Workload[]> {
+async function startAll(target: Target): Promise<Workload[]> {
   const { token } = await makeUser(target.dataDir, `faults-jobs-${Date.now()}@example.com`);
   const telemetry = { prefix: "matrix", agents: 3, pauseMs: 100 };
   return await Promise.all([
@@ -117,33 +123,50 @@ async function startWorkloads(target: Target): Promise<Workload[]> {
   ]);
 }
 
-export async function underLoad<T extends FaultTarget>(at: T, fault: Fault<T>, signal?: AbortSignal): Promise<Outcome> {
+export interface LoadedFaultOptions {
+  signal?: AbortSignal;
+  /** Starts other workloads than all of them. */
+  start?: (target: Target) => Promise<Workload[]>;
+  /** How often the fault is injected. */
+  times?: number;
+}
+
+export async function underLoad<T extends FaultTarget>(
+  at: T,
+  fault: Fault<T>,
+  { signal, start = startAll, times = 1 }: LoadedFaultOptions = {},
+): Promise<Outcome> {
   const target = at.target();
   const { client } = target;
-  const workloads = await startWorkloads(target);
+  const workloads = await start(target);
   await until(() => workloads.every(({ acknowledged }) => acknowledged > 0), STARTED_WITHIN_MS);
   client.reset();
 
   const readiness = watchReadiness(client);
   const shortage = watchShortage();
-  fault.begin(at);
-  await sleep(fault.holdMs, undefined, signal && { signal }).catch(() => {});
-  fault.end(at);
-  const endedMs = performance.now();
-  const marks = workloads.map(({ acknowledged }) => acknowledged);
-  const slowestMeanwhile = client.slowest;
-  const stuck = () =>
-    workloads.filter(({ acknowledged }, i) => acknowledged <= (marks[i] ?? 0)).map(({ name }) => name);
-  const isRecovered = () => (fault.isOver?.(at) ?? true) && readiness.isReadySince(endedMs) && stuck().length === 0;
-  await until(isRecovered, RECOVERED_WITHIN_MS).catch(() => {
-    readiness.end();
-    throw new NotRecovered(stuck(), at.product.isRunning);
-  });
-  const recoveredMs = performance.now() - endedMs;
+  let recoveredMs = 0;
+  let slowest = { ms: 0, path: "" };
+  for (let time = 0; time < times; time++) {
+    if (time > 0) await sleep(BETWEEN_FAULTS_MS);
+    fault.begin(at);
+    await sleep(fault.holdMs, undefined, signal && { signal }).catch(() => {});
+    fault.end(at);
+    const endedMs = performance.now();
+    const marks = workloads.map(({ acknowledged }) => acknowledged);
+    const stuck = () =>
+      workloads.flatMap(({ acknowledged, name }, i) => (acknowledged <= (marks[i] ?? 0) ? [name] : []));
+    slowest = client.slowest;
+    const isRecovered = () => (fault.isOver?.(at) ?? true) && readiness.isReadySince(endedMs) && stuck().length === 0;
+    await until(isRecovered, RECOVERED_WITHIN_MS).catch(() => {
+      readiness.end();
+      throw new NotRecovered(stuck(), at.product.isRunning);
+    });
+    recoveredMs = Math.max(recoveredMs, performance.now() - endedMs);
+  }
   const reportedDown = readiness.end();
   const short = shortage.end();
   // A kill lasts until the component is back.
-  const slowest = fault.holdMs === 0 ? client.slowest : slowestMeanwhile;
+  if (fault.holdMs === 0) slowest = client.slowest;
   const slowestS = (slowest.ms / 1000).toFixed(1);
 
   await Promise.all(workloads.map((workload) => workload.stop()));
@@ -169,6 +192,7 @@ export async function underLoad<T extends FaultTarget>(at: T, fault: Fault<T>, s
     ],
     remarks: [
       ...(isExact ? [] : inexact),
+      workloads.map(({ name, acknowledged }) => `${name} ${acknowledged}`).join(", "),
       `longest wait ${slowestS} s (${slowest.path})`,
       `responses ${statuses.join(", ")}; ${client.unanswered} requests without one`,
       ...(short === undefined ? [] : [`a process waited for a core in ${Math.round(100 * short)} % of the time`]),

@@ -1,18 +1,14 @@
 import { randomInt } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { parseCommand, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
 import { endedToken } from "../accounts.ts";
-import { Product } from "../product.ts";
+import { withProduct } from "../product.ts";
 import { type Finding, type FuzzOptions, fuzz, type Outcome } from "./fuzz.ts";
 import { newSecret } from "./fuzz-accounts.ts";
 import { logFindings } from "./judge.ts";
 
-const WEEK_S = 7 * 86_400;
-const MAX_SEED = 2 ** 31 - 1;
 const URL_HELP = "Test a running service; ADMIN_USERNAME and ADMIN_PASSWORD must be the login of an administrator";
+const count = { type: "number", value: "n", isInteger: true } as const;
 
 const SPEC = {
   name: "npm run fuzz",
@@ -21,61 +17,31 @@ response against the document: no 5xx, no timeout, nothing undocumented, no leak
 product on this machine, on free ports and in a temporary folder, unless --url names a service. Deletes what it creates there, but do not
 use it on a service that others depend on.`,
   options: {
-    seconds: {
-      type: "number",
-      value: "n",
-      description: "Run for so long",
-      default: 60,
-      min: 1,
-      max: WEEK_S,
-      isInteger: true,
-    },
-    seed: {
-      type: "number",
-      value: "n",
-      description: "Choose the requests (random)",
-      min: 0,
-      max: MAX_SEED,
-      isInteger: true,
-    },
-    rate: {
-      type: "number",
-      value: "n",
-      description: "Limit requests per second",
-      default: 100,
-      min: 1,
-      max: 2_000,
-      isInteger: true,
-    },
+    seconds: { ...count, description: "Run for so long", default: 60, min: 1, max: 7 * 86_400 },
+    seed: { ...count, description: "Choose the requests (random)", min: 0, max: 2 ** 31 - 1 },
+    rate: { ...count, description: "Limit requests per second", default: 100, min: 1, max: 2_000 },
     url: { type: "string", value: "url", description: URL_HELP },
   },
 } as const;
 
 type CommandOptions = Omit<FuzzOptions, "url" | "admin">;
 
-async function fuzzProduct(options: CommandOptions): Promise<Outcome> {
-  const folder = mkdtempSync(join(tmpdir(), "controller-fuzz-"));
-  const dataDir = join(folder, "data");
+function fuzzProduct(options: CommandOptions): Promise<Outcome> {
   const admin = { username: "admin@fuzz.invalid", password: newSecret() };
   const enrolment = newSecret();
   const login = { ADMIN_USERNAME: admin.username, ADMIN_PASSWORD: admin.password };
   // With a closed signup, that operation would return 403 only.
   const env = { ...login, ENROLMENT_TOKEN: enrolment, SIGNUP: "open" };
-  let product: Product | undefined;
-  try {
-    print("Starting the product.");
-    product = await Product.run("start", dataDir, env, { signal: options.signal });
+  return withProduct("fuzz", env, options.signal, async (product) => {
+    const { url, dataDir } = product;
     const tokens = { ended: await endedToken(dataDir, admin.username), enrolment };
-    const outcome = await fuzz({ ...options, url: product.url, admin, tokens });
+    const outcome = await fuzz({ ...options, url, admin, tokens });
     for (const finding of logFindings(product.output)) {
       outcome.findings.push(finding);
       options.onFinding?.(finding);
     }
     return outcome;
-  } finally {
-    await product?.interrupt();
-    rmSync(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 async function fuzzService(url: string, options: CommandOptions): Promise<Outcome> {
