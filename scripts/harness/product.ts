@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -32,7 +32,7 @@ export class Product {
   readonly dataDir: string;
   readonly #child: ChildProcess;
   /** A variable that every process of this run inherits, so that all of them can be found. */
-  readonly #marker: string;
+  readonly marker: string;
   #output = "";
 
   private constructor(
@@ -43,7 +43,7 @@ export class Product {
     onOutput?: (text: string) => void,
   ) {
     this.#child = child;
-    this.#marker = marker;
+    this.marker = marker;
     this.dataDir = dataDir;
     this.url = `http://127.0.0.1:${ports[0]}`;
     [, this.mqttPort, this.mqttWsPort] = ports;
@@ -142,16 +142,6 @@ export class Product {
     await until(() => !this.isRunning, 15_000);
     return { exitCode: this.#child.exitCode, tookMs: Date.now() - startedMs };
   }
-
-  /** Returns the command lines of all processes of this run. */
-  processes(): string[] {
-    return processesWith(this.#marker);
-  }
-
-  /** Returns the TCP ports on which they listen. */
-  listeningPorts(): number[] {
-    return listeningPortsOf(pidsWith(this.#marker));
-  }
 }
 
 /** Runs the product in a temporary folder for some work, and deletes it afterwards. */
@@ -172,47 +162,6 @@ export async function withProduct<T>(
     rmSync(folder, { recursive: true, force: true });
   }
 }
-
-const pidsWith = (variable: string): string[] =>
-  readdirSync("/proc").filter((entry) => {
-    try {
-      return /^\d+$/.test(entry) && readFileSync(`/proc/${entry}/environ`, "utf8").split("\0").includes(variable);
-    } catch {
-      return false;
-    }
-  });
-
-/** The state of a listening socket in /proc/net/tcp. */
-const LISTEN = "0A";
-
-function listeningPortsOf(pids: readonly string[]): number[] {
-  const sockets = new Set(
-    pids.flatMap((pid) => {
-      try {
-        return readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
-      } catch {
-        return [];
-      }
-    }),
-  );
-  const rows = ["tcp", "tcp6"].flatMap((table) =>
-    readFileSync(`/proc/net/${table}`, "utf8").trim().split("\n").slice(1),
-  );
-  return rows.flatMap((row) => {
-    const [, local = "", , state, , , , , , inode] = row.trim().split(/\s+/);
-    return state === LISTEN && sockets.has(`socket:[${inode}]`) ? [Number.parseInt(local.split(":")[1] ?? "", 16)] : [];
-  });
-}
-
-/** Returns the command lines of all processes that have `NAME=value` in their environment. */
-export const processesWith = (variable: string): string[] =>
-  pidsWith(variable).flatMap((pid) => {
-    try {
-      return [readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")];
-    } catch {
-      return [];
-    }
-  });
 
 /** Waits for a condition. Throws if it does not hold in time. */
 export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {

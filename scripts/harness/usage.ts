@@ -48,27 +48,6 @@ export function watchMemory(pid: number): { end(): number[] } {
   };
 }
 
-/** Measures the share of time, from 0 to 1, in which a process of this machine waited for a core. Undefined if the kernel does not tell. */
-export function watchShortage(): { end(): number | undefined } {
-  const startedMs = performance.now();
-  const before = waitedMs();
-  return {
-    end() {
-      const now = waitedMs();
-      return before === undefined || now === undefined ? undefined : (now - before) / (performance.now() - startedMs);
-    },
-  };
-}
-
-function waitedMs(): number | undefined {
-  try {
-    const [, totalUs] = /^some .*total=(\d+)/m.exec(readFileSync("/proc/pressure/cpu", "utf8")) ?? [];
-    return Number(totalUs) / 1000;
-  } catch {
-    return undefined;
-  }
-}
-
 /** Returns the compressed size of what is uploaded to Cloudflare. */
 export function bundleBytes(buildDir: string): number {
   const shipped = readdirSync(buildDir).filter((file) => /\.(js|wasm)$/.test(file));

@@ -64,6 +64,9 @@ Everything runs on this machine, on free ports and in a temporary folder, and is
   },
 } as const;
 
+/** No request log, like the bare Worker. One account opens all jobs, more than an account may have otherwise. */
+const ENV = { LOG_REQUESTS: "failures", OPEN_JOBS_PER_ACCOUNT: "50000" };
+
 await runCommand(async () => {
   const command = parseCommand(SPEC);
   if (command === undefined) return;
@@ -86,9 +89,6 @@ await runCommand(async () => {
   print(`\nWritten to ${file}.`);
   if (!report.areAllKept) process.exitCode = 1;
 });
-
-/** No request log, like the bare Worker. One account opens all jobs, more than an account may have otherwise. */
-const ENV = { LOG_REQUESTS: "failures", OPEN_JOBS_PER_ACCOUNT: "50000" };
 
 type SuiteOptions = Omit<BenchContext, "client" | "bareUrl" | "supervisor">;
 

@@ -8,7 +8,7 @@ import type { Outcome } from "./under-load.ts";
 
 const SUITES: Record<string, KillSuite> = KILL_SUITES;
 
-const SOCKETS = "Open so many sockets in the last row";
+const count = { type: "number", value: "n", isInteger: true, min: 1 } as const;
 
 const SPEC = {
   name: "npm run faults",
@@ -29,31 +29,11 @@ temporary folder, and is deleted at the end.`,
     ),
   },
   options: {
-    only: {
-      type: "string",
-      value: "pattern",
-      description: "Only rows whose names match a regular expression",
-      default: "",
-    },
+    only: { type: "string", value: "pattern", description: "Only rows whose names match a regular expression" },
     list: { type: "boolean", description: "List the rows" },
-    sockets: {
-      type: "number",
-      value: "n",
-      description: SOCKETS,
-      default: 10_000,
-      min: 1,
-      max: 100_000,
-      isInteger: true,
-    },
+    sockets: { ...count, description: "Open so many sockets in the last row", default: 10_000, max: 100_000 },
     json: { type: "string", value: "file", description: "Also write the results to a file" },
-    kills: {
-      type: "number",
-      value: "n",
-      description: "Kill each component so often",
-      min: 1,
-      max: 1_000,
-      isInteger: true,
-    },
+    kills: { ...count, description: "Kill each component so often", max: 1_000 },
     parts: { type: "string", value: "a,b", description: "Kill only these components of a suite" },
   },
 } as const;

@@ -4,7 +4,6 @@ import { type ApiClient, type Target, targetOf } from "../client.ts";
 import { type Product, until } from "../product.ts";
 import { startStreams } from "../stream-oracle.ts";
 import { startTelemetry } from "../telemetry-oracle.ts";
-import { watchShortage } from "../usage.ts";
 import { problemsOf, type Workload } from "../workload.ts";
 import { startAccounts } from "./account-load.ts";
 import { startCommands } from "./command-load.ts";
@@ -143,7 +142,6 @@ export async function underLoad<T extends FaultTarget>(
   client.reset();
 
   const readiness = watchReadiness(client);
-  const shortage = watchShortage();
   let recoveredMs = 0;
   let slowest = { ms: 0, path: "" };
   for (let time = 0; time < times; time++) {
@@ -164,7 +162,6 @@ export async function underLoad<T extends FaultTarget>(
     recoveredMs = Math.max(recoveredMs, performance.now() - endedMs);
   }
   const reportedDown = readiness.end();
-  const short = shortage.end();
   // A kill lasts until the component is back.
   if (fault.holdMs === 0) slowest = client.slowest;
   const slowestS = (slowest.ms / 1000).toFixed(1);
@@ -195,7 +192,6 @@ export async function underLoad<T extends FaultTarget>(
       workloads.map(({ name, acknowledged }) => `${name} ${acknowledged}`).join(", "),
       `longest wait ${slowestS} s (${slowest.path})`,
       `responses ${statuses.join(", ")}; ${client.unanswered} requests without one`,
-      ...(short === undefined ? [] : [`a process waited for a core in ${Math.round(100 * short)} % of the time`]),
     ],
   };
 }
