@@ -4,7 +4,7 @@ import { ApiClient } from "./client.ts";
 import { acknowledge, callbackPath, closeSockets, type Envelope, openSocket, streamPath } from "./job-socket.ts";
 import { until } from "./product.ts";
 import type { Limiter } from "./stats.ts";
-import type { Verdict, Workload } from "./workload.ts";
+import { createWorkload, type Verdict, type Workload } from "./workload.ts";
 
 /** Checks job streams: every reader receives every acknowledged callback, exactly once, in order and without holes. */
 
@@ -245,15 +245,8 @@ export function startStreams(client: ApiClient, options: StreamsOptions): Worklo
   const [stopSending, stopReading] = [new AbortController(), new AbortController()];
   const readers = streams.flatMap((stream) => stream.read(stopReading.signal));
   const senders = streams.flatMap((stream) => stream.send(sendersPerJob, pauseMs, stopSending.signal));
-  return {
-    name: "callbacks",
-    get acknowledged() {
-      return streams.reduce((sum, { acknowledged }) => sum + acknowledged.size, 0);
-    },
-    async stop() {
-      stopSending.abort();
-      await Promise.all(senders);
-    },
+  return createWorkload("callbacks", stopSending, senders, {
+    acknowledged: () => streams.reduce((sum, { acknowledged }) => sum + acknowledged.size, 0),
     async settle() {
       const startedMs = performance.now();
       await until(() => streams.every(({ isRead }) => isRead), READ_WITHIN_MS).catch(() => {});
@@ -262,5 +255,5 @@ export function startStreams(client: ApiClient, options: StreamsOptions): Worklo
       await Promise.all(readers);
       return { ...sumVerdicts(streams), settledMs };
     },
-  };
+  });
 }

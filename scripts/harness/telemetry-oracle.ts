@@ -3,7 +3,7 @@ import { connect } from "mqtt";
 import { makeAgents, type TestAgent } from "./accounts.ts";
 import { selectRows, withClickHouse } from "./clickhouse.ts";
 import type { Target } from "./client.ts";
-import type { Workload } from "./workload.ts";
+import { createWorkload, type Workload } from "./workload.ts";
 
 /** Checks telemetry: every acknowledged sample is stored, each sample exactly once, and the rollups count the same samples. */
 
@@ -103,17 +103,10 @@ export function sendTelemetry(
   const oracle = new TelemetryOracle(target, prefix);
   const send = channel === "HTTP" ? sendOverHttp : sendOverMqtt;
   const senders = agents.map((agent) => send({ target, agent, oracle, pauseMs, signal: stop.signal }));
-  return {
-    name: `telemetry over ${channel}`,
-    get acknowledged() {
-      return oracle.acknowledged;
-    },
-    async stop() {
-      stop.abort();
-      await Promise.all(senders);
-    },
+  return createWorkload(`telemetry over ${channel}`, stop, senders, {
+    acknowledged: () => oracle.acknowledged,
     settle: async () => ({ ...(await oracle.compare()), violations: {} }),
-  };
+  });
 }
 
 interface Sender {

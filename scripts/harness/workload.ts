@@ -24,6 +24,24 @@ export interface Verdict {
   settledMs: number;
 }
 
+/** Returns a workload that ends by an abort of `stop`. */
+export const createWorkload = <V extends Verdict>(
+  name: string,
+  stop: AbortController,
+  running: readonly Promise<unknown>[],
+  { acknowledged, settle }: { acknowledged(): number; settle(): Promise<V> },
+): Workload<V> => ({
+  name,
+  get acknowledged() {
+    return acknowledged();
+  },
+  async stop() {
+    stop.abort();
+    await Promise.all(running);
+  },
+  settle,
+});
+
 /** Returns a text for each violation, such as "callbacks: 3 lost". */
 export const problemsOf = (name: string, { lost, duplicates, violations }: Omit<Verdict, "settledMs">): string[] =>
   Object.entries({ lost, duplicates, ...violations }).flatMap(([what, n]) => (n > 0 ? [`${name}: ${n} ${what}`] : []));

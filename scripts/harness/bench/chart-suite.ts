@@ -94,32 +94,28 @@ async function liveQueries(
     const ms = meanMs(result);
     fewestMs ??= ms;
     const time = { "ms of the service": ms, "time next to the fewest agents": ms / fewestMs };
-    report.add({
-      what: `live query: 5 minutes of 4 metrics at 1/s, ${count} agents, ${watched.length} of them watched`,
-      value: result.perSecond,
-      unit: "/s",
-      ratio: { of: "bare Hono", value: result.perSecond / floor, wanted: "at least 0.15" },
-      details: { ...latencies(result), ...cpu.per(result.count), ...time },
-    });
+    report.add(
+      `live query: 5 minutes of 4 metrics at 1/s, ${count} agents, ${watched.length} of them watched`,
+      result.perSecond,
+      "/s",
+      {
+        ratio: { of: "bare Hono", value: result.perSecond / floor, wanted: "at least 0.15" },
+        details: { ...latencies(result), ...cpu.per(result.count), ...time },
+      },
+    );
   }
 
   await warmUp([young, old]);
   const ofYoung = await watch([young]);
   const ofOld = await watch([old]);
-  report.add({
-    what: "live query of an agent with a long history",
-    value: ofOld.perSecond,
-    unit: "/s",
+  report.add("live query of an agent with a long history", ofOld.perSecond, "/s", {
     ratio: { of: "one with an hour's (time)", value: meanMs(ofOld) / meanMs(ofYoung), wanted: "at most 1.2" },
     details: latencies(ofOld),
   });
 
   const cpu = cpuOf(product, ["worker"]);
   const changes = await watch(agents.slice(0, sizes[1]), `&since=${Date.now() - 2_000}`);
-  report.add({
-    what: "live query with since: what came in the last 2 s",
-    value: changes.perSecond,
-    unit: "/s",
+  report.add("live query with since: what came in the last 2 s", changes.perSecond, "/s", {
     ratio: { of: "bare Hono", value: changes.perSecond / floor },
     details: { ...latencies(changes), ...cpu.per(changes.count) },
   });
@@ -132,7 +128,7 @@ async function longCharts({ product, seconds, report }: BenchContext, agent: Tes
   };
   const smallest = await measure(product.urls.clickhouse ?? "", "/?query=SELECT%201");
   const what = "the smallest query, sent to ClickHouse itself";
-  report.add({ what, value: smallest.ms, unit: "ms", details: latencies(smallest.result) });
+  report.add(what, smallest.ms, "ms", { details: latencies(smallest.result) });
   const windows = [
     { name: "an hour", hours: 1 },
     { name: "a day", hours: 24, wanted: "at most 5" },
@@ -144,10 +140,7 @@ async function longCharts({ product, seconds, report }: BenchContext, agent: Tes
     const cpu = cpuOf(product, ["worker", "clickhouse"]);
     const { result, ms } = await measure(product.url, chart(agent.apId, `${hours}h`), agent.token);
     hourMs ??= ms;
-    report.add({
-      what: `chart of 4 metrics over ${name}, from ClickHouse`,
-      value: ms,
-      unit: "ms",
+    report.add(`chart of 4 metrics over ${name}, from ClickHouse`, ms, "ms", {
       ratio: { of: "the smallest query", value: ms / smallest.ms, ...(wanted !== undefined && { wanted }) },
       details: { ...latencies(result), ...cpu.per(result.count), "next to an hour": ms / hourMs },
     });
@@ -160,6 +153,6 @@ async function bytesOnDisk({ report }: BenchContext, clickhouse: ClickHouse): Pr
                    WHERE active AND database = currentDatabase() AND table = {table:String}`;
     const [size] = await selectRows<{ count: string; bytes: string }>(clickhouse, query, { table });
     const [rows, bytes] = [Number(size?.count), Number(size?.bytes)];
-    report.add({ what: `bytes on disk per row of ${table}`, value: bytes / rows, unit: "B", details: { rows } });
+    report.add(`bytes on disk per row of ${table}`, bytes / rows, "B", { details: { rows } });
   }
 }

@@ -56,10 +56,7 @@ async function benchMap({ report }: BenchContext, page: Page, count: number, tra
     const tasks = await trace(["RunTask", "ThreadControllerImpl::RunTask"], () => interact(page, box));
     const longestMs = Math.max(0, ...tasks.map(({ tdur = 0 }) => tdur / 1_000));
     const elapsedMs = Math.max(0, ...tasks.map(({ dur = 0 }) => dur / 1_000));
-    report.add({
-      what: `map of ${count}: ${what}, longest task`,
-      value: longestMs,
-      unit: "ms of CPU",
+    report.add(`map of ${count}: ${what}, longest task`, longestMs, "ms of CPU", {
       details: { tasks: tasks.length, "elapsed ms": elapsedMs },
     });
     const isKept = longestMs < SMOOTH_MS;
@@ -82,12 +79,12 @@ async function benchLiveCharts(context: BenchContext, page: Page, agent: TestAge
     await page.getByRole("button", { name: "Pause" }).click();
     const pausedMs = await perSecondMs();
     const ms = liveMs - pausedMs;
-    report.add({
-      what: `live charts, ${METRICS.length} metrics of ${POINTS} points: to fetch and draw new points, each second`,
-      value: ms,
-      unit: "ms of CPU",
-      details: { "whole page": liveMs, "with paused charts": pausedMs },
-    });
+    report.add(
+      `live charts, ${METRICS.length} metrics of ${POINTS} points: to fetch and draw new points, each second`,
+      ms,
+      "ms of CPU",
+      { details: { "whole page": liveMs, "with paused charts": pausedMs } },
+    );
     const what = `new points are drawn in less than ${REDRAW_MS} ms`;
     report.require({ what, isKept: ms < REDRAW_MS, details: { ms: ms.toFixed(1) } });
   } finally {

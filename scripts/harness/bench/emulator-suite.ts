@@ -34,7 +34,7 @@ export async function benchEmulator({ product, client, isQuick, report }: BenchC
   const spinUp = await client.call<SpinUp>("/api/v1/emulator/spinup", { token, body: { emulators } });
   const { websocket, agents, job_number } = spinUp;
   const value = performance.now() - startedMs;
-  report.add({ what: `spin-up of ${agents} access points: until the response`, value, unit: "ms" });
+  report.add(`spin-up of ${agents} access points: until the response`, value, "ms");
   const messages: Envelope<{ samples?: number }[]>[] = [];
   const onText = (text: string) => messages.push(JSON.parse(text));
   const socket = await openSocket({ url: product.url, path: websocket, token, onText });
@@ -47,7 +47,7 @@ export async function benchEmulator({ product, client, isQuick, report }: BenchC
     await sleep(POLL_MS);
   }
   const onlineS = (performance.now() - startedMs) / 1000;
-  report.add({ what: "until all of them are online", value: onlineS, unit: "s", details: { online } });
+  report.add("until all of them are online", onlineS, "s", { details: { online } });
   print(`Running for ${duration} s.`);
   await until(() => messages.some(({ final }) => final), duration * 1000 + ENDED_WITHIN_MS);
   socket.close();
@@ -60,6 +60,6 @@ export async function benchEmulator({ product, client, isQuick, report }: BenchC
     }, STORED_WITHIN_MS).catch(() => {}),
   );
   const ratio = { of: "one per second from each", value: sent / (agents * duration) };
-  report.add({ what: "samples sent, one per second", value: sent, unit: "", ratio, details: { stored } });
+  report.add("samples sent, one per second", sent, "", { ratio, details: { stored } });
   report.require({ what: "every sample that was sent is stored", isKept: stored >= sent, details: { sent, stored } });
 }

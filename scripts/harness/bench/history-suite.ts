@@ -37,7 +37,7 @@ export async function benchHistory(context: BenchContext): Promise<void> {
   print(`Filling the store with ${rows} points.`);
   const range = await withClickHouse(product, (clickhouse) => seed(clickhouse, agent?.apId ?? "", rows));
   const direct = await withClickHouse(product, (clickhouse) => rowsPerSecondOfStore(clickhouse, range));
-  report.add({ what: "the same rows, read from ClickHouse itself", value: direct, unit: "rows/s" });
+  report.add("the same rows, read from ClickHouse itself", direct, "rows/s");
 
   const pid = product.pidOf("worker");
   const before = residentMib(pid);
@@ -47,17 +47,11 @@ export async function benchHistory(context: BenchContext): Promise<void> {
   const samples = memory.end();
   const most = Math.max(...samples);
   const mibPerS = (read.rowsPerSecond * read.bytes) / read.rows / MIB;
-  report.add({
-    what: `history of ${read.rows} points through a socket`,
-    value: read.rowsPerSecond,
-    unit: "rows/s",
+  report.add(`history of ${read.rows} points through a socket`, read.rowsPerSecond, "rows/s", {
     ratio: { of: "ClickHouse itself", value: read.rowsPerSecond / direct },
     details: { "MiB/s": mibPerS, messages: read.messages, ...cpu.per(read.rows) },
   });
-  report.add({
-    what: "memory of workerd meanwhile, maximum",
-    value: most,
-    unit: "MiB",
+  report.add("memory of workerd meanwhile, maximum", most, "MiB", {
     details: { before, halfway: samples[samples.length >> 1] ?? 0, "at the end": samples.at(-1) ?? 0 },
   });
   report.require({

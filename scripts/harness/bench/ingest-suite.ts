@@ -54,28 +54,28 @@ async function ingestOverHttp(context: BenchContext, agents: readonly TestAgent[
   });
   const bareRate = await measureBareHono(context);
   const floor = await reports(bareUrl, "/report");
-  report.add({
-    what: `bare Hono route that takes the same reports, ${agents.length} at a time`,
-    ...{ value: floor.perSecond, unit: "/s", details: latencies(floor) },
+  report.add(`bare Hono route that takes the same reports, ${agents.length} at a time`, floor.perSecond, "/s", {
+    details: latencies(floor),
   });
   for (const count of [agents.length / 100, agents.length / 10].map(Math.ceil)) {
     const result = await reports(product.url, UPDATE_PATH, count);
-    report.add({
-      what: `ingest over HTTP, ${count} agents at a time`,
-      ...{ value: result.perSecond, unit: "samples/s", details: latencies(result) },
+    report.add(`ingest over HTTP, ${count} agents at a time`, result.perSecond, "samples/s", {
+      details: latencies(result),
     });
   }
   // Warms up V8.
   await reports(product.url, UPDATE_PATH);
   const cpu = cpuOf(product, ["worker", "clickhouse"]);
   const result = await reports(product.url, UPDATE_PATH);
-  report.add({
-    what: `ingest over HTTP: single samples of 10 fields, ${agents.length} agents at a time`,
-    value: result.perSecond,
-    unit: "samples/s",
-    ratio: { of: "bare Hono", value: result.perSecond / floor.perSecond, wanted: "at least 0.35" },
-    details: { ...latencies(result), ...cpu.per(result.count), "next to a bare GET": result.perSecond / bareRate },
-  });
+  report.add(
+    `ingest over HTTP: single samples of 10 fields, ${agents.length} agents at a time`,
+    result.perSecond,
+    "samples/s",
+    {
+      ratio: { of: "bare Hono", value: result.perSecond / floor.perSecond, wanted: "at least 0.35" },
+      details: { ...latencies(result), ...cpu.per(result.count), "next to a bare GET": result.perSecond / bareRate },
+    },
+  );
 }
 
 /** Compares with a broker and a bridge of the same kind that have no store behind them. */
@@ -108,12 +108,9 @@ async function ingestOverMqtt(context: BenchContext, agents: readonly TestAgent[
   const throughNothing = await publishThroughBridge(mqttUrl, agents, count, async () => received.count);
   sink.closeAllConnections();
   sink.close();
-  report.add({ what: "bridge with no store behind it", value: throughNothing, unit: "samples/s" });
+  report.add("bridge with no store behind it", throughNothing, "samples/s");
   const wanted = "at least 0.5, or 5,000 samples/s";
-  report.add({
-    what: "ingest over MQTT through the bridge: samples of 10 fields, QoS 1",
-    value: throughStore,
-    unit: "samples/s",
+  report.add("ingest over MQTT through the bridge: samples of 10 fields, QoS 1", throughStore, "samples/s", {
     ratio: { of: "the bridge with no store", value: throughStore / throughNothing, wanted },
     details,
   });

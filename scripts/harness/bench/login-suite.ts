@@ -55,11 +55,8 @@ export async function benchToken({ product, seconds, report }: BenchContext): Pr
   const rates = await inTurns({ hashing, logins: () => logIn() }, ({ perSecond }) => perSecond, ROUNDS);
   const { perSecond: native } = rates.hashing;
   const { perSecond, p50Ms, p99Ms } = rates.logins;
-  report.add({ what: "native argon2id hashes, one at a time on each core", value: native, unit: "/s" });
-  report.add({
-    what: `logins, ${LOGINS_AT_ONCE} at a time`,
-    value: perSecond,
-    unit: "/s",
+  report.add("native argon2id hashes, one at a time on each core", native, "/s");
+  report.add(`logins, ${LOGINS_AT_ONCE} at a time`, perSecond, "/s", {
     ratio: { of: "native hashes", value: perSecond / native, wanted: "at least 0.8" },
     details: { "p50 ms": p50Ms, "p99 ms": p99Ms, ...cpu.per(count) },
   });
@@ -70,11 +67,8 @@ export async function benchToken({ product, seconds, report }: BenchContext): Pr
   const { alone, beside } = await inTurns({ alone: others, beside: withLogins }, ({ p90Ms }) => p90Ms, ROUNDS);
   const what = `users/me at ${OTHERS_PER_SECOND}/s`;
   const quantiles = (result: LoadResult) => ({ "p50 ms": result.p50Ms, "p99 ms": result.p99Ms });
-  report.add({ what, value: alone.p90Ms, unit: "ms (p90)", details: quantiles(alone) });
-  report.add({
-    what: `${what}, beside ${LOGINS_PER_SECOND} logins/s`,
-    value: beside.p90Ms,
-    unit: "ms (p90)",
+  report.add(what, alone.p90Ms, "ms (p90)", { details: quantiles(alone) });
+  report.add(`${what}, beside ${LOGINS_PER_SECOND} logins/s`, beside.p90Ms, "ms (p90)", {
     ratio: { of: "without", value: beside.p90Ms / alone.p90Ms, wanted: "at most 1.5" },
     details: quantiles(beside),
   });

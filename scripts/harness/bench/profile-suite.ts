@@ -41,7 +41,7 @@ export async function benchProfile(context: BenchContext): Promise<void> {
       writeFileSync(`bench-${name}.cpuprofile`, JSON.stringify(profile));
       print(`\n${name}: ${count} requests (bench-${name}.cpuprofile)`);
       for (const [where, us] of selfTimes(profile).slice(0, SHOWN))
-        report.add({ what: `${name}: ${where}`, value: us / count, unit: "µs each" });
+        report.add(`${name}: ${where}`, us / count, "µs each");
     }
     profiler.end();
   } finally {

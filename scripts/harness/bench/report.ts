@@ -30,9 +30,9 @@ export class Report {
     this.#suite = suite;
   }
 
-  add(figure: Figure): void {
-    this.#figures.push(figure);
-    const { what, value, unit, ratio } = figure;
+  add(what: string, value: number, unit: string, more: Pick<Figure, "ratio" | "details"> = {}): void {
+    this.#figures.push({ what, value, unit, ...more });
+    const { ratio } = more;
     print(`  ${what}: ${format(value)} ${unit}${ratio ? `, ${format(ratio.value)} × ${ratio.of}` : ""}`);
   }
 

@@ -30,24 +30,18 @@ export async function benchService(context: BenchContext): Promise<void> {
   for (const [what, result] of Object.entries(rates)) {
     const wanted = what.endsWith("users/me") && { wanted: "at least 0.6" };
     const ratio = { of: "bare Hono", value: result.perSecond / bareRate, ...wanted };
-    report.add({
-      ...{ what, value: result.perSecond, unit: "/s", details: latencies(result) },
-      ...(what.startsWith("GET") && { ratio }),
-    });
+    report.add(what, result.perSecond, "/s", { details: latencies(result), ...(what.startsWith("GET") && { ratio }) });
   }
 
   const atPace = { bare: load(bareUrl, GET_ROOT, PACE_PER_SECOND), ours: load(product.url, me, PACE_PER_SECOND) };
   const { bare, ours } = await inTurns(atPace, ({ p99Ms }) => p99Ms);
-  report.add({
-    what: `users/me at ${PACE_PER_SECOND}/s`,
-    value: ours.p99Ms,
-    unit: "ms (p99)",
+  report.add(`users/me at ${PACE_PER_SECOND}/s`, ours.p99Ms, "ms (p99)", {
     ratio: { of: "bare Hono at that pace", value: ours.p99Ms / bare.p99Ms, wanted: "at most 2" },
     details: { ...latencies(ours), "reached per second": ours.perSecond, "p99 ms of bare": bare.p99Ms },
   });
   await coldStarts(context);
   const bytes = bundleBytes(buildDirOf(product));
-  report.add({ what: "the Worker's bundle, gzip", value: bytes / KIB, unit: "KiB (at most 250)" });
+  report.add("the Worker's bundle, gzip", bytes / KIB, "KiB (at most 250)");
 }
 
 /** Measures the time from the start of workerd to its first response, as after a restart. */
@@ -60,11 +54,8 @@ async function coldStarts({ product, folder, report }: BenchContext): Promise<vo
   };
   const starts = { bare: start(bareBuildDir(folder)), ours: start(buildDirOf(product)) };
   const { bare, ours } = await inTurns(starts, (ms) => ms, STARTS);
-  report.add({ what: "cold start of bare workerd until the first response", value: bare, unit: "ms" });
-  report.add({
-    what: "cold start of the Worker until the first response",
-    value: ours,
-    unit: "ms",
+  report.add("cold start of bare workerd until the first response", bare, "ms");
+  report.add("cold start of the Worker until the first response", ours, "ms", {
     ratio: { of: "bare workerd", value: ours / bare, wanted: "at most 2" },
   });
 }

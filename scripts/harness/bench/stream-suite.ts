@@ -57,23 +57,25 @@ export async function benchJobs(context: BenchContext): Promise<void> {
   print(`Opening ${sockets} sockets at ${OPENED_PER_SECOND}/s on either, and waiting for ${IDLE_MS / 1000} s.`);
   const [bareIdle, idle] = [await memoryOfIdle(bare, sockets), await memoryOfIdle(ours, sockets)];
   for (const [moment, when] of MOMENTS) {
-    report.add({ what: `bare object: ${sockets} sockets with an object each, ${when}`, ...bareIdle[moment] });
+    const [floor, figure] = [bareIdle[moment], idle[moment]];
+    const what = `bare object: ${sockets} sockets with an object each, ${when}`;
+    report.add(what, floor.value, "KB", { details: floor.details });
     const wanted = moment === "idle" && { wanted: "at most 80 KB" };
-    const ratio = { of: "the bare object", value: idle[moment].value / bareIdle[moment].value, ...wanted };
-    report.add({ what: `${sockets} sockets with a job each, ${when}`, ...idle[moment], ratio });
+    const ratio = { of: "the bare object", value: figure.value / floor.value, ...wanted };
+    const details = figure.details;
+    report.add(`${sockets} sockets with a job each, ${when}`, figure.value, "KB", { ratio, details });
   }
 
   for (const { what, ...load } of LOADS) {
     const floor = await throughSocket(bare, { ...load, seconds });
-    report.add({ what: `bare object: ${what}`, value: floor.perSecond, unit: "messages/s", details: floor.details });
+    report.add(`bare object: ${what}`, floor.perSecond, "messages/s", { details: floor.details });
     const { perSecond, lost, details } = await throughSocket(ours, { ...load, seconds });
     const of = "the bare object";
-    report.add({
-      ...{ what: `callback to socket: ${what}`, value: perSecond, unit: "messages/s", details },
+    report.add(`callback to socket: ${what}`, perSecond, "messages/s", {
       ratio: { of, value: perSecond / floor.perSecond, wanted: "at least 0.5" },
+      details,
     });
-    report.add({
-      ...{ what: `its p99: ${what}`, value: details["p99 ms"], unit: "ms" },
+    report.add(`its p99: ${what}`, details["p99 ms"], "ms", {
       ratio: { of, value: details["p99 ms"] / floor.details["p99 ms"], wanted: "at most 3" },
     });
     report.require({ what: "every message arrived", isKept: lost === 0, details: { lost } });
@@ -122,7 +124,7 @@ async function memoryOfIdle(stream: Stream, count: number) {
   const since = (before: number, many: number) => {
     const now = residentMib(stream.pid);
     const details = { "workerd MiB before": before, "MiB with them": now };
-    return { value: ((now - before) * MIB) / 1000 / many, unit: "KB", details };
+    return { value: ((now - before) * MIB) / 1000 / many, details };
   };
   const more = Math.ceil(count / 10);
   const before = residentMib(stream.pid);
@@ -180,12 +182,12 @@ export async function benchCrowd(context: BenchContext): Promise<void> {
   const stop = new AbortController();
   const reading = streams.flatMap((stream) => stream.read(stop.signal));
   await until(() => readers.every(({ socket }) => socket !== undefined), 10 * MAX_WAIT_MS);
-  report.add({
-    what: `sockets opened, ${total} in all, on ${jobs} jobs`,
-    value: (1000 * total) / (performance.now() - openingMs),
-    unit: "/s",
-    details: { "workerd MiB before": before, "MiB with them": workerMib() },
-  });
+  report.add(
+    `sockets opened, ${total} in all, on ${jobs} jobs`,
+    (1000 * total) / (performance.now() - openingMs),
+    "/s",
+    { details: { "workerd MiB before": before, "MiB with them": workerMib() } },
+  );
 
   const postingMs = performance.now();
   const posts = Array.from({ length: jobs * MESSAGES }, (_, i) => i);
@@ -196,12 +198,12 @@ export async function benchCrowd(context: BenchContext): Promise<void> {
   await forEachConcurrently(posts, post, OPENING_AT_ONCE);
   await until(() => streams.every(({ isRead }) => isRead), MAX_WAIT_MS).catch(() => {});
   const quantiles = { "p50 ms": tookMs.at(0.5), "p99 ms": tookMs.at(0.99) };
-  report.add({
-    what: `messages delivered to them, ${MESSAGES} to each`,
-    value: (1000 * tookMs.count) / (performance.now() - postingMs),
-    unit: "/s",
-    details: { ...quantiles, "workerd MiB": workerMib() },
-  });
+  report.add(
+    `messages delivered to them, ${MESSAGES} to each`,
+    (1000 * tookMs.count) / (performance.now() - postingMs),
+    "/s",
+    { details: { ...quantiles, "workerd MiB": workerMib() } },
+  );
   const closed = readers.reduce((sum, { closeCodes }) => sum + closeCodes.length, 0);
   const problems = problemsOf("messages", sumVerdicts(streams));
   report.require({

@@ -43,7 +43,7 @@ export const GET_ROOT: LoadRequest = { method: "GET", path: "/" };
 /** Measures a route of Hono with nothing behind it. Returns requests per second. */
 export async function measureBareHono({ bareUrl, seconds, report }: BenchContext): Promise<number> {
   const result = await generateLoad({ url: bareUrl, seconds, connections: CONNECTIONS, next: () => GET_ROOT });
-  report.add({ what: "bare Hono route", value: result.perSecond, unit: "/s", details: latencies(result) });
+  report.add("bare Hono route", result.perSecond, "/s", { details: latencies(result) });
   return result.perSecond;
 }
 

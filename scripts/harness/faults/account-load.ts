@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeUser } from "../accounts.ts";
 import type { LoginType, Target } from "../client.ts";
-import type { Workload } from "../workload.ts";
+import { createWorkload, type Workload } from "../workload.ts";
 
 /**
  * Creates users, agents and apps, changes their secrets, and deletes every second one. In the end each of the others exists once and logs
@@ -96,15 +96,8 @@ export async function startAccounts({ client, dataDir }: Target, { pauseMs }: { 
       () => false,
     );
 
-  return {
-    name: "accounts",
-    get acknowledged() {
-      return acknowledged;
-    },
-    async stop() {
-      stop.abort();
-      await Promise.all(lanes);
-    },
+  return createWorkload("accounts", stop, lanes, {
+    acknowledged: () => acknowledged,
     async settle() {
       const startedMs = performance.now();
       const verdict = { lost: 0, duplicates: 0, violations: { "cannot log in": 0, "not deleted": 0 } };
@@ -120,5 +113,5 @@ export async function startAccounts({ client, dataDir }: Target, { pauseMs }: { 
       }
       return { ...verdict, settledMs: performance.now() - startedMs };
     },
-  };
+  });
 }

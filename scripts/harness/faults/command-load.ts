@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { makeUser } from "../accounts.ts";
 import type { Target } from "../client.ts";
 import { until } from "../product.ts";
-import type { Workload } from "../workload.ts";
+import { createWorkload, type Workload } from "../workload.ts";
 
 /** Spins up access points and sends them commands: every accepted command and spin-up is carried out. */
 
@@ -53,15 +53,8 @@ export async function startCommands({ client, dataDir }: Target, options: Comman
     }
   })();
 
-  return {
-    name: "commands",
-    get acknowledged() {
-      return accepted.size;
-    },
-    async stop() {
-      stop.abort();
-      await Promise.all([commanding, spinning]);
-    },
+  return createWorkload("commands", stop, [commanding, spinning], {
+    acknowledged: () => accepted.size,
     async settle() {
       const startedMs = performance.now();
       const undone = new Map(accepted);
@@ -80,5 +73,5 @@ export async function startCommands({ client, dataDir }: Target, options: Comman
       // A job has one number and one result, so there are no duplicates.
       return { lost: undone.size, duplicates: 0, violations, settledMs };
     },
-  };
+  });
 }

@@ -4,7 +4,7 @@ import type { Target } from "../client.ts";
 import type { Product } from "../product.ts";
 import { startStreams } from "../stream-oracle.ts";
 import { startTelemetry } from "../telemetry-oracle.ts";
-import type { Workload } from "../workload.ts";
+import { createWorkload, type Workload } from "../workload.ts";
 import { startCommands } from "./command-load.ts";
 import type { Component } from "./environment.ts";
 import { kill, type Outcome, plainTarget, underLoad } from "./under-load.ts";
@@ -75,15 +75,8 @@ async function startAccountReads({ client, dataDir }: Target): Promise<Workload>
       else failed++;
     }
   })();
-  return {
-    name: "account reads",
-    get acknowledged() {
-      return acknowledged;
-    },
-    async stop() {
-      stop.abort();
-      await reading;
-    },
+  return createWorkload("account reads", stop, [reading], {
+    acknowledged: () => acknowledged,
     settle: async () => ({ lost: 0, duplicates: 0, violations: { failed }, settledMs: 0 }),
-  };
+  });
 }
