@@ -2,8 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
 import { countPoints, withClickHouse } from "../clickhouse.ts";
-import type { Envelope } from "../job-socket.ts";
-import { openSocket } from "../job-socket.ts";
+import { type Envelope, openSocket } from "../job-socket.ts";
 import { until } from "../product.ts";
 import type { BenchContext } from "./suite.ts";
 
@@ -11,6 +10,7 @@ import type { BenchContext } from "./suite.ts";
 
 const ACCESS_POINTS = { "5G": 334, WiFi: 333, LiFi: 333 };
 const PLACES = ["Bristol, UK", "Bath, UK", "Cardiff, UK", "Exeter, UK"];
+const TOWNS_WITHIN_MS = 120_000;
 const POLL_MS = 500;
 const ONLINE_WITHIN_MS = 300_000;
 /** After the end of their run. */
@@ -30,10 +30,17 @@ export async function benchEmulator({ product, client, isQuick, report }: BenchC
   const emulators = Object.entries(ACCESS_POINTS).map(([access_point_type, count]) => ({
     ...{ access_point_type, num_access_points: Math.ceil(count * share), locations: PLACES, num_devices: 20, duration },
   }));
-  const startedMs = performance.now();
-  const spinUp = await client.call<SpinUp>("/api/v1/emulator/spinup", { token, body: { emulators } });
-  const { websocket, agents, job_number } = spinUp;
+  let startedMs = 0;
+  let response: Awaited<ReturnType<typeof client.attempt>>;
+  // A new product rejects spin-ups with 503 until it has loaded the towns.
+  await until(async () => {
+    startedMs = performance.now();
+    response = await client.attempt("/api/v1/emulator/spinup", { token, body: { emulators } });
+    return response?.status !== 503;
+  }, TOWNS_WITHIN_MS);
   const value = performance.now() - startedMs;
+  if (response?.status !== 200) throw new Error(`The spin-up was rejected with ${response?.status}`);
+  const { websocket, agents, job_number } = response.body as SpinUp;
   report.add(`spin-up of ${agents} access points: until the response`, value, "ms");
   const messages: Envelope<{ samples?: number }[]>[] = [];
   const onText = (text: string) => messages.push(JSON.parse(text));
@@ -41,8 +48,8 @@ export async function benchEmulator({ product, client, isQuick, report }: BenchC
 
   let online = 0;
   while (online < agents && performance.now() - startedMs < Math.min(ONLINE_WITHIN_MS, duration * 1000)) {
-    const response = await client.attempt("/api/v1/agents/", { token });
-    const list = response?.status === 200 ? (response.body as { online: boolean }[]) : [];
+    const listed = await client.attempt("/api/v1/agents/", { token });
+    const list = listed?.status === 200 ? (listed.body as { online: boolean }[]) : [];
     online = Math.max(online, list.filter((agent) => agent.online).length);
     await sleep(POLL_MS);
   }
