@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { connectAsync, connect as connectNow, type IClientOptions, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { canMount, SmallDisk } from "../../../scripts/harness/faults/small-disk.ts";
+import { canMount, LimitedDisk } from "../../../scripts/harness/faults/limited-disk.ts";
 import { until } from "../../../scripts/harness/product.ts";
 import { createSite } from "../../../src/emulator/models/site.ts";
 import { subscribe } from "../../../src/programs/bridge/subscriber.ts";
@@ -372,7 +372,7 @@ describe("the broker", () => {
   });
 
   it.runIf(canMount())("accepts no connections while its disk is full, and loses no acknowledged message", async () => {
-    const disk = SmallDisk.mount(join(folder, "small", "broker"));
+    const disk = LimitedDisk.mount(join(folder, "small", "broker"));
     const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
     const url = `mqtt://127.0.0.1:${tcpPort}`;
     const component = brokerComponent({

@@ -15,7 +15,6 @@ import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { processesWith } from "../../../scripts/harness/product.ts";
 import { parseEnv } from "../../../src/env.ts";
 import { readSettings } from "../../../src/programs/shared/settings.ts";
 import { identifyProcess } from "../../../src/programs/shared/system.ts";
@@ -23,6 +22,7 @@ import { DEV_DEFAULTS } from "../../../src/programs/stack/components/worker-dev.
 import { openDataFolder } from "../../../src/programs/stack/data-folder.ts";
 import { anyFreePort, claimPort } from "../../../src/programs/stack/ports.ts";
 import { generateSecrets, loadSecrets, rotateKeys } from "../../../src/programs/stack/stack-secrets.ts";
+import { processesWith } from "../../support/processes.ts";
 import { runScript } from "../../support/run-script.ts";
 
 const HOST = "127.0.0.1";
