@@ -12,7 +12,7 @@ const ORDER = [
 /** Routes receive their services from above, by this type only. */
 const TYPES_FROM_ABOVE = new Set(["services.ts"]);
 
-/** What a program in Node may import besides other programs. None of it needs workerd. */
+/** What a program in Node may import in addition to other programs. None of it needs workerd. */
 const FOR_PROGRAMS = [
   ...["lib/", "env.ts", "auth/", "schemas/", "storage/libsql.ts", "storage/clickhouse.ts", "accounts/", "geo/"],
   ...["broker/topics.ts", "broker/outbox-table.ts", "emulator/models/", "emulator/emulation-tables.ts", "programs/"],

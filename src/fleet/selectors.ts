@@ -1,5 +1,5 @@
 import type { AgentOutline } from "../accounts/agent-lists.ts";
-import { distanceM } from "../geo/distance.ts";
+import { distanceM } from "../geo/coordinates.ts";
 import type { AgentSelection } from "../schemas/command.ts";
 
 type SelectableAgent = Pick<AgentOutline, "accessPointType" | "latitude" | "longitude">;
