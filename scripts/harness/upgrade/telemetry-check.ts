@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "mqtt";
 import * as z from "zod";
 import type { StoresConfig } from "../../../src/env.ts";
-import { askRows } from "../../ops/backup/clickhouse-files.ts";
+import { queryRows } from "../../ops/backup/clickhouse-http.ts";
 import type { TrialAgent } from "../accounts.ts";
 import type { Requests } from "./requests.ts";
 
@@ -66,7 +66,7 @@ export async function compare(
 ): Promise<{ lost: number; doubled: number }> {
   const wanted = [...acknowledged.http, ...acknowledged.mqtt];
   for (const deadlineMs = Date.now() + SETTLE_MS; ; await sleep(500)) {
-    const stored = await askRows(
+    const stored = await queryRows(
       config,
       Stored,
       `SELECT concat(ap_id, ' ', toString(toUnixTimestamp64Milli(ts))) AS key, count() AS n
@@ -75,7 +75,7 @@ export async function compare(
     const counts = new Map(stored.map(({ key, n }) => [key, n]));
     const lost = wanted.filter((key) => !counts.has(key)).length;
     if (lost > 0 && Date.now() < deadlineMs) continue;
-    const [{ n: summed }] = await askRows(
+    const [{ n: summed }] = await queryRows(
       config,
       Summed,
       "SELECT sum(n) AS n FROM minutes_v1 WHERE startsWith(ap_id, 'upgrade-')",
