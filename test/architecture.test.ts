@@ -12,7 +12,10 @@ const ORDER = [
 /** Routes receive their services from above, by this type only. */
 const TYPES_FROM_ABOVE = new Set(["services.ts"]);
 
-/** What a program in Node may import in addition to other programs. None of it needs workerd. */
+/** The only file outside `src` that `src` may import, as a path from `src`. Packages are imported by name, not by path. */
+const OUTSIDE_SRC = ["../package.json"];
+
+/** Files that a program in Node may import. None of them needs workerd. */
 const FOR_PROGRAMS = [
   ...["lib/", "env.ts", "auth/", "schemas/", "storage/libsql.ts", "storage/clickhouse.ts", "accounts/", "geo/"],
   ...["broker/topics.ts", "broker/outbox-table.ts", "emulator/models/", "emulator/emulation-tables.ts", "programs/"],
@@ -47,6 +50,11 @@ describe("the folders of src", () => {
     expect(imports.length).toBeGreaterThan(500);
     const folders = new Set(sources.map(folderOf));
     expect([...folders].filter((folder) => !ORDER.includes(folder)).toSorted()).toEqual(["dashboard", "programs"]);
+  });
+
+  it("import nothing outside src except package.json and packages", () => {
+    const isOutside = ({ to }: Import) => to.startsWith("..") && !OUTSIDE_SRC.includes(to);
+    expect(imports.filter(isOutside).map(show)).toEqual([]);
   });
 
   it("import only from themselves and from those below", () => {

@@ -2,12 +2,10 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
-import { parseArgs } from "node:util";
 import { createUserStore, type UserStore } from "../../src/accounts/user-store.ts";
 import { DomainError } from "../../src/lib/errors.ts";
 import { nativePasswords } from "../../src/programs/password-hasher/native-passwords.ts";
-import { bold, print, red, UserError } from "../../src/programs/shared/cli.ts";
-import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "../../src/programs/shared/config-file.ts";
+import { bold, print, UserError } from "../../src/programs/shared/cli.ts";
 import { readUrls } from "../../src/programs/stack/data-folder.ts";
 import {
   dropFormerSecret,
@@ -18,80 +16,60 @@ import {
 } from "../../src/programs/stack/stack-secrets.ts";
 import { Email, Password } from "../../src/schemas/primitives.ts";
 import { createDatabase, type DatabaseOptions } from "../../src/storage/libsql.ts";
-import { reseal } from "./rotate-keys.ts";
+import { reencryptSecrets } from "./rotate-keys.ts";
 
-const HELP = `npm run admin -- <command>
+const ACTOR = { kind: "console", name: "admin", requestId: "" } as const;
 
-  create <e-mail> [--role user]   make an administrator, or with --role user a standard user
-  list                            all users and their roles
-  reset-password <e-mail>         set a new password and end all sign-ins
-  promote <e-mail>                make a user an administrator
-  rotate-keys                     the next step of a change of signing keys (docs/accounts.md)
-  rotate-encryption               a new ENCRYPTION_KEY, the former one beside it (docs/operations.md)
-  reseal                          everything under the new ENCRYPTION_KEY; the former one goes
-  rotate-pepper                   a new CREDENTIAL_PEPPER, the former one beside it; once more, and the former one goes
+/** Runs a command of `npm run admin`. Throws a `UserError` if the command is unknown or the store rejects it. */
+export async function runAdminCommand(command: string, email: string | undefined, role: string): Promise<void> {
+  try {
+    await run(command, email, role);
+  } catch (error) {
+    throw error instanceof DomainError ? new UserError(error.message) : error;
+  }
+}
 
-  ${CONFIG_HELP}
-
-It works on the accounts database of a stack that runs on this machine (DATA_DIR, default .data), or on the one that LIBSQL_URL
-and LIBSQL_AUTH_TOKEN name. Passwords are asked for, without echo, or read from standard input.`;
-
-const BY = { kind: "console", name: "admin", requestId: "" } as const;
-
-async function main(): Promise<void> {
-  const { values, positionals } = parseArguments();
-  const [command, name] = positionals;
-  if (values.help || command === undefined) return print(HELP);
-  loadConfiguration(values.config);
+async function run(command: string, email: string | undefined, role: string): Promise<void> {
   switch (command) {
-    case "create": {
-      const username = emailFrom(name);
-      if (values.role !== "admin" && values.role !== "user") throw new UserError("--role must be admin or user.");
-      const user = { username, passwordHash: await newPasswordHash(), roles: [values.role] as ("admin" | "user")[] };
-      await users().insert(user, BY);
-      return print(`${bold(username)} is made, with the role ${values.role}.`);
-    }
+    case "create":
+      return await createUser(parseEmail(email), role);
     case "list": {
       const all = await users().list({ offset: 0 });
       for (const { username, roles } of all) print(`${username.padEnd(40)} ${roles.join(",")}`);
       return print(`${all.length} users`);
     }
     case "reset-password": {
-      const username = emailFrom(name);
-      await users().update(username, { passwordHash: await newPasswordHash() }, BY);
-      return print(`${bold(username)} has a new password; earlier sign-ins end.`);
+      const username = parseEmail(email);
+      await users().update(username, { passwordHash: await newPasswordHash() }, ACTOR);
+      return print(`Set a new password for ${bold(username)}. All earlier logins end.`);
     }
     case "promote": {
-      const username = emailFrom(name);
-      await users().update(username, { roles: ["admin"] }, BY);
-      return print(`${bold(username)} is an administrator now.`);
+      const username = parseEmail(email);
+      await users().update(username, { roles: ["admin"] }, ACTOR);
+      return print(`${bold(username)} is now an administrator.`);
     }
     case "rotate-keys":
-      return await rotate();
+      return await rotateSigningKeys();
     case "rotate-encryption":
-      return await rotateEncryption();
+      return await rotateEncryptionKey();
     case "reseal":
-      return await resealAll();
+      return await reseal();
     case "rotate-pepper":
       return await rotatePepper();
     default:
-      throw new UserError(`There is no command "${command}". Try --help.`);
+      throw new UserError(`Unknown command "${command}". See npm run admin -- --help.`);
   }
 }
 
-function parseArguments() {
-  const help = { type: "boolean", short: "h" } as const;
-  const options = { help, role: { type: "string", default: "admin" }, ...CONFIG_OPTION } as const;
-  try {
-    return parseArgs({ options, allowPositionals: true });
-  } catch (error) {
-    throw new UserError(`${error instanceof Error ? error.message : error} Try --help.`);
-  }
+async function createUser(username: string, role: string): Promise<void> {
+  if (role !== "admin" && role !== "user") throw new UserError("--role must be admin or user.");
+  await users().insert({ username, passwordHash: await newPasswordHash(), roles: [role] }, ACTOR);
+  print(`Created ${bold(username)} with the role ${role}.`);
 }
 
-function emailFrom(text: string | undefined): string {
+function parseEmail(text: string | undefined): string {
   const parsed = Email.safeParse(text);
-  if (!parsed.success) throw new UserError("Name the user by an e-mail address.");
+  if (!parsed.success) throw new UserError("Name the user by a valid e-mail address.");
   return parsed.data;
 }
 
@@ -99,7 +77,8 @@ const dataDir = (): string => resolve(process.env.DATA_DIR || ".data");
 
 function accountsDatabase(): DatabaseOptions {
   const url = process.env.LIBSQL_URL || readUrls(dataDir())?.libsql;
-  if (url === undefined) throw new UserError("No stack runs here. Start one (npm run dev), or set LIBSQL_URL.");
+  if (url === undefined)
+    throw new UserError(`No product runs on ${dataDir()}. Start one (npm run dev), or set DATA_DIR or LIBSQL_URL.`);
   return { url, authToken: process.env.LIBSQL_AUTH_TOKEN || undefined };
 }
 
@@ -115,7 +94,7 @@ async function readPassword(): Promise<string> {
   const { stdin, stdout } = process;
   if (!stdin.isTTY) return (await text(stdin)).replace(/\r?\n$/, "");
   stdout.write("New password: ");
-  // readline echoes what is typed to its output, so it gets none.
+  // readline echoes the input to its output. Without an output it echoes nothing.
   const lines = createInterface({ input: stdin, terminal: true });
   try {
     return await lines.question("");
@@ -125,62 +104,58 @@ async function readPassword(): Promise<string> {
   }
 }
 
-async function presentSecrets(): Promise<Secrets> {
+/** Returns the secrets of the data folder. Throws if there are none, instead of generating them. */
+async function requireSecrets(): Promise<Secrets> {
   const file = join(dataDir(), "secrets.json");
-  if (!existsSync(file)) throw new UserError(`There is no ${file}. Start a stack there first, or set DATA_DIR.`);
+  if (!existsSync(file)) throw new UserError(`${file} does not exist. Start the product once, or set DATA_DIR.`);
   return await loadSecrets(dataDir());
 }
 
-async function rotateEncryption(): Promise<void> {
-  const { ENCRYPTION_KEY } = await presentSecrets();
-  if (ENCRYPTION_KEY.includes(",")) throw new UserError("A change is under way already. Finish it with reseal.");
-  await renewSecret(dataDir(), "ENCRYPTION_KEY");
-  print("There is a new ENCRYPTION_KEY; what is sealed with the former one can still be read.");
-  print("Bring it into service, and then: npm run admin -- reseal");
-  sayHowToServe("ENCRYPTION_KEY");
+async function rotateSigningKeys(): Promise<void> {
+  await requireSecrets();
+  const { step, key } = await rotateKeys(dataDir());
+  if (step === "published") {
+    print(`Step 1 of 2: added key ${bold(key)}, which does not sign yet. Removed the key before the current one.`);
+    print("Put it into service, wait five minutes, and run this command again.");
+  } else
+    print(`Step 2 of 2: key ${bold(key)} signs from now on. Tokens of the previous key stay valid until they expire.`);
+  printHowToApply("JWT_KEYS");
 }
 
-async function resealAll(): Promise<void> {
-  const keys = (await presentSecrets()).ENCRYPTION_KEY.split(",");
-  if (keys.length === 1) throw new UserError("There is one ENCRYPTION_KEY only: nothing to seal again.");
-  const count = await reseal(accountsDatabase(), keys);
-  // What came in while the first look went on.
-  const late = await reseal(accountsDatabase(), keys);
+async function rotateEncryptionKey(): Promise<void> {
+  const { ENCRYPTION_KEY } = await requireSecrets();
+  if (ENCRYPTION_KEY.includes(","))
+    throw new UserError("A rotation is already in progress. Finish it with npm run admin -- reseal.");
+  await renewSecret(dataDir(), "ENCRYPTION_KEY");
+  print("Generated a new ENCRYPTION_KEY. The old one still decrypts.");
+  print("Put it into service, then run npm run admin -- reseal.");
+  printHowToApply("ENCRYPTION_KEY");
+}
+
+async function reseal(): Promise<void> {
+  const keys = (await requireSecrets()).ENCRYPTION_KEY.split(",");
+  if (keys.length === 1)
+    throw new UserError("There is only one ENCRYPTION_KEY. Start a rotation with npm run admin -- rotate-encryption.");
+  const count = await reencryptSecrets(accountsDatabase(), keys);
+  // The service may have stored secrets under the old key during the first pass.
+  const late = await reencryptSecrets(accountsDatabase(), keys);
   await dropFormerSecret(dataDir(), "ENCRYPTION_KEY");
-  print(`${count + late} secrets are sealed anew; the former ENCRYPTION_KEY is gone from secrets.json.`);
-  sayHowToServe("ENCRYPTION_KEY");
+  print(`Encrypted ${count + late} secrets with the new key. Removed the old ENCRYPTION_KEY from secrets.json.`);
+  printHowToApply("ENCRYPTION_KEY");
 }
 
 async function rotatePepper(): Promise<void> {
-  const { CREDENTIAL_PEPPER } = await presentSecrets();
+  const { CREDENTIAL_PEPPER } = await requireSecrets();
   if (CREDENTIAL_PEPPER.includes(",")) {
     await dropFormerSecret(dataDir(), "CREDENTIAL_PEPPER");
-    print("The former CREDENTIAL_PEPPER is gone: emulated access points from before the change cannot log in again.");
+    print("Removed the old CREDENTIAL_PEPPER. Emulated access points from before the rotation can no longer log in.");
   } else {
     await renewSecret(dataDir(), "CREDENTIAL_PEPPER");
-    print("There is a new CREDENTIAL_PEPPER; emulated access points from before the change can still log in.");
-    print("When they are over, run this command once more.");
+    print("Generated a new CREDENTIAL_PEPPER. Emulated access points from before the rotation can still log in.");
+    print("When their emulations have ended, run this command again.");
   }
-  sayHowToServe("CREDENTIAL_PEPPER");
+  printHowToApply("CREDENTIAL_PEPPER");
 }
 
-const sayHowToServe = (name: string): void =>
-  print(`In service: restart; or, for a deployed Worker, put ${name} of secrets.json in its secrets.`);
-
-async function rotate(): Promise<void> {
-  await presentSecrets();
-  const { step, key } = await rotateKeys(dataDir());
-  if (step === "published") {
-    print(`Step 1 of 2: key ${bold(key)} is known, and signs nothing yet. The key before the present one is gone.`);
-    print("Bring it into service, give it five minutes to get about, and run this command again.");
-  } else print(`Step 2 of 2: key ${bold(key)} signs from now on; tokens of the former one stay good until they end.`);
-  sayHowToServe("JWT_KEYS");
-}
-
-try {
-  await main();
-} catch (error) {
-  if (!(error instanceof UserError || error instanceof DomainError)) throw error;
-  print(red(error.message));
-  process.exitCode = 1;
-}
+const printHowToApply = (name: string): void =>
+  print(`To put it into service, restart; for a deployed Worker, copy ${name} from secrets.json to its secrets.`);

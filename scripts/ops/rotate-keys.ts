@@ -4,16 +4,16 @@ import { createEncryptor, type Encryptor } from "../../src/auth/encryptor.ts";
 import { outbox } from "../../src/broker/outbox-table.ts";
 import { createDatabase, type DatabaseOptions } from "../../src/storage/libsql.ts";
 
-/** Seals everything in the database that is sealed with a former key once more, with the present one. Answers how much that was. */
-export async function reseal(options: DatabaseOptions, keys: readonly string[]): Promise<number> {
+/** Encrypts everything in the database that an old key encrypts with the first of the keys. Returns the number of changed rows. */
+export async function reencryptSecrets(options: DatabaseOptions, keys: readonly string[]): Promise<number> {
   const database = createDatabase(options);
   const all = createEncryptor(keys);
-  const present = createEncryptor(keys.slice(0, 1));
+  const current = createEncryptor(keys.slice(0, 1));
   let count = 0;
   for (const { id, sealedApiKey } of await database.select().from(apps)) {
-    const sealed = await resealed(sealedApiKey, id, all, present);
+    const sealed = await reencrypt(sealedApiKey, id, all, current);
     if (sealed === undefined) continue;
-    // Only if nobody has changed it meanwhile: whoever has, sealed it with the present key.
+    // Skips an API key that the service has replaced in the meantime: it used the current key.
     await database
       .update(apps)
       .set({ sealedApiKey: sealed })
@@ -21,7 +21,7 @@ export async function reseal(options: DatabaseOptions, keys: readonly string[]):
     count++;
   }
   for (const { id, jobNumber, payload } of await database.select().from(outbox)) {
-    const sealed = await resealed(payload, jobNumber, all, present);
+    const sealed = await reencrypt(payload, jobNumber, all, current);
     if (sealed === undefined) continue;
     await database.update(outbox).set({ payload: sealed }).where(eq(outbox.id, id));
     count++;
@@ -29,16 +29,16 @@ export async function reseal(options: DatabaseOptions, keys: readonly string[]):
   return count;
 }
 
-/** Nothing where it is sealed with the present key. */
-async function resealed(
+/** Returns undefined if the current key already encrypts the text. */
+async function reencrypt(
   sealed: string,
-  belongsTo: string,
+  context: string,
   all: Encryptor,
-  present: Encryptor,
+  current: Encryptor,
 ): Promise<string | undefined> {
-  const isPresent = await present.open(sealed, belongsTo).then(
+  const isCurrent = await current.open(sealed, context).then(
     () => true,
     () => false,
   );
-  return isPresent ? undefined : await present.seal(await all.open(sealed, belongsTo), belongsTo);
+  return isCurrent ? undefined : await current.seal(await all.open(sealed, context), context);
 }

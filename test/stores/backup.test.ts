@@ -17,7 +17,7 @@ import { createClient } from "@libsql/client/http";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import * as z from "zod";
 import { backUp } from "../../scripts/ops/backup/back-up.ts";
-import { askRows, command } from "../../scripts/ops/backup/clickhouse-files.ts";
+import { execute, queryRows } from "../../scripts/ops/backup/clickhouse-http.ts";
 import { restore } from "../../scripts/ops/backup/restore.ts";
 import { createAgentStore } from "../../src/accounts/agent-store.ts";
 import { createAppStore } from "../../src/accounts/app-store.ts";
@@ -41,8 +41,8 @@ import { SECRET_MARK } from "../support/secret-mark.ts";
 const PASSWORD = `${SECRET_MARK} long enough`;
 const API_KEY = `${SECRET_MARK}-api-key-of-an-app`;
 const GENERATED = `${SECRET_MARK}-generated`;
-const BY = { kind: "console", name: "test", requestId: "r-1" } as const;
-/** Agents that send while the backup is made; all others are still. */
+const ACTOR = { kind: "console", name: "test", requestId: "r-1" } as const;
+/** Prefix of the agents that report during the backup. The data of all others does not change. */
 const BUSY = "busy";
 
 const folder = mkdtempSync(join(tmpdir(), "controller-backup-"));
@@ -54,20 +54,20 @@ let source: StoresConfig;
 let target: StoresConfig;
 
 beforeAll(async () => {
-  const [one, other] = await Promise.all([anyFreePort(), anyFreePort()]);
+  const [sourcePort, targetPort] = await Promise.all([anyFreePort(), anyFreePort()]);
   await Promise.all([
-    supervisor.start({ ...sqldComponent(join(folder, "one"), one), name: "sqld" }),
-    supervisor.start({ ...sqldComponent(join(folder, "other"), other), name: "sqld of the restored" }),
+    supervisor.start({ ...sqldComponent(join(folder, "source"), sourcePort), name: "sqld" }),
+    supervisor.start({ ...sqldComponent(join(folder, "target"), targetPort), name: "sqld of the restore" }),
   ]);
   const clickhouse = clickhouseSettings(inject("clickhouseUrl"), inject("clickhouseAccess").owner);
   source = parseStoresEnv({
-    ...{ ...clickhouse, LIBSQL_URL: `http://127.0.0.1:${one}` },
+    ...{ ...clickhouse, LIBSQL_URL: `http://127.0.0.1:${sourcePort}` },
     CLICKHOUSE_DATABASE: "backed_up",
   });
   target = parseStoresEnv({
-    ...{ ...clickhouse, LIBSQL_URL: `http://127.0.0.1:${other}` },
+    ...{ ...clickhouse, LIBSQL_URL: `http://127.0.0.1:${targetPort}` },
     CLICKHOUSE_DATABASE: "restored",
-    // Of what the backup holds, some has outlived this when it comes back.
+    // Some rows of the backup are older than this.
     TELEMETRY_DAYS: "1",
   });
   mkdirSync(dataDir);
@@ -87,18 +87,18 @@ async function fillAccounts(): Promise<void> {
   const passwordHash = await nativePasswords.hash(PASSWORD);
   const users = createUserStore(database);
   for (const roles of [["admin"], ["user"]] as ("admin" | "user")[][])
-    await users.insert({ username: `${roles[0]}@example.com`, passwordHash, roles }, BY);
+    await users.insert({ username: `${roles[0]}@example.com`, passwordHash, roles }, ACTOR);
   const agents = createAgentStore(database);
   const configuration = { note: "tab\t, line\n, quote ' and \" and ünïcödé 🔑", nested: { n: 1.5, none: null } };
-  await agents.insert({ apId: "chosen", credentialKind: "argon2id", credential: passwordHash, configuration }, BY);
+  await agents.insert({ apId: "chosen", credentialKind: "argon2id", credential: passwordHash, configuration }, ACTOR);
   const credential = await createSecretHasher([secrets.CREDENTIAL_PEPPER]).hash(GENERATED);
   const id = crypto.randomUUID();
   const sealedApiKey = await encryptor().seal(API_KEY, id);
   const permissions = { agents: true, data: false, commands: false, emulator: false };
-  await createAppStore(database).insert({ id, appName: "an app", sealedApiKey, permissions }, BY);
+  await createAppStore(database).insert({ id, appName: "an app", sealedApiKey, permissions }, ACTOR);
   const client = createClient({ url: source.LIBSQL_URL });
   await client.batch([
-    // More than are read or written at once.
+    // More rows than one batch.
     {
       sql: `WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1100)
         INSERT INTO agents SELECT 'id-' || n, 'made-' || n, 'hmac', ?, '{}', 0, n, n FROM numbers`,
@@ -112,16 +112,16 @@ async function fillAccounts(): Promise<void> {
     "INSERT INTO emulator_parts VALUES ('j', 1, 'running', NULL)",
     "INSERT INTO outbox (job_number, part, topic, payload, created_at, due_at, expires_at, published) VALUES ('j', 1, 't', 'p', 1, 1, 1, 0)",
     "INSERT INTO outbox (job_number, part, topic, payload, created_at, due_at, expires_at, published) VALUES ('j', 2, 't', 'p', 1, 1, 1, 0)",
-    // Its number must not be given out again, though nothing shows it any more.
+    // Its id must not be assigned again, although no row contains it any more.
     "DELETE FROM outbox WHERE part = 2",
   ]);
   client.close();
 }
 
 async function fillTelemetry(): Promise<void> {
-  // Twice the same, as when a batch is sent again: the points are the same, and unmerged.
+  // The same batch twice, as after a retry. ClickHouse has not merged the duplicates yet.
   for (let round = 0; round < 2; round++)
-    await command(
+    await execute(
       source,
       `INSERT INTO samples_v1 (ap_id, ts, metrics, texts) SELECT concat('ap-', toString(number % 50)), toDateTime64('2026-01-01 00:00:00.123', 3, 'UTC') + number * 50,
          map('load', number / 3, 'odd\tname', if(number = 7, inf, -number)), map('note', concat('line\\n', toString(number)))
@@ -139,7 +139,7 @@ const backUpTo = (to: string, config = source) => backUp({ config, secretsFile }
 const restoreFrom = (from: string, options = {}) =>
   restore({ config: target, secretsFile }, from, { ...options, signal });
 
-/** Everything in the accounts database but for the towns and what is written meanwhile, by table. */
+/** Returns a hash of each table of the accounts database, without the gazetteer and the rows that busy agents write. */
 async function accountsOf({ LIBSQL_URL: url }: StoresConfig): Promise<Record<string, string>> {
   const client = createClient({ url });
   const master = await client.execute(
@@ -151,8 +151,8 @@ async function accountsOf({ LIBSQL_URL: url }: StoresConfig): Promise<Record<str
   );
   for (const { name } of tables.rows) {
     const { rows } = await client.execute(`SELECT * FROM "${name}"`);
-    const still = rows.map((row) => JSON.stringify(row)).filter((row) => !row.includes(BUSY));
-    hashes[String(name)] = `${still.length} ${hashOf(still.sort())}`;
+    const unchanged = rows.map((row) => JSON.stringify(row)).filter((row) => !row.includes(BUSY));
+    hashes[String(name)] = `${unchanged.length} ${hashOf(unchanged.sort())}`;
   }
   client.close();
   return hashes;
@@ -161,26 +161,27 @@ async function accountsOf({ LIBSQL_URL: url }: StoresConfig): Promise<Record<str
 const hashOf = (value: unknown): string => createHash("sha256").update(JSON.stringify(value)).digest("hex");
 
 const Hashed = z.tuple([z.object({ n: z.coerce.number(), hash: z.string() })]);
-const Sums = z.tuple([z.object({ n: z.coerce.number() })]);
+const Counted = z.tuple([z.object({ n: z.coerce.number() })]);
 
 async function telemetryOf(config: StoresConfig): Promise<Record<string, unknown>> {
   const hashes: Record<string, unknown> = {};
   for (const table of ["points_v1", "texts_v1", "minutes_v1", "agents_v1"]) {
     const query = `SELECT count() AS n, toString(groupBitXor(cityHash64(*))) AS hash FROM ${table} FINAL WHERE NOT startsWith(ap_id, '${BUSY}')`;
-    hashes[table] = (await askRows(config, Hashed, query))[0];
+    hashes[table] = (await queryRows(config, Hashed, query))[0];
   }
   return hashes;
 }
 
-const count = async (config: StoresConfig, query: string): Promise<number> => (await askRows(config, Sums, query))[0].n;
+const count = async (config: StoresConfig, query: string): Promise<number> =>
+  (await queryRows(config, Counted, query))[0].n;
 
-/** Agents and accounts that come all the while; how many samples were committed so far. */
+/** Sends samples and creates accounts until `isStopped` is set. Counts the committed samples. */
 function keepBusy() {
-  const busy = { isOver: false, committed: 0 };
+  const busy = { isStopped: false, committed: 0 };
   const agents = createAgentStore(createDatabase({ url: source.LIBSQL_URL }));
   const sending = (async () => {
-    for (let i = 0; !busy.isOver; i++) {
-      await command(
+    for (let i = 0; !busy.isStopped; i++) {
+      await execute(
         source,
         `INSERT INTO samples_v1 (ap_id, ts, metrics, texts) SELECT '${BUSY}-${i % 5}', toDateTime64(${Date.now() + i}/1000, 3, 'UTC'), map('n', 1), map('t', 'x')`,
       );
@@ -188,8 +189,11 @@ function keepBusy() {
     }
   })();
   const changing = (async () => {
-    for (let i = 0; !busy.isOver; i++, await sleep(5))
-      await agents.insert({ apId: `${BUSY}-${i}`, credentialKind: "hmac", credential: "none", configuration: {} }, BY);
+    for (let i = 0; !busy.isStopped; i++, await sleep(5))
+      await agents.insert(
+        { apId: `${BUSY}-${i}`, credentialKind: "hmac", credential: "none", configuration: {} },
+        ACTOR,
+      );
   })();
   return { busy, ended: Promise.all([sending, changing]) };
 }
@@ -197,12 +201,12 @@ function keepBusy() {
 describe("a backup", () => {
   let restored: Record<string, string>;
 
-  it("is made while everybody writes, and what was is there when it is restored, row for row", async () => {
+  it("contains every row of before its start when it is made under writes and restored", async () => {
     const { busy, ended } = keepBusy();
     await sleep(500);
     const before = busy.committed;
     await backUpTo(backup);
-    busy.isOver = true;
+    busy.isStopped = true;
     await ended;
     expect(existsSync(`${backup}.partial`)).toBe(false);
     expect(statSync(join(backup, "secrets.json")).mode & 0o777).toBe(0o600);
@@ -210,7 +214,7 @@ describe("a backup", () => {
     await restoreFrom(backup);
     const accounts = await accountsOf(source);
     restored = await accountsOf(target);
-    // How far busy tables had counted was another moment's.
+    // The last ids of busy tables are from another moment.
     expect({ ...restored, sqlite_sequence: "" }).toEqual({ ...accounts, sqlite_sequence: "" });
     expect(await telemetryOf(target)).toEqual(await telemetryOf(source));
 
@@ -224,15 +228,15 @@ describe("a backup", () => {
     expect(await count(target, `SELECT sum(n) AS n FROM minutes_v1 WHERE startsWith(ap_id, '${BUSY}')`)).toBe(kept);
   });
 
-  it("gives out no number of the outbox twice after it was restored", async () => {
+  it("assigns no id of the outbox twice after a restore", async () => {
     const client = createClient({ url: target.LIBSQL_URL });
-    const next =
+    const insert =
       "INSERT INTO outbox (job_number, part, topic, payload, created_at, due_at, expires_at, published) VALUES ('k', 1, 't', 'p', 1, 1, 1, 0) RETURNING id";
-    expect((await client.execute(next)).rows[0]?.id).toBe(3);
+    expect((await client.execute(insert)).rows[0]?.id).toBe(3);
     client.close();
   });
 
-  it("lets everyone log in again, and apps have their keys", async () => {
+  it("lets every account log in after a restore, and keeps the API keys of apps", async () => {
     const { JWT_KEYS, ...rest } = secrets;
     const config = parseEnv({
       ...rest,
@@ -265,7 +269,7 @@ describe("a backup", () => {
     expect(await encryptor().open(app?.sealedApiKey ?? "", app?.id ?? "")).toBe(API_KEY);
   });
 
-  it("is refused where it is damaged, before anything is touched", async () => {
+  it("is rejected if a file is damaged, before the restore changes anything", async () => {
     const before = await telemetryOf(target);
     const file = join("telemetry", readdirSync(join(backup, "telemetry"))[0] ?? "");
     for (const [name, damage] of [
@@ -286,14 +290,16 @@ describe("a backup", () => {
     ["table", "points_v1; DROP TABLE texts_v1"],
     ["columns", ["ts) SELECT 1 --"]],
     ["file", "../../elsewhere.zst"],
-  ])("is refused where a name in it is no plain one (%s)", async (field, name) => {
-    const odd = join(folder, "odd");
-    cpSync(backup, odd, { recursive: true });
-    const manifest = JSON.parse(readFileSync(join(odd, "manifest.json"), "utf8"));
+  ])("is rejected if its manifest contains an unsafe name (%s)", async (field, name) => {
+    const unsafe = join(folder, "unsafe");
+    cpSync(backup, unsafe, { recursive: true });
+    const manifest = JSON.parse(readFileSync(join(unsafe, "manifest.json"), "utf8"));
     manifest.telemetry.tables[0][field] = name;
-    writeFileSync(join(odd, "manifest.json"), JSON.stringify(manifest));
-    await expect(restoreFrom(odd, { replace: true })).rejects.toThrow(/no plain name|no path within the backup/);
-    rmSync(odd, { recursive: true });
+    writeFileSync(join(unsafe, "manifest.json"), JSON.stringify(manifest));
+    await expect(restoreFrom(unsafe, { replace: true })).rejects.toThrow(
+      /is not a plain name|is not a path within the backup/,
+    );
+    rmSync(unsafe, { recursive: true });
   });
 
   it.each([
@@ -303,7 +309,7 @@ describe("a backup", () => {
       (manifest: { telemetry: { migrations: unknown[] } }) =>
         manifest.telemetry.migrations.push({ name: "9999_later.sql", hash: "later" }),
     ],
-  ])("is refused where a later version made it (%s)", async (_, change) => {
+  ])("is rejected if a later version made it (%s)", async (_, change) => {
     const later = join(folder, "later");
     cpSync(backup, later, { recursive: true });
     const manifest = JSON.parse(readFileSync(join(later, "manifest.json"), "utf8"));
@@ -313,29 +319,29 @@ describe("a backup", () => {
     rmSync(later, { recursive: true });
   });
 
-  it("goes into stores that hold something only where it may replace it, and cut off it leaves some that nobody takes for whole ones", async () => {
-    await expect(restoreFrom(backup)).rejects.toThrow("There is something in the stores already");
+  it("replaces data only with --replace, and blocks migrations after an interrupted restore", async () => {
+    await expect(restoreFrom(backup)).rejects.toThrow("The stores are not empty");
     const broken = join(folder, "broken");
     cpSync(backup, broken, { recursive: true });
-    // One row fewer than the manifest says, which shows only when the table has been loaded, the first of all.
+    // The manifest says one row more. The restore notices after it has loaded this table, the first of all.
     const manifest = JSON.parse(readFileSync(join(broken, "manifest.json"), "utf8"));
     manifest.telemetry.tables[0].rows++;
     writeFileSync(join(broken, "manifest.json"), JSON.stringify(manifest));
     await expect(restoreFrom(broken, { replace: true })).rejects.toThrow(
-      /agents_v1 has \d+ rows after the restore, and had/,
+      /agents_v1 has \d+ rows after the restore, but/,
     );
-    await expect(migrateAccounts(target)).rejects.toThrow("A restore into these stores was cut off");
-    await expect(restoreFrom(backup)).rejects.toThrow("There is something in the stores already");
+    await expect(migrateAccounts(target)).rejects.toThrow("A restore into these stores was interrupted");
+    await expect(restoreFrom(backup)).rejects.toThrow("The stores are not empty");
     await restoreFrom(backup, { replace: true, withSecrets: true });
     await migrateAccounts(target);
     expect(await accountsOf(target)).toEqual(restored);
     expect(await telemetryOf(target)).toEqual(await telemetryOf(source));
   });
 
-  it("is not made over another one, and not of nothing", async () => {
-    await expect(backUpTo(backup)).rejects.toThrow("is there already");
-    const nothing = { ...source, CLICKHOUSE_DATABASE: "nothing" };
-    await expect(backUpTo(join(folder, "none"), nothing)).rejects.toThrow("ClickHouse refused");
+  it("neither overwrites another backup nor backs up a missing database", async () => {
+    await expect(backUpTo(backup)).rejects.toThrow("already exists");
+    const missing = { ...source, CLICKHOUSE_DATABASE: "missing" };
+    await expect(backUpTo(join(folder, "none"), missing)).rejects.toThrow("ClickHouse rejected a query");
     expect(readdirSync(folder).filter((name) => name.startsWith("none"))).toEqual([]);
   });
 });

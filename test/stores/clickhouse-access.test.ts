@@ -17,8 +17,8 @@ const logins = {
   worker: basic(access.worker.user, access.worker.password),
 };
 
-const run = async (who: keyof typeof logins, sql: string) => {
-  const response = await fetch(url, { method: "POST", headers: logins[who], body: sql });
+const run = async (login: keyof typeof logins, sql: string) => {
+  const response = await fetch(url, { method: "POST", headers: logins[login], body: sql });
   return { status: response.status, text: await response.text() };
 };
 
@@ -36,23 +36,23 @@ describe("the local ClickHouse", () => {
   const SELECT = "SELECT * FROM guarded.lines";
   const inUrl = encodeURIComponent(SELECT);
   const pageHeaders = { Origin: "https://page.example.com", "Content-Type": "text/plain" };
-  const strangers: [string, string, RequestInit][] = [
+  const unauthorized: [string, string, RequestInit][] = [
     ["a query without a login", "/", { method: "POST", body: SELECT }],
     ["a query that a web page posts as text", "/", { method: "POST", headers: pageHeaders, body: SELECT }],
-    ["a query that a web page has in the address of a picture", `/?query=${inUrl}`, { headers: pageHeaders }],
-    ["a web page that asks what it may send", "/", { method: "OPTIONS", headers: pageHeaders }],
+    ["a query in the URL of a picture on a web page", `/?query=${inUrl}`, { headers: pageHeaders }],
+    ["a preflight request of a web page", "/", { method: "OPTIONS", headers: pageHeaders }],
     ["a form", "/", { method: "POST", body: new URLSearchParams({ query: SELECT, user: "default", password: "" }) }],
-    ["the default user in the address", `/?user=default&query=${inUrl}`, {}],
-    ["the default user with an empty password in the address", `/?user=default&password=&query=${inUrl}`, {}],
+    ["the default user in the URL", `/?user=default&query=${inUrl}`, {}],
+    ["the default user with an empty password in the URL", `/?user=default&password=&query=${inUrl}`, {}],
     ["the default user in a header", `/?query=${inUrl}`, { headers: { "X-ClickHouse-User": "default" } }],
     ["the default user as Basic", `/?query=${inUrl}`, { headers: basic("default", "") }],
     ["the owner without a password", `/?query=${inUrl}`, { headers: basic("owner", "") }],
-    ["the owner with another password", `/?query=${inUrl}`, { headers: basic("owner", "password") }],
-    ["the owner with a hash in place of the password", `/?query=${inUrl}`, { headers: basic("owner", "0".repeat(64)) }],
+    ["the owner with a wrong password", `/?query=${inUrl}`, { headers: basic("owner", "password") }],
+    ["the owner with a hash instead of the password", `/?query=${inUrl}`, { headers: basic("owner", "0".repeat(64)) }],
     ["the Worker with the owner's password", `/?query=${inUrl}`, { headers: basic("worker", access.owner.password) }],
     ["the owner in X-ClickHouse headers", `/?query=${inUrl}`, { headers: { "X-ClickHouse-User": "owner" } }],
     [
-      "the default user beside a login that is wrong",
+      "the default user in addition to a wrong login",
       `/?query=${inUrl}`,
       { headers: { ...basic("owner", ""), "X-ClickHouse-User": "default" } },
     ],
@@ -61,7 +61,7 @@ describe("the local ClickHouse", () => {
     ),
   ];
 
-  it.each(strangers)("refuses %s", async (_what, path, init) => {
+  it.each(unauthorized)("rejects %s", async (_case, path, init) => {
     const response = await fetch(`${url}${path}`, init);
     expect([401, 403, 404, 501]).toContain(response.status);
     expect(response.headers.get("Access-Control-Allow-Origin")).toBeNull();
@@ -69,7 +69,7 @@ describe("the local ClickHouse", () => {
   });
 
   it.each(["owner", "worker"])(
-    "gives the default user no session, whatever login the %s header claims",
+    "opens no session for the default user, whatever the login of the %s in the header",
     async (user) => {
       for (const login of [basic(user, ""), logins[user as "owner"]]) {
         for (const query of ["user=default", "user=default&password=", "user=default&session_id=x", "%75ser=default"]) {
@@ -83,7 +83,7 @@ describe("the local ClickHouse", () => {
 
   const secret = "/etc/passwd";
   const written = join(folder, "written");
-  const refused = [
+  const forbidden = [
     `SELECT * FROM file('${secret}', LineAsString)`,
     `SELECT * FROM \`${secret}\``,
     `DESCRIBE TABLE file('${secret}', LineAsString)`,
@@ -133,10 +133,10 @@ describe("the local ClickHouse", () => {
     "DROP DATABASE guarded",
   ];
 
-  it.each(refused.flatMap((sql) => (["owner", "worker"] as const).map((who) => [who, sql] as const)))(
-    "refuses the %s login %s",
-    async (who, sql) => {
-      const { status, text } = await run(who, sql);
+  it.each(forbidden.flatMap((sql) => (["owner", "worker"] as const).map((login) => [login, sql] as const)))(
+    "denies the %s login %s",
+    async (login, sql) => {
+      const { status, text } = await run(login, sql);
       expect(status).toBeGreaterThanOrEqual(400);
       expect(text).toMatch(/ACCESS_DENIED|NOT_ALLOWED|UNKNOWN_|DOESNT_EXIST|INVALID_CONFIG|BAD_ARGUMENTS|UNSUPPORTED/);
       expect(text).not.toContain("root:");
@@ -144,7 +144,7 @@ describe("the local ClickHouse", () => {
     },
   );
 
-  it("lets the Worker's login read and insert, and neither create, change nor drop", async () => {
+  it("lets the Worker's login read and insert, but not create, change or drop", async () => {
     expect((await run("worker", "INSERT INTO guarded.lines VALUES ('more')")).status).toBe(200);
     expect((await run("worker", "SELECT line FROM guarded.lines ORDER BY line")).text).toBe("more\nours\n");
     expect((await run("worker", "SELECT count() > 0 FROM system.disks")).text).toBe("1\n");
@@ -160,10 +160,10 @@ describe("the local ClickHouse", () => {
       expect((await run("worker", sql)).text).toContain("ACCESS_DENIED");
   });
 
-  it("finds its passwords neither in its arguments nor in clear in its files, which only their owner reads", () => {
+  it("has no password in its arguments or, unhashed, in its files, which only their owner can read", () => {
     const fresh = newClickHouseAccess();
     const dataDir = join(folder, "a & b");
-    const part = clickhouseComponent({
+    const component = clickhouseComponent({
       dataDir,
       port: 1,
       access: fresh,
@@ -174,11 +174,11 @@ describe("the local ClickHouse", () => {
     expect(files.filter((file) => file.isFile()).map(({ name }) => name)).toEqual(["config.xml", "users.xml"]);
     for (const file of files)
       expect(statSync(join(file.parentPath, file.name)).mode & 0o777).toBe(file.isFile() ? 0o600 : 0o700);
-    const texts = files.flatMap((file) =>
+    const contents = files.flatMap((file) =>
       file.isFile() ? readFileSync(join(file.parentPath, file.name), "utf8") : [],
     );
     for (const { password } of [fresh.owner, fresh.worker])
-      expect([...part.args, JSON.stringify(part.env ?? {}), ...texts].join("\n")).not.toContain(password);
+      expect([...component.args, JSON.stringify(component.env ?? {}), ...contents].join("\n")).not.toContain(password);
     expect(fresh.owner.password).not.toBe(newClickHouseAccess().owner.password);
   });
 });

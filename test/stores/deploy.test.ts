@@ -5,10 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@clickhouse/client-web";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
-import { faultsOfStores } from "../../scripts/ops/deploy/check-stores.ts";
+import { checkStores } from "../../scripts/ops/deploy/check-stores.ts";
 import { deployWorker, listSecrets, putSecrets } from "../../scripts/ops/deploy/cloudflare.ts";
-import { faultsOfKeys, keysIn } from "../../scripts/ops/deploy/worker-secrets.ts";
-import { faultsOfSettings, readDeploySettings, unreachableFrom } from "../../scripts/ops/deploy/worker-settings.ts";
+import type { Problem } from "../../scripts/ops/deploy/problems.ts";
+import { checkKeys, loadKeys } from "../../scripts/ops/deploy/worker-secrets.ts";
+import { checkHosts, checkSettings, readDeploySettings } from "../../scripts/ops/deploy/worker-settings.ts";
 import { parseStoresEnv } from "../../src/env.ts";
 import { brokerComponent } from "../../src/programs/stack/components/broker-process.ts";
 import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
@@ -28,15 +29,17 @@ const SETTINGS = {
   MQTT_URL: "mqtts://broker.example.com",
   PUBLIC_URL: "https://controller.example.com",
 };
-/** Wrangler takes its time to begin, and begins several times. */
+/** Wrangler starts slowly, and several times. */
 const TIMEOUT_MS = 300_000;
 const KEYS = ["JWT_KEYS", "ENCRYPTION_KEY", "CREDENTIAL_PEPPER"];
 
 const folder = mkdtempSync(join(tmpdir(), "deploy-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("settings of a deployment", () => {
-  it("come from the environment, else from a file; those that are secret are kept apart", () => {
+const messages = (problems: Problem[]): string[] => problems.map(({ message }) => message);
+
+describe("the settings of a deployment", () => {
+  it("are read from the environment, then from a file, with secrets apart", () => {
     const file = join(folder, "settings.env");
     writeFileSync(file, `LIBSQL_URL=libsql://other.example.com\nCLICKHOUSE_PASSWORD='${SECRET}'\nOTHER=1\n`);
     expect(readDeploySettings({ ...SETTINGS, CORS_ORIGINS: "" }, file)).toEqual({
@@ -45,58 +48,58 @@ describe("settings of a deployment", () => {
     });
   });
 
-  it("are complete when the Worker has what is secret", () => {
+  it("are complete if the Worker has the secrets", () => {
     const settings = readDeploySettings(SETTINGS, undefined);
-    expect(faultsOfSettings(settings, KEYS)).toEqual([]);
-    expect(faultsOfSettings(settings, ["JWT_KEYS"])).toEqual([
+    expect(checkSettings(settings, KEYS)).toEqual([]);
+    expect(messages(checkSettings(settings, ["JWT_KEYS"]))).toEqual([
       "ENCRYPTION_KEY is missing.",
       "CREDENTIAL_PEPPER is missing.",
     ]);
   });
 
-  it("are told of all at once what is wrong with them, and none of their values", () => {
+  it("have all their problems reported at once, without their values", () => {
     const env = { MQTT_URL: "mqtts://me:secret@broker.example.com", AGENT_SHARDS: "many", CLICKHOUSE_PASSWORD: SECRET };
-    expect(faultsOfSettings(readDeploySettings(env, undefined), KEYS)).toEqual([
+    expect(messages(checkSettings(readDeploySettings(env, undefined), KEYS))).toEqual([
       "LIBSQL_URL is missing.",
       "CLICKHOUSE_URL is missing.",
       "AGENT_SHARDS must be a number.",
-      "MQTT_URL must not hold a password.",
-      "PUBLIC_URL is missing: links in messages begin with it.",
-      "CLICKHOUSE_PASSWORD is known here, and not among the Worker's secrets.",
+      "MQTT_URL must not contain a password.",
+      "PUBLIC_URL is missing: links in e-mails begin with it.",
+      "CLICKHOUSE_PASSWORD is set here, but the Worker does not have it: pass --secrets.",
     ]);
   });
 
   it.each(["http://127.0.0.1:8080", "https://localhost", "http://[::1]:8080", "http://db.internal"])(
-    "name hosts that Cloudflare can reach, unlike %s",
+    "must name public hosts, not %s",
     (url) => {
-      const names = (env: object) => unreachableFrom(readDeploySettings({ ...SETTINGS, ...env }, undefined));
-      expect(names({ LIBSQL_URL: url })).toEqual([expect.stringMatching(/^LIBSQL_URL is no public name/)]);
-      expect(names({})).toEqual([]);
+      const check = (env: object) => messages(checkHosts(readDeploySettings({ ...SETTINGS, ...env }, undefined)));
+      expect(check({ LIBSQL_URL: url })).toEqual([expect.stringMatching(/^LIBSQL_URL must name a public host/)]);
+      expect(check({})).toEqual([]);
     },
   );
 });
 
-describe("keys of a deployment", () => {
-  it("are made once, and taken for a service's own when that shows one of them", async () => {
+describe("the keys of a deployment", () => {
+  it("are generated once, and accepted if the service publishes one of them", async () => {
     const [own, other] = [join(folder, "own"), join(folder, "other")];
-    const keys = await keysIn(own);
-    expect(await keysIn(own)).toEqual(keys);
+    const keys = await loadKeys(own);
+    expect(await loadKeys(own)).toEqual(keys);
     const { kid } = (JSON.parse(keys.JWT_KEYS) as { kid: string }[])[0] ?? {};
     const server = createServer((_, response) => response.end(JSON.stringify({ keys: [{ kid }] })));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    expect(await faultsOfKeys(own, url)).toEqual([]);
-    expect(await faultsOfKeys(other, url)).toEqual([expect.stringContaining("has keys already")]);
-    await keysIn(other);
-    expect(await faultsOfKeys(other, url)).toEqual([expect.stringContaining("keys of another service")]);
+    expect(await checkKeys(own, url)).toEqual([]);
+    expect(messages(await checkKeys(other, url))).toEqual([expect.stringContaining("already has keys")]);
+    await loadKeys(other);
+    expect(messages(await checkKeys(other, url))).toEqual([expect.stringContaining("keys of another service")]);
     server.close();
     server.closeAllConnections();
-    expect(await faultsOfKeys(own, url)).toEqual([expect.stringContaining("cannot be told")]);
+    expect(messages(await checkKeys(own, url))).toEqual([expect.stringContaining("Cannot verify")]);
   });
 });
 
-describe("wrangler, with one who answers in Cloudflare's place", () => {
-  it("tells a new Worker's secrets, puts some, and deploys with settings that are not secret", {
+describe("wrangler, with a stand-in for Cloudflare", () => {
+  it("lists the secrets of a new Worker, stores some, and deploys with the settings that are not secret", {
     timeout: TIMEOUT_MS,
   }, async () => {
     const cloudflare = await startCloudflareApi();
@@ -118,7 +121,7 @@ describe("wrangler, with one who answers in Cloudflare's place", () => {
   });
 });
 
-describe("stores of a deployment", () => {
+describe("the stores of a deployment", () => {
   const supervisor = new Supervisor();
   const clickhouse = clickhouseSettings(inject("clickhouseUrl"), inject("clickhouseAccess").owner);
   const env = { ...SETTINGS, LIBSQL_URL: "", ...clickhouse, CLICKHOUSE_DATABASE: "deployed", MQTT_URL: "" };
@@ -135,19 +138,19 @@ describe("stores of a deployment", () => {
   });
   afterAll(async () => await supervisor.stop());
 
-  it("answer, or it is said which does not and why", async () => {
-    expect(await faultsOfStores(parseStoresEnv(env), env.MQTT_URL)).toEqual({ stores: [], broker: [] });
+  it("are checked, and each unavailable one is reported with the reason", async () => {
+    expect(await checkStores(parseStoresEnv(env), env.MQTT_URL)).toEqual([]);
     const wrong = parseStoresEnv({ ...env, LIBSQL_URL: "http://127.0.0.1:9", CLICKHOUSE_PASSWORD: SECRET });
-    const faults = await faultsOfStores(wrong, "mqtt://127.0.0.1:9");
-    expect(faults.stores).toEqual([
-      expect.stringMatching(/^The accounts database \(LIBSQL_URL\) .*: .+/),
-      expect.stringMatching(/^ClickHouse \(CLICKHOUSE_URL\) .*Authentication failed/),
+    const problems = await checkStores(wrong, "mqtt://127.0.0.1:9");
+    expect(problems).toEqual([
+      { area: "stores", message: expect.stringMatching(/^The accounts database \(LIBSQL_URL\) .*: .+/) },
+      { area: "stores", message: expect.stringMatching(/^ClickHouse \(CLICKHOUSE_URL\) .*Authentication failed/) },
+      { area: "broker", message: expect.stringMatching(/^The broker \(MQTT_URL\) .*ECONNREFUSED/) },
     ]);
-    expect(faults.broker).toEqual([expect.stringMatching(/^The broker \(MQTT_URL\) .*ECONNREFUSED/)]);
-    expect(JSON.stringify(faults)).not.toContain(SECRET);
+    expect(JSON.stringify(problems)).not.toContain(SECRET);
   });
 
-  it("have what is missing named: all of it before a first deployment, what takes something away after a later one", async () => {
+  it("get all migrations before a first deployment, and destructive ones after a later one", async () => {
     const config = parseStoresEnv(env);
     const [accounts, telemetry] = [await pendingAccounts(config), await pendingTelemetry(config)];
     expect([...accounts, ...telemetry].every(({ isDestructive }) => !isDestructive)).toBe(true);
@@ -156,7 +159,7 @@ describe("stores of a deployment", () => {
 
     await migrateAccounts(config);
     expect(await pendingAccounts(config)).toEqual([]);
-    // As a Worker of an earlier version has left it.
+    // An earlier version left this state.
     await migrateTelemetry(config, ({ name }) => name < "0003");
     const pending = await pendingTelemetry(config);
     expect(pending).toContainEqual({ name: "0003_no_catalogue.sql", isDestructive: true });
@@ -168,7 +171,7 @@ describe("stores of a deployment", () => {
       database: config.CLICKHOUSE_DATABASE,
     });
     const exists = async () => (await client.query({ query: "EXISTS metrics_v1", format: "TabSeparated" })).text();
-    await migrateTelemetry(config, ({ name }) => !pending.some((one) => one.isDestructive && one.name === name));
+    await migrateTelemetry(config, ({ name }) => !pending.some((other) => other.isDestructive && other.name === name));
     expect(await exists()).toBe("1\n");
     await migrateTelemetry(config);
     expect(await exists()).toBe("0\n");
@@ -185,27 +188,27 @@ describe("stores of a deployment", () => {
     return outcome;
   };
 
-  it("are looked at by the command, which says all that is wrong at once", { timeout: TIMEOUT_MS }, async () => {
+  it("are checked by the command, which reports all problems at once", { timeout: TIMEOUT_MS }, async () => {
     const { code, output } = await deploy({ ...env, CLICKHOUSE_PASSWORD: SECRET, LIVE_WINDOW_MINUTES: "x" });
     expect(code).toBe(1);
-    for (const said of [
+    for (const line of [
       /✗ JWT_KEYS is missing\./,
       /✗ LIVE_WINDOW_MINUTES must be a number\./,
-      /✗ CLICKHOUSE_PASSWORD is known here/,
-      /✗ LIBSQL_URL is no public name/,
+      /✗ CLICKHOUSE_PASSWORD is set here/,
+      /✗ LIBSQL_URL must name a public host/,
       /✗ ClickHouse .*Authentication failed/,
       /Nothing was changed\.\n$/,
     ]) {
-      expect(output).toMatch(said);
+      expect(output).toMatch(line);
     }
   });
 
-  it("let a dry run come to its end, without a change", { timeout: TIMEOUT_MS }, async () => {
+  it("pass a dry run, which changes nothing", { timeout: TIMEOUT_MS }, async () => {
     const args = ["--dry-run", "--secrets", join(folder, "none yet")];
     const { code, output } = await deploy({ ...env, SETUP_TOKEN: SECRET }, ...args);
     expect({ code, output }).toEqual({
       code: 0,
-      output: expect.stringMatching(/✓ All is well.*\nNothing was changed/),
+      output: expect.stringMatching(/✓ All checks passed.*\nNothing was changed/),
     });
     expect(existsSync(join(folder, "none yet"))).toBe(false);
   });

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import * as z from "zod";
-import { ask, askRows, command } from "../../scripts/ops/backup/clickhouse-files.ts";
+import { execute, queryRows, sendQuery } from "../../scripts/ops/backup/clickhouse-http.ts";
 import { parseStoresEnv, type StoresConfig } from "../../src/env.ts";
 import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
 import { sqldComponent } from "../../src/programs/stack/components/sqld.ts";
@@ -44,28 +44,30 @@ afterAll(async () => {
 const migrate = (...args: string[]) => runScript("migrate", args, stores);
 const Counted = z.tuple([z.object({ n: z.coerce.number() })]);
 const count = async (table: string): Promise<number> =>
-  (await askRows(config, Counted, `SELECT count() AS n FROM ${table} FINAL`))[0].n;
+  (await queryRows(config, Counted, `SELECT count() AS n FROM ${table} FINAL`))[0].n;
 const send = (apId: string) =>
-  command(
+  execute(
     config,
     `INSERT INTO samples_v1 (ap_id, ts, metrics, texts) SELECT '${apId}', now64(3), map('a', 1, 'b', 2), map('t', 'x')`,
   );
-/** What the version before 0003 asked. */
-const metricsAsFormerly = async (apId: string): Promise<string> =>
-  await (await ask(config, `SELECT metric FROM metrics_v1 WHERE ap_id = '${apId}' ORDER BY metric FORMAT CSV`)).text();
+/** The query of versions before 0003. */
+const metricsOfPreviousVersion = async (apId: string): Promise<string> =>
+  await (
+    await sendQuery(config, `SELECT metric FROM metrics_v1 WHERE ap_id = '${apId}' ORDER BY metric FORMAT CSV`)
+  ).text();
 
 describe("migrations of the telemetry", () => {
-  it("leave what the version before uses until it is out of service, and keep what is stored", async () => {
+  it("keep the tables of the previous version until --after-deploy, and keep all data", async () => {
     await applyDdl(config, ({ name }) => name < "0003");
     await send("ap-1");
-    expect(await metricsAsFormerly("ap-1")).toBe('"a"\n"b"\n');
+    expect(await metricsOfPreviousVersion("ap-1")).toBe('"a"\n"b"\n');
 
     expect((await migrate()).output).toContain("--after-deploy applies 0003_no_catalogue.sql, 0005_weeks.sql.");
     await send("ap-2");
-    expect(await metricsAsFormerly("ap-2")).toBe('"a"\n"b"\n');
+    expect(await metricsOfPreviousVersion("ap-2")).toBe('"a"\n"b"\n');
 
     expect((await migrate("--after-deploy")).output).toContain("ClickHouse is up to date.");
-    await expect(metricsAsFormerly("ap-1")).rejects.toThrow("metrics_v1");
+    await expect(metricsOfPreviousVersion("ap-1")).rejects.toThrow("metrics_v1");
     await send("ap-3");
     expect([await count("points_v1"), await count("minutes_v1"), await count("texts_v1")]).toEqual([6, 6, 3]);
   });
@@ -73,32 +75,32 @@ describe("migrations of the telemetry", () => {
   it("repartition by week while samples arrive, keep every value, and can be run again after a crash", async () => {
     const weekly: StoresConfig = { ...config, CLICKHOUSE_DATABASE: "repartitioned", TELEMETRY_DAYS: 60 };
     const insert = (apId: string, days: number) =>
-      command(
+      execute(
         weekly,
         `INSERT INTO samples_v1 (ap_id, ts, metrics, texts)
          SELECT '${apId}', now64(3) - toIntervalDay(number), map('a', number), map('t', 'x') FROM numbers(${days})`,
         { settings: { max_partitions_per_insert_block: 0 } },
       );
     const rowsOf = async (table: string) =>
-      (await askRows(weekly, Counted, `SELECT count() AS n FROM ${table} FINAL`))[0].n;
+      (await queryRows(weekly, Counted, `SELECT count() AS n FROM ${table} FINAL`))[0].n;
     await migrateTelemetry(weekly, ({ name }) => name < "0005");
     await insert("ap-1", 9);
-    // Its pause is for inserts that are under way, and here there are none.
+    // The pause waits for inserts in progress. This test has none.
     const weeks = ddlFiles(undefined)
       .filter(({ name }) => name.startsWith("0005"))
       .map((file) => ({ ...file, sql: file.sql.replace("sleep(3)", "sleep(0)") }));
     expect(weeks.flatMap(({ sql }) => sql.match(/;$/gm) ?? [])).toHaveLength(11);
-    // Cut off in the middle of copying, before the exchanges, between them, after them, and after its last statement. Samples arrive after
-    // each part: also between the copy of a table and its exchange, and between the two exchanges.
-    const parts = ["0-3", "0-4", "4-5", "0-5", "5-6", "0-11"].map((range) => range.split("-").map(Number));
+    // Interrupted during the copy, before the exchanges, between them, after them, and after the last statement. Samples arrive after each
+    // range: also between the copy of a table and its exchange, and between the two exchanges.
+    const ranges = ["0-3", "0-4", "4-5", "0-5", "5-6", "0-11"].map((range) => range.split("-").map(Number));
     let expected = 9;
-    for (const [i, [from, to]] of parts.entries()) {
-      const part = weeks.map((file) => ({ ...file, sql: file.sql.split(/;$/m).slice(from, to).join(";\n") }));
+    for (const [i, [from, to]] of ranges.entries()) {
+      const statements = weeks.map((file) => ({ ...file, sql: file.sql.split(/;$/m).slice(from, to).join(";\n") }));
       const before = await rowsOf("points_v1");
-      await applyStatements(weekly, part);
+      await applyStatements(weekly, statements);
       // A second run hides nothing that could be read before it.
       if (from === 0) expect(await rowsOf("points_v1")).toBeGreaterThanOrEqual(before);
-      await insert(`part-${i}`, i + 1);
+      await insert(`range-${i}`, i + 1);
       expected += i + 1;
     }
     await migrateTelemetry(weekly);
@@ -106,7 +108,7 @@ describe("migrations of the telemetry", () => {
     expected++;
     expect([await rowsOf("points_v1"), await rowsOf("texts_v1")]).toEqual([expected, expected]);
     const Tables = z.array(z.object({ name: z.string(), partition_key: z.string(), engine_full: z.string() }));
-    const tables = await askRows(
+    const tables = await queryRows(
       weekly,
       Tables,
       `SELECT name, partition_key, engine_full FROM system.tables WHERE database = 'repartitioned' AND match(name, '^(points|texts)_[^m]') ORDER BY name`,
@@ -122,32 +124,32 @@ describe("migrations of the telemetry", () => {
     const received: StoresConfig = { ...config, CLICKHOUSE_DATABASE: "received" };
     const Times = z.array(z.object({ ap_id: z.string(), seen: z.coerce.number(), received: z.coerce.number() }));
     const timesOf = async () =>
-      await askRows(
+      await queryRows(
         received,
         Times,
         `SELECT ap_id, toUnixTimestamp64Milli(max(last_seen)) AS seen, toUnixTimestamp64Milli(max(last_received)) AS received
          FROM agents_v1 GROUP BY ap_id ORDER BY ap_id`,
       );
     const insert = (apId: string) =>
-      command(received, `INSERT INTO samples_v1 (ap_id, ts, metrics) SELECT '${apId}', now64(3) - 3600, map('a', 1)`);
+      execute(received, `INSERT INTO samples_v1 (ap_id, ts, metrics) SELECT '${apId}', now64(3) - 3600, map('a', 1)`);
     await applyDdl(received, ({ name }) => name < "0004");
     await insert("ap-1");
     await migrateTelemetry(received, ({ name }) => name < "0005");
     expect((await timesOf()).map(({ seen, received }) => received - seen)).toEqual([0]);
-    // As a Worker of the version before inserts.
+    // A Worker of the previous version inserts like this.
     for (const apId of ["ap-1", "ap-2"]) await insert(apId);
     for (const { seen, received } of await timesOf()) expect(Math.abs(received - seen - 3_600_000)).toBeLessThan(1_000);
   });
 
-  it.each([undefined, "cluster"])("have a number of their own each (%s)", (cluster) => {
+  it.each([undefined, "cluster"])("have consecutive numbers (%s)", (cluster) => {
     const numbers = ddlFiles(cluster).map(({ name }) => name.replace("cluster/", "").slice(0, 4));
     expect(numbers).toEqual(numbers.map((_, i) => String(i + 1).padStart(4, "0")));
   });
 });
 
 describe("migrations of the accounts", () => {
-  // They are applied while the version before is in service; what nobody uses any more goes with a later version.
-  it.each(readdirSync(ACCOUNTS_FOLDER).filter((file) => file.endsWith(".sql")))("take nothing away: %s", (file) => {
+  // They run while the previous version is in service. A later version removes what is no longer used.
+  it.each(readdirSync(ACCOUNTS_FOLDER).filter((file) => file.endsWith(".sql")))("are not destructive: %s", (file) => {
     expect(isDestructive(readFileSync(join(ACCOUNTS_FOLDER, file), "utf8"))).toBe(false);
   });
 });

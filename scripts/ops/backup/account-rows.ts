@@ -3,36 +3,40 @@ import { readMigrationFiles } from "drizzle-orm/migrator";
 import type { StoresConfig } from "../../../src/env.ts";
 import { UserError } from "../../../src/programs/shared/cli.ts";
 import { ACCOUNTS_FOLDER } from "../../../src/programs/stack/migrations.ts";
+import { RESTORE_IN_PROGRESS } from "../../../src/programs/stack/restore-mark.ts";
 import { readLines, writeLines } from "./backup-files.ts";
-import type { Manifest, TableFile } from "./manifest.ts";
-import { UNFINISHED } from "./unfinished.ts";
+import type { ExistingTables, Manifest, TableFile } from "./manifest.ts";
 
-/** The accounts database in a backup: its schema as it is, and of each table every row, as of one moment. */
+/** The accounts database in a backup: its schema and all rows of each table, as of one moment. */
 
 type Accounts = Manifest["accounts"];
 
 const MIGRATIONS = "__drizzle_migrations";
-/** How far each table has counted, so that no number is given out twice; the database makes it by itself. */
+/** Stores the last id of each table, so that the database never assigns an id twice. The database creates this table itself. */
 const SEQUENCES = "sqlite_sequence";
-/** Comes with the product, and makes nine tenths of the database. */
-const LEFT_OUT = ["gazetteer", "gazetteer_editions"];
-const ROWS_AT_ONCE = 500;
+/** Comes with the product, and makes up nine tenths of the database. */
+const EXCLUDED = ["gazetteer", "gazetteer_editions"];
+const BATCH_ROWS = 500;
 
 export function openAccounts({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig): Client {
   return createClient({ url, ...(authToken !== undefined && { authToken }) });
 }
 
 export async function dumpAccounts(client: Client, folder: string, signal: AbortSignal): Promise<Accounts> {
-  // One transaction over everything: others may write meanwhile, and it does not see that.
+  // One transaction reads everything, and does not see what others write in the meantime.
   const transaction = await client.transaction("read");
   try {
-    const found = await transaction.execute(
+    const master = await transaction.execute(
       "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'libsql\\_%' ESCAPE '\\' ORDER BY rowid",
     );
-    const all = found.rows.map(({ type, name, sql }) => ({ type: String(type), name: String(name), sql: String(sql) }));
-    const names = all.flatMap(({ type, name }) => (type === "table" && !LEFT_OUT.includes(name) ? [name] : []));
+    const schema = master.rows.map(({ type, name, sql }) => ({
+      type: String(type),
+      name: String(name),
+      sql: String(sql),
+    }));
+    const names = schema.flatMap(({ type, name }) => (type === "table" && !EXCLUDED.includes(name) ? [name] : []));
     if (!names.includes(MIGRATIONS))
-      throw new UserError("There is no accounts database there (npm run migrate makes one).");
+      throw new UserError("LIBSQL_URL has no accounts database. Create one with npm run migrate.");
     const tables: TableFile[] = [];
     for (const table of names) {
       const columns = await columnsOf(transaction, table);
@@ -43,7 +47,7 @@ export async function dumpAccounts(client: Client, folder: string, signal: Abort
     const applied = await transaction.execute(`SELECT hash FROM ${MIGRATIONS} ORDER BY created_at`);
     return {
       migrations: applied.rows.map(({ hash }) => String(hash)),
-      schema: all.filter(({ name }) => name !== SEQUENCES),
+      schema: schema.filter(({ name }) => name !== SEQUENCES),
       tables,
     };
   } finally {
@@ -51,7 +55,7 @@ export async function dumpAccounts(client: Client, folder: string, signal: Abort
   }
 }
 
-/** Those that hold something of their own; others are computed. */
+/** Returns the stored columns of a table, without the computed ones. */
 async function columnsOf(transaction: Transaction, table: string): Promise<string[]> {
   const { rows } = await transaction.execute({
     sql: "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0",
@@ -63,23 +67,23 @@ async function columnsOf(transaction: Transaction, table: string): Promise<strin
 async function* rowsOf(transaction: Transaction, table: string, columns: string[]): AsyncGenerator<Uint8Array> {
   const sql =
     `SELECT rowid, ${columns.map(quoted).join(", ")} FROM ${quoted(table)} WHERE rowid > ? ` +
-    `ORDER BY rowid LIMIT ${ROWS_AT_ONCE}`;
-  for (let after = Number.MIN_SAFE_INTEGER, isMore = true; isMore; ) {
-    const { rows } = await transaction.execute({ sql, args: [after] });
-    const lines = rows.map((row) => `${JSON.stringify(columns.map((_, i) => plain(row[i + 1])))}\n`);
+    `ORDER BY rowid LIMIT ${BATCH_ROWS}`;
+  for (let lastRowId = Number.MIN_SAFE_INTEGER, hasMore = true; hasMore; ) {
+    const { rows } = await transaction.execute({ sql, args: [lastRowId] });
+    const lines = rows.map((row) => `${JSON.stringify(columns.map((_, i) => requireJsonValue(row[i + 1])))}\n`);
     yield Buffer.from(lines.join(""));
-    after = Number(rows.at(-1)?.[0] ?? after);
-    isMore = rows.length === ROWS_AT_ONCE;
+    lastRowId = Number(rows.at(-1)?.[0] ?? lastRowId);
+    hasMore = rows.length === BATCH_ROWS;
   }
 }
 
-function plain(value: unknown): unknown {
-  if (value instanceof ArrayBuffer) throw new Error("A row holds bytes, which a line of JSON cannot");
+function requireJsonValue(value: unknown): unknown {
+  if (value instanceof ArrayBuffer) throw new Error("A row contains a BLOB, which JSON cannot represent");
   return value;
 }
 
-/** Refuses what a later version of the product made. */
-export function checkAccountsLevel({ migrations }: Accounts): void {
+/** Throws if a later version of the product made the backup. */
+export function checkAccountsVersion({ migrations }: Accounts): void {
   const known = new Set(readMigrationFiles({ migrationsFolder: ACCOUNTS_FOLDER }).map(({ hash }) => hash));
   if (!migrations.every((hash) => known.has(hash)))
     throw new UserError(
@@ -87,54 +91,43 @@ export function checkAccountsLevel({ migrations }: Accounts): void {
     );
 }
 
-export interface Present {
-  tables: string[];
-  isEmpty: boolean;
-}
-
-/** What is there of accounts already. Refuses a database that holds other things: it is not ours to clear. */
-export async function presentAccounts(client: Client, { schema }: Accounts): Promise<Present> {
-  const found = await client.execute(
+/** Returns the account tables that already exist. Throws if the database has tables of another product, which must not be deleted. */
+export async function findAccountTables(client: Client, { schema }: Accounts): Promise<ExistingTables> {
+  const master = await client.execute(
     "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'libsql\\_%' ESCAPE '\\'",
   );
-  const tables = found.rows.map(({ name }) => String(name));
+  const tables = master.rows.map(({ name }) => String(name));
   const migrations = readMigrationFiles({ migrationsFolder: ACCOUNTS_FOLDER }).flatMap(({ sql }) => sql);
-  const made = migrations.flatMap((sql) => /CREATE TABLE `(\w+)`/.exec(sql)?.[1] ?? []);
-  const ours = new Set([...made, ...schema.map(({ name }) => name), MIGRATIONS, UNFINISHED]);
-  const foreign = tables.filter((table) => !ours.has(table));
+  const created = migrations.flatMap((sql) => /CREATE TABLE `(\w+)`/.exec(sql)?.[1] ?? []);
+  const own = new Set([...created, ...schema.map(({ name }) => name), MIGRATIONS, RESTORE_IN_PROGRESS]);
+  const foreign = tables.filter((table) => !own.has(table));
   if (foreign.length > 0)
-    throw new UserError(`The accounts database also holds ${foreign.join(", ")}. Restore into one of its own.`);
+    throw new UserError(
+      `The accounts database contains other tables (${foreign.join(", ")}). Restore into an empty database.`,
+    );
   for (const table of tables) {
-    if ([...LEFT_OUT, MIGRATIONS].includes(table)) continue;
+    if ([...EXCLUDED, MIGRATIONS].includes(table)) continue;
     const { rows } = await client.execute(`SELECT 1 FROM ${quoted(table)} LIMIT 1`);
-    if (rows.length > 0 || table === UNFINISHED) return { tables, isEmpty: false };
+    if (rows.length > 0 || table === RESTORE_IN_PROGRESS) return { tables, isEmpty: false };
   }
   return { tables, isEmpty: true };
 }
 
-/** Marks the stores as half restored, until `endRestore`. */
-export async function beginRestore(client: Client): Promise<void> {
-  await client.execute(`CREATE TABLE IF NOT EXISTS ${UNFINISHED} (started_at integer)`);
-}
-
-export async function endRestore(client: Client): Promise<void> {
-  await client.execute(`DROP TABLE ${UNFINISHED}`);
-}
-
+/** Drops the existing tables and loads those of the backup. Throws if a table ends up with another number of rows. */
 export async function loadAccounts(
   client: Client,
   folder: string,
   { schema, tables }: Accounts,
-  present: readonly string[],
+  existing: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
-  const gone = present.filter((table) => table !== UNFINISHED);
-  const [made, indexes] = [
+  const dropped = existing.filter((table) => table !== RESTORE_IN_PROGRESS);
+  const [created, indexes] = [
     schema.filter(({ type }) => type === "table"),
     schema.filter(({ type }) => type !== "table"),
   ];
-  // As a migration: the order of the tables is then of no concern to foreign keys.
-  await client.migrate([...gone.map((table) => `DROP TABLE ${quoted(table)}`), ...made.map(({ sql }) => sql)]);
+  // `migrate` disables foreign keys, so the order of the tables does not matter.
+  await client.migrate([...dropped.map((table) => `DROP TABLE ${quoted(table)}`), ...created.map(({ sql }) => sql)]);
   for (const { table, columns, file } of tables) {
     if (table === SEQUENCES) continue;
     await fill(client, table, columns, readLines(folder, file), signal);
@@ -148,7 +141,7 @@ export async function loadAccounts(
   for (const { table, rows } of tables) {
     const counted = await client.execute(`SELECT count(*) AS n FROM ${quoted(table)}`);
     const n = Number(counted.rows[0]?.n);
-    if (n !== rows) throw new UserError(`${table} has ${n} rows after the restore, and had ${rows} in the backup.`);
+    if (n !== rows) throw new UserError(`${table} has ${n} rows after the restore, but ${rows} in the backup.`);
   }
 }
 
@@ -159,17 +152,17 @@ async function fill(
   lines: AsyncIterable<string>,
   signal: AbortSignal,
 ): Promise<void> {
-  const places = columns.map(() => "?").join(", ");
-  const sql = `INSERT INTO ${quoted(table)} (${columns.map(quoted).join(", ")}) VALUES (${places})`;
-  let some: { sql: string; args: InArgs }[] = [];
+  const placeholders = columns.map(() => "?").join(", ");
+  const sql = `INSERT INTO ${quoted(table)} (${columns.map(quoted).join(", ")}) VALUES (${placeholders})`;
+  let batch: { sql: string; args: InArgs }[] = [];
   const flush = async () => {
     signal.throwIfAborted();
-    if (some.length > 0) await client.migrate(some);
-    some = [];
+    if (batch.length > 0) await client.migrate(batch);
+    batch = [];
   };
   for await (const line of lines) {
-    some.push({ sql, args: JSON.parse(line) as InArgs });
-    if (some.length === ROWS_AT_ONCE) await flush();
+    batch.push({ sql, args: JSON.parse(line) as InArgs });
+    if (batch.length === BATCH_ROWS) await flush();
   }
   await flush();
 }

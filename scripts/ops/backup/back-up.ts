@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { print, UserError } from "../../../src/programs/shared/cli.ts";
 import { ROOT } from "../../../src/programs/shared/system.ts";
 import { dumpAccounts, openAccounts } from "./account-rows.ts";
-import { sayTable } from "./command.ts";
-import { filesOf, type Manifest, writeManifest } from "./manifest.ts";
+import { filesOf, type Manifest, printTable, writeManifest } from "./manifest.ts";
 import { dumpSecrets } from "./secret-file.ts";
 import type { Stores } from "./stores.ts";
 import { dumpTelemetry } from "./telemetry-tables.ts";
@@ -14,9 +13,9 @@ export interface BackUpOptions {
   signal: AbortSignal;
 }
 
-/** Writes a backup into a new folder, which is there only when it is whole. */
+/** Writes a backup into a new folder. The folder gets its name only when the backup is complete. */
 export async function backUp(stores: Stores, folder: string, options: BackUpOptions): Promise<void> {
-  if (existsSync(folder)) throw new UserError(`${folder} is there already. Name a new one.`);
+  if (existsSync(folder)) throw new UserError(`${folder} already exists. Choose another folder.`);
   const draft = `${folder}.partial`;
   rmSync(draft, { recursive: true, force: true });
   mkdirSync(draft, { recursive: true, mode: 0o700 });
@@ -33,11 +32,11 @@ async function dump(stores: Stores, folder: string, { withSecrets = false, signa
   const startedAt = new Date().toISOString();
   const client = openAccounts(stores.config);
   try {
-    // Accounts first: what the telemetry is of is then known, or was deleted meanwhile.
+    // Accounts first: the telemetry then contains everything that the agents in the backup had sent by that moment.
     const accounts = await dumpAccounts(client, folder, signal);
-    accounts.tables.forEach(sayTable);
+    accounts.tables.forEach(printTable);
     const telemetry = await dumpTelemetry(stores.config, folder, signal);
-    telemetry.tables.forEach(sayTable);
+    telemetry.tables.forEach(printTable);
     const secrets = withSecrets ? dumpSecrets(stores.secretsFile, folder) : undefined;
     const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string };
     const finishedAt = new Date().toISOString();
@@ -51,10 +50,9 @@ async function dump(stores: Stores, folder: string, { withSecrets = false, signa
       ...(secrets && { secrets }),
     };
     writeManifest(folder, manifest);
-    const bytes = filesOf(manifest).reduce((sum, file) => sum + file.bytes, 0);
-    print(
-      `${(bytes / 1024 / 1024).toFixed(1)} MiB in ${((Date.parse(finishedAt) - Date.parse(startedAt)) / 1000).toFixed(1)} s.`,
-    );
+    const mebibytes = filesOf(manifest).reduce((sum, file) => sum + file.bytes, 0) / 1024 / 1024;
+    const seconds = (Date.parse(finishedAt) - Date.parse(startedAt)) / 1000;
+    print(`${mebibytes.toFixed(1)} MiB in ${seconds.toFixed(1)} s.`);
   } finally {
     client.close();
   }

@@ -8,15 +8,15 @@ import { createZstdCompress, createZstdDecompress } from "node:zlib";
 import { UserError } from "../../../src/programs/shared/cli.ts";
 import type { BackupFile } from "./manifest.ts";
 
-/** The files of a backup: lines of text, compressed, each read and written as a stream. */
+/** Reads and writes the files of a backup as streams of compressed lines. */
 
 const NEWLINE = 10;
 
-/** Writes a file, for its owner's eyes only; what it turned out to be, and how many lines it has. */
+/** Writes a file that only its owner can read. Returns its size, checksum and number of lines. */
 export async function writeLines(
   folder: string,
   file: string,
-  pieces: AsyncIterable<Uint8Array>,
+  chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<BackupFile & { lines: number }> {
   const hash = createHash("sha256");
@@ -26,9 +26,9 @@ export async function writeLines(
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   await pipeline(
     async function* () {
-      for await (const piece of pieces) {
-        for (let at = piece.indexOf(NEWLINE); at >= 0; at = piece.indexOf(NEWLINE, at + 1)) lines++;
-        yield piece;
+      for await (const chunk of chunks) {
+        for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1)) lines++;
+        yield chunk;
       }
     },
     createZstdCompress(),
@@ -46,27 +46,27 @@ export async function writeLines(
 }
 
 export function readLines(folder: string, file: string): AsyncIterable<string> {
-  const unpacked = createReadStream(join(folder, file)).pipe(createZstdDecompress());
-  return createInterface({ input: unpacked, crlfDelay: Number.POSITIVE_INFINITY });
+  const decompressed = createReadStream(join(folder, file)).pipe(createZstdDecompress());
+  return createInterface({ input: decompressed, crlfDelay: Number.POSITIVE_INFINITY });
 }
 
-/** Refuses a file that is not, byte for byte, the one that was written. */
+/** Throws if a file is missing, or differs from the one that was written. */
 export async function verifyFile(
   folder: string,
   { file, bytes, sha256 }: BackupFile,
   signal: AbortSignal,
 ): Promise<void> {
   const hash = createHash("sha256");
-  let found = 0;
+  let length = 0;
   try {
     for await (const chunk of createReadStream(join(folder, file), { signal }) as AsyncIterable<Buffer>) {
       hash.update(chunk);
-      found += chunk.length;
+      length += chunk.length;
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    throw new UserError(`The backup is not whole: ${file} is missing.`);
+    throw new UserError(`The backup is incomplete: ${file} is missing.`);
   }
-  if (found !== bytes || hash.digest("hex") !== sha256)
-    throw new UserError(`The backup is damaged: ${file} is not what was written.`);
+  if (length !== bytes || hash.digest("hex") !== sha256)
+    throw new UserError(`The backup is damaged: ${file} has changed since it was written.`);
 }

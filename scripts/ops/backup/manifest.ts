@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
-import { UserError } from "../../../src/programs/shared/cli.ts";
+import { print, UserError } from "../../../src/programs/shared/cli.ts";
 import { writeFileAtomically } from "../../../src/programs/shared/system.ts";
 
-/** What a backup says of itself. It is written last: a folder without it is no backup. */
+/** The manifest describes a backup. It is written last, so a folder without it is not a complete backup. */
 
-/** Names become parts of statements and of paths: they are plain ones, whoever wrote the file. */
-const Name = z.string().regex(/^\w+$/, { error: "is no plain name" });
-const Path = z.string().regex(/^(?:\w+\/)?\w+(?:\.\w+)+$/, { error: "is no path within the backup" });
+/** SQL statements and paths contain these names, so a manipulated manifest must not inject anything. */
+const Name = z.string().regex(/^\w+$/, { error: "is not a plain name" });
+const Path = z.string().regex(/^(?:\w+\/)?\w+(?:\.\w+)+$/, { error: "is not a path within the backup" });
 
 const BackupFile = z.object({ file: Path, bytes: z.int(), sha256: z.string() });
 export type BackupFile = z.output<typeof BackupFile>;
@@ -17,13 +17,13 @@ const TableFile = BackupFile.extend({ table: Name, columns: z.array(Name), rows:
 export type TableFile = z.output<typeof TableFile>;
 
 const Manifest = z.object({
-  /** Of the form of backups, to be raised when an older restore could not read one. */
-  format: z.literal(1, { error: "is of a later form" }),
+  /** Version of the format. Increase it when earlier versions of the restore cannot read the backup. */
+  format: z.literal(1, { error: "is a later version: use a later version of the product" }),
   version: z.string(),
   startedAt: z.iso.datetime(),
   finishedAt: z.iso.datetime(),
   accounts: z.object({
-    /** Hashes of the migrations that had been applied. */
+    /** Hashes of the applied migrations. */
     migrations: z.array(z.string()),
     schema: z.array(z.object({ type: z.string(), name: z.string(), sql: z.string() })),
     tables: z.array(TableFile),
@@ -48,12 +48,12 @@ export function readManifest(folder: string): Manifest {
   try {
     json = JSON.parse(readFileSync(join(folder, NAME), "utf8"));
   } catch {
-    throw new UserError(`${folder} is no backup: it has no ${NAME} that can be read.`);
+    throw new UserError(`${folder} is not a backup: it has no readable ${NAME}.`);
   }
   const manifest = Manifest.safeParse(json);
   if (manifest.success) return manifest.data;
-  const [fault] = manifest.error.issues;
-  throw new UserError(`${NAME} cannot be used: ${fault?.path.join(".")} ${fault?.message}.`);
+  const [issue] = manifest.error.issues;
+  throw new UserError(`${NAME} is invalid: ${issue?.path.join(".")} ${issue?.message}.`);
 }
 
 export const filesOf = ({ accounts, telemetry, secrets }: Manifest): BackupFile[] => [
@@ -61,3 +61,12 @@ export const filesOf = ({ accounts, telemetry, secrets }: Manifest): BackupFile[
   ...telemetry.tables,
   ...(secrets === undefined ? [] : [secrets]),
 ];
+
+export const printTable = ({ table, rows, bytes }: TableFile): void =>
+  print(`  ${table.padEnd(22)} ${String(rows).padStart(12)} rows  ${(bytes / 1024).toFixed(0).padStart(10)} KiB`);
+
+/** The tables of this product that a store already has. */
+export interface ExistingTables {
+  tables: string[];
+  isEmpty: boolean;
+}

@@ -1,19 +1,12 @@
 import { print, red, UserError } from "../../../src/programs/shared/cli.ts";
 import { migrateAccounts, migrateTelemetry } from "../../../src/programs/stack/migrations.ts";
-import {
-  beginRestore,
-  checkAccountsLevel,
-  endRestore,
-  loadAccounts,
-  openAccounts,
-  presentAccounts,
-} from "./account-rows.ts";
+import { markRestoreFinished, markRestoreStarted } from "../../../src/programs/stack/restore-mark.ts";
+import { checkAccountsVersion, findAccountTables, loadAccounts, openAccounts } from "./account-rows.ts";
 import { verifyFile } from "./backup-files.ts";
-import { sayTable } from "./command.ts";
-import { filesOf, readManifest } from "./manifest.ts";
-import { hasOtherSecrets, loadSecretsFile, readableKeys } from "./secret-file.ts";
+import { filesOf, printTable, readManifest } from "./manifest.ts";
+import { countReadableKeys, hasOtherSecrets, restoreSecrets } from "./secret-file.ts";
 import type { Stores } from "./stores.ts";
-import { checkTelemetryLevel, loadTelemetry, presentTelemetry } from "./telemetry-tables.ts";
+import { checkTelemetryVersion, findTelemetryTables, loadTelemetry } from "./telemetry-tables.ts";
 
 export interface RestoreOptions {
   replace?: boolean;
@@ -22,8 +15,8 @@ export interface RestoreOptions {
 }
 
 /**
- * Brings a backup back into stores that nobody uses, and up to date. Every file is looked at before anything is touched; from there on
- * to the end the stores are marked, lest half of it is taken for a whole.
+ * Restores a backup into stores that no service uses, and migrates them to this version. Verifies every file before it changes anything.
+ * From then until the end the stores are marked, so that no service starts on incomplete stores.
  */
 export async function restore(
   { config, secretsFile }: Stores,
@@ -32,41 +25,46 @@ export async function restore(
 ): Promise<void> {
   const manifest = readManifest(folder);
   const { accounts, telemetry, startedAt, version } = manifest;
-  if (withSecrets && manifest.secrets === undefined) throw new UserError("There are no secrets in this backup.");
-  checkAccountsLevel(accounts);
-  checkTelemetryLevel(config, telemetry);
-  print(`A backup of ${startedAt}, by version ${version}. Looking at its checksums.`);
+  if (withSecrets && manifest.secrets === undefined)
+    throw new UserError("This backup contains no secrets. Omit --with-secrets.");
+  checkAccountsVersion(accounts);
+  checkTelemetryVersion(config, telemetry);
+  print(`Verifying the checksums of the backup of ${startedAt} by version ${version}.`);
   for (const file of filesOf(manifest)) await verifyFile(folder, file, signal);
   const client = openAccounts(config);
   try {
-    const present = { accounts: await presentAccounts(client, accounts), telemetry: await presentTelemetry(config) };
-    if (!(replace || (present.accounts.isEmpty && present.telemetry.isEmpty)))
-      throw new UserError("There is something in the stores already. With --replace it goes.");
+    const existing = {
+      accounts: await findAccountTables(client, accounts),
+      telemetry: await findTelemetryTables(config),
+    };
+    if (!(replace || (existing.accounts.isEmpty && existing.telemetry.isEmpty)))
+      throw new UserError("The stores are not empty. To delete their data, pass --replace.");
     if (withSecrets && !replace && hasOtherSecrets(secretsFile, folder))
-      throw new UserError(`There are other secrets in ${secretsFile}. With --replace they go.`);
+      throw new UserError(`${secretsFile} contains other secrets. To delete them, pass --replace.`);
 
-    await beginRestore(client);
-    await loadTelemetry(config, folder, telemetry, present.telemetry.tables, { startedAt, signal, onTable: sayTable });
-    await loadAccounts(client, folder, accounts, present.accounts.tables, signal);
-    accounts.tables.forEach(sayTable);
-    if (withSecrets) loadSecretsFile(secretsFile, folder);
-    await endRestore(client);
+    await markRestoreStarted(client);
+    await loadTelemetry(config, folder, telemetry, existing.telemetry.tables, {
+      startedAt,
+      signal,
+      onTable: printTable,
+    });
+    await loadAccounts(client, folder, accounts, existing.accounts.tables, signal);
+    accounts.tables.forEach(printTable);
+    if (withSecrets) restoreSecrets(secretsFile, folder);
+    await markRestoreFinished(client);
     await migrateTelemetry(config);
     await migrateAccounts(config);
-    sayWhetherKeysFit(await readableKeys(client, secretsFile));
+    printKeyCheck(await countReadableKeys(client, secretsFile));
   } finally {
     client.close();
   }
 }
 
-function sayWhetherKeysFit(keys: Awaited<ReturnType<typeof readableKeys>>): void {
-  if (keys === undefined)
-    print("There are no secrets here yet: bring secrets.json of the former service before it starts.");
-  else if (keys.readable < keys.all)
-    print(
-      red(
-        `Only ${keys.readable} of ${keys.all} api keys can be read: these are not the secrets of the former service.`,
-      ),
-    );
-  else print(`All ${keys.all} api keys can be read.`);
+function printKeyCheck(keys: Awaited<ReturnType<typeof countReadableKeys>>): void {
+  if (keys === undefined) {
+    print("There is no secrets.json yet. Copy the one of the backed-up service here before you start the service.");
+  } else if (keys.readable < keys.total) {
+    const count = `Only ${keys.readable} of ${keys.total} API keys are readable`;
+    print(red(`${count}: these are not the secrets of the backed-up service. Copy its secrets.json here.`));
+  } else print(`All ${keys.total} API keys are readable.`);
 }

@@ -8,34 +8,34 @@ import { requireOwnFolder, writeFileAtomically } from "../../../src/programs/sha
 import { readSecrets } from "../../../src/programs/stack/stack-secrets.ts";
 import type { BackupFile } from "./manifest.ts";
 
-/** The secrets of a product on one machine, in a backup that is to hold them, too. */
+/** The secrets of a product on one machine, in a backup with `--with-secrets`. */
 
 const NAME = "secrets.json";
 
 export function dumpSecrets(file: string, folder: string): BackupFile {
-  if (!existsSync(file)) throw new UserError(`There is no ${file}. Set DATA_DIR, or leave --with-secrets out.`);
+  if (!existsSync(file)) throw new UserError(`${file} does not exist. Set DATA_DIR, or omit --with-secrets.`);
   const text = readFileSync(file, "utf8");
   writeFileAtomically(join(folder, NAME), text);
   const sha256 = createHash("sha256").update(text).digest("hex");
   return { file: NAME, bytes: Buffer.byteLength(text), sha256 };
 }
 
-/** Other secrets than these, where the restored ones would go. */
+/** Returns whether a restore would overwrite secrets that differ from those of the backup. */
 export function hasOtherSecrets(file: string, folder: string): boolean {
   return existsSync(file) && readFileSync(file, "utf8") !== readFileSync(join(folder, NAME), "utf8");
 }
 
-export function loadSecretsFile(file: string, folder: string): void {
+export function restoreSecrets(file: string, folder: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   requireOwnFolder(dirname(file));
   writeFileAtomically(file, readFileSync(join(folder, NAME), "utf8"));
 }
 
-/** How many api keys there are, and how many of them the secrets at hand open; nothing where there are none at hand. */
-export async function readableKeys(
+/** Counts the apps' API keys, and those that this machine's secrets decrypt. Returns undefined if the machine has no secrets. */
+export async function countReadableKeys(
   client: Client,
   file: string,
-): Promise<{ all: number; readable: number } | undefined> {
+): Promise<{ total: number; readable: number } | undefined> {
   const key = process.env.ENCRYPTION_KEY || readSecrets(dirname(file))?.ENCRYPTION_KEY;
   if (key === undefined) return undefined;
   const encryptor = createEncryptor(key.split(","));
@@ -43,5 +43,5 @@ export async function readableKeys(
   const opened = await Promise.allSettled(
     rows.map((row) => encryptor.open(String(row.sealed_api_key), String(row.id))),
   );
-  return { all: rows.length, readable: opened.filter(({ status }) => status === "fulfilled").length };
+  return { total: rows.length, readable: opened.filter(({ status }) => status === "fulfilled").length };
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { parseStoresEnv, type StoresConfig } from "../../../src/env.ts";
-import { print, UserError } from "../../../src/programs/shared/cli.ts";
+import { print, runCommand, toUserError, UserError } from "../../../src/programs/shared/cli.ts";
 import { readSettings } from "../../../src/programs/shared/settings.ts";
 import {
   newClickHouseAccess,
@@ -15,13 +15,28 @@ import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 
 export interface Stores {
   config: StoresConfig;
-  /** Where this machine's product keeps, or would keep, its secrets. */
+  /** The secrets of the product on this machine. The file may not exist yet. */
   secretsFile: string;
 }
 
+/** Runs a command on the stores. Ctrl-C aborts the signal, and the command ends when it has cleaned up. */
+export async function runStoreCommand(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => stop.abort());
+  await runCommand(async () => {
+    try {
+      await work(stop.signal);
+    } catch (error) {
+      throw stop.signal.aborted ? new UserError("Interrupted.") : toUserError(error);
+    }
+  });
+  // Aborted streams may still hold a connection, which would keep the process alive.
+  process.exit();
+}
+
 /**
- * Finds the stores: those that the settings name; else those of a product that runs on the data folder; else the data folder's own,
- * started for as long as this takes. Whoever writes wants nobody else there.
+ * Passes on the stores that the settings name, or those of the product that runs on the data folder. If there are none, starts the stores
+ * of the data folder until the work ends. Rejects "writing" while a product uses the data folder.
  */
 export async function withStores(use: "reading" | "writing", work: (stores: Stores) => Promise<void>): Promise<void> {
   const { dataDir, libsqlUrl, clickhouseUrl, clickhouseBin } = readSettings(process.env);
@@ -34,14 +49,14 @@ export async function withStores(use: "reading" | "writing", work: (stores: Stor
     });
   const running = readUrls(dataDir);
   if (running !== undefined && use === "writing" && (libsqlUrl === undefined || clickhouseUrl === undefined))
-    throw new UserError(`A product runs on ${dataDir}. Stop it first.`);
+    throw new UserError(`A product is running on ${dataDir}. Stop it first.`);
   if (running !== undefined || (libsqlUrl !== undefined && clickhouseUrl !== undefined)) {
     const config = configOf(libsqlUrl ?? running?.libsql, clickhouseUrl ?? running?.clickhouse);
     return await work({ config, secretsFile });
   }
 
-  print(`Starting the stores of ${dataDir} for the while.`);
-  // As the product itself does: what the stores write is for this user's eyes only.
+  print(`Starting the stores of ${dataDir}.`);
+  // Only this user may read the files of the stores, as when the product runs them.
   process.umask(0o077);
   const folder = openDataFolder(dataDir, { reset: false });
   const supervisor = new Supervisor(() => folder.record(supervisor.pids, {}));

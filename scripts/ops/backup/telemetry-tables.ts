@@ -6,40 +6,40 @@ import type { StoresConfig } from "../../../src/env.ts";
 import { UserError } from "../../../src/programs/shared/cli.ts";
 import { applyDdl, ddlFiles, onClusterOf } from "../../../src/programs/stack/migrations.ts";
 import { writeLines } from "./backup-files.ts";
-import { ask, askRows, command } from "./clickhouse-files.ts";
-import type { Manifest, TableFile } from "./manifest.ts";
+import { execute, queryRows, sendQuery } from "./clickhouse-http.ts";
+import type { ExistingTables, Manifest, TableFile } from "./manifest.ts";
 
 /**
- * The telemetry in a backup: of each table every row, straight out of it and straight into it. Nothing goes through the samples'
- * table, whose views would add everything up once more.
+ * The telemetry in a backup: all rows of each table, read from and written to that table directly. An insert into the table of samples
+ * would add the values to the rollups a second time, through its views.
  */
 
 type Telemetry = Manifest["telemetry"];
 
-/** Tab-separated lines with an end that tells a whole answer from one that was cut off; read again, it is asked for. */
-const LINES = {
+/** Tab-separated lines with an end marker, which a truncated response lacks. ClickHouse also requires the marker when it reads them. */
+const LINE_FORMAT = {
   format_custom_escaping_rule: "Escaped",
   format_custom_field_delimiter: "\t",
   format_custom_row_after_delimiter: "\n",
   format_custom_result_after_delimiter: "\\.\n",
 };
-const END = Buffer.from(LINES.format_custom_result_after_delimiter);
+const END_MARKER = Buffer.from(LINE_FORMAT.format_custom_result_after_delimiter);
 
-const READING = {
-  ...LINES,
+const READ_SETTINGS = {
+  ...LINE_FORMAT,
   enable_http_compression: 1,
-  // Rows that belong together are put together on the way out: each partition by itself, which its key allows.
+  // FINAL merges rows with the same key. They are always in the same partition, so each partition can be merged by itself.
   do_not_merge_across_partitions_select_final: 1,
-  // The service needs the others.
+  // The service needs the other threads.
   max_threads: 2,
 };
 
-const WRITING = {
-  ...LINES,
-  // The quick way of reading a number is off by a bit now and then.
+const WRITE_SETTINGS = {
+  ...LINE_FORMAT,
+  // The fast parser is sometimes wrong in the last bit of a number.
   precise_float_parsing: 1,
   max_partitions_per_insert_block: 0,
-  // Two blocks of the same sums are two blocks.
+  // Two blocks with the same content are not duplicates.
   insert_deduplicate: 0,
   distributed_foreground_insert: 1,
 };
@@ -49,15 +49,19 @@ const Applied = z.array(z.object({ name: z.string(), hash: z.string() }));
 const Counted = z.tuple([z.object({ n: z.coerce.number() })]);
 const Named = z.array(z.object({ name: z.string() }));
 
-/** How far before the moment of the backup times of samples lie that were committed right then. */
-const CUT_MINUTES = 15;
+/** A sample that was committed at the moment of the backup may be this old. */
+const MAX_SAMPLE_AGE_MINUTES = 15;
 
 const formOf = ({ CLICKHOUSE_CLUSTER }: StoresConfig): Telemetry["form"] =>
   CLICKHOUSE_CLUSTER === undefined ? "one server" : "cluster";
 
 export async function dumpTelemetry(config: StoresConfig, folder: string, signal: AbortSignal): Promise<Telemetry> {
-  const migrations = await askRows(config, Applied, "SELECT DISTINCT name, hash FROM schema_migrations ORDER BY name");
-  const tables = await askRows(
+  const migrations = await queryRows(
+    config,
+    Applied,
+    "SELECT DISTINCT name, hash FROM schema_migrations ORDER BY name",
+  );
+  const tables = await queryRows(
     config,
     Columns,
     `SELECT table, groupArray(name) AS columns FROM (SELECT table, name FROM system.columns WHERE database = currentDatabase() ORDER BY table, position)
@@ -65,15 +69,19 @@ export async function dumpTelemetry(config: StoresConfig, folder: string, signal
        AND ${config.CLICKHOUSE_CLUSTER === undefined ? "engine LIKE '%MergeTree'" : "engine = 'Distributed'"})
      GROUP BY table ORDER BY match(table, '^(points|texts)_'), table`,
   );
-  // All questions are put at once and each is answered as of then, however long reading takes; the sums a moment before the values that
-  // they are of, so that what is committed in between is lacking in the sums alone, and can be added (`levelCut`).
-  const answers: { table: string; columns: string[]; lines: AsyncIterable<Uint8Array> }[] = [];
+  // All queries start at once. ClickHouse answers each as of its start, however long reading takes. The rollups are queried before the
+  // points, so samples that are committed in between are missing only in the rollups, and `completeRollups` can add them.
+  const responses: { table: string; columns: string[]; lines: AsyncIterable<Uint8Array> }[] = [];
   for (const { table, columns } of tables) {
     const query = `SELECT ${columns.join(", ")} FROM ${table} FINAL FORMAT CustomSeparated`;
-    answers.push({ table, columns, lines: whole(table, await ask(config, query, { settings: READING, signal })) });
+    responses.push({
+      table,
+      columns,
+      lines: requireEnd(table, await sendQuery(config, query, { settings: READ_SETTINGS, signal })),
+    });
   }
   const files = await Promise.all(
-    answers.map(async ({ table, columns, lines }): Promise<TableFile> => {
+    responses.map(async ({ table, columns, lines }): Promise<TableFile> => {
       const { lines: count, ...file } = await writeLines(folder, `telemetry/${table}.tsv.zst`, lines, signal);
       return { table, columns, rows: count - 1, ...file };
     }),
@@ -81,33 +89,35 @@ export async function dumpTelemetry(config: StoresConfig, folder: string, signal
   return { form: formOf(config), migrations, tables: files };
 }
 
-/** ClickHouse may fail in the middle of an answer that began well. */
-async function* whole(table: string, { body }: Response): AsyncGenerator<Uint8Array> {
+/** Passes on a response. Throws if it lacks its end: ClickHouse may fail after it has sent the status 200. */
+async function* requireEnd(table: string, { body }: Response): AsyncGenerator<Uint8Array> {
   let end = Buffer.alloc(0);
-  for await (const piece of body ?? []) {
-    end = Buffer.concat([end, piece.subarray(-END.length)]).subarray(-END.length);
-    yield piece;
+  for await (const chunk of body ?? []) {
+    end = Buffer.concat([end, chunk.subarray(-END_MARKER.length)]).subarray(-END_MARKER.length);
+    yield chunk;
   }
-  if (!end.equals(END)) throw new UserError(`ClickHouse's answer about ${table} was cut off.`);
+  if (!end.equals(END_MARKER))
+    throw new UserError(`ClickHouse did not send all rows of ${table}. Run the backup again.`);
 }
 
-/** Refuses what a later version of the product made, and what cannot be brought into the other form. */
-export function checkTelemetryLevel(config: StoresConfig, { form, migrations }: Telemetry): void {
+/** Throws if a later version of the product made the backup, or if it cannot be moved between one server and a cluster. */
+export function checkTelemetryVersion(config: StoresConfig, { form, migrations }: Telemetry): void {
   const known = new Map(ddlFiles(form === "cluster" ? form : undefined).map(({ name, hash }) => [name, hash]));
   if (!migrations.every(({ name, hash }) => known.get(name) === hash))
     throw new UserError(
       "The backup has migrations of the telemetry that this version does not know. Use the version that made it, or a later one.",
     );
-  if (form !== formOf(config) && migrations.length !== known.size)
-    throw new UserError(
-      `The backup is of ${form}, and of an earlier version: it can go into another form only when it is up to date.`,
-    );
+  if (form === formOf(config) || migrations.length === known.size) return;
+  const origin = form === "cluster" ? "a cluster" : "one server";
+  throw new UserError(
+    `The backup is of an earlier version on ${origin}. Restore it to ${origin}, or make a new one with this version.`,
+  );
 }
 
-/** What there is of telemetry already, by the names that this product gives. */
-export async function presentTelemetry(config: StoresConfig): Promise<{ tables: string[]; isEmpty: boolean }> {
+/** Returns the telemetry tables that already exist, found by the names that this product uses. */
+export async function findTelemetryTables(config: StoresConfig): Promise<ExistingTables> {
   const database = `'${config.CLICKHOUSE_DATABASE}'`;
-  const found = await askRows(
+  const found = await queryRows(
     { ...config, CLICKHOUSE_DATABASE: "system" },
     Named,
     `SELECT name FROM system.tables WHERE database = ${database}
@@ -117,50 +127,51 @@ export async function presentTelemetry(config: StoresConfig): Promise<{ tables: 
   );
   const tables = found.map(({ name }) => name);
   for (const table of tables.filter((name) => /^(points|texts|minutes|agents)_v\d+$/.test(name))) {
-    const [{ n }] = await askRows(config, Counted, `SELECT count() AS n FROM (SELECT 1 FROM ${table} LIMIT 1)`);
+    const [{ n }] = await queryRows(config, Counted, `SELECT count() AS n FROM (SELECT 1 FROM ${table} LIMIT 1)`);
     if (n > 0) return { tables, isEmpty: false };
   }
   return { tables, isEmpty: true };
 }
 
+/** Drops the existing tables and loads those of the backup. Throws if a table ends up with another number of rows. */
 export async function loadTelemetry(
   config: StoresConfig,
   folder: string,
   { form, migrations, tables }: Telemetry,
-  present: readonly string[],
+  existing: readonly string[],
   { startedAt, signal, onTable }: { startedAt: string; signal: AbortSignal; onTable: (file: TableFile) => void },
 ): Promise<void> {
   const cluster = config.CLICKHOUSE_CLUSTER;
   const onCluster = onClusterOf(config);
-  for (const table of present) await command(config, `DROP TABLE IF EXISTS ${table} ${onCluster} SYNC`, { signal });
-  const level = new Set(migrations.map(({ name }) => name));
-  await applyDdl(config, ({ name }) => form !== formOf(config) || level.has(name));
+  for (const table of existing) await execute(config, `DROP TABLE IF EXISTS ${table} ${onCluster} SYNC`, { signal });
+  const applied = new Set(migrations.map(({ name }) => name));
+  await applyDdl(config, ({ name }) => form !== formOf(config) || applied.has(name));
   for (const table of tables) {
-    // What has outlived its time meanwhile must not go while it is being counted. Whoever migrates sets the time again.
+    // Expired rows must not be deleted before they are counted. The migration afterwards sets the TTL again.
     const stored = cluster === undefined ? table.table : table.table.replace(/_v(\d+)$/, "_local_v$1");
     if (await hasTtl(config, stored))
-      await command(config, `ALTER TABLE ${stored} ${onCluster} REMOVE TTL`, { signal });
+      await execute(config, `ALTER TABLE ${stored} ${onCluster} REMOVE TTL`, { signal });
     const query = `INSERT INTO ${table.table} (${table.columns.join(", ")}) FORMAT CustomSeparated`;
     const body = Readable.toWeb(createReadStream(join(folder, table.file)));
-    await command(config, query, { settings: WRITING, signal, body, encoding: "zstd" });
-    const [{ n }] = await askRows(config, Counted, `SELECT count() AS n FROM ${table.table} FINAL`);
+    await execute(config, query, { settings: WRITE_SETTINGS, signal, body, encoding: "zstd" });
+    const [{ n }] = await queryRows(config, Counted, `SELECT count() AS n FROM ${table.table} FINAL`);
     if (n !== table.rows)
-      throw new UserError(`${table.table} has ${n} rows after the restore, and had ${table.rows} in the backup.`);
+      throw new UserError(`${table.table} has ${n} rows after the restore, but ${table.rows} in the backup.`);
     onTable(table);
   }
-  if (tables.some(({ table }) => table === "minutes_v1")) await levelCut(config, startedAt);
+  if (tables.some(({ table }) => table === "minutes_v1")) await completeRollups(config, startedAt);
 }
 
 async function hasTtl(config: StoresConfig, table: string): Promise<boolean> {
   const query = `SELECT count() AS n FROM system.tables WHERE database = currentDatabase() AND name = '${table}' AND engine_full LIKE '%TTL %'`;
-  const [{ n }] = await askRows(config, Counted, query);
+  const [{ n }] = await queryRows(config, Counted, query);
   return n > 0;
 }
 
-/** Adds to the sums and to the times that agents were last seen what was committed while the backup put its questions. */
-async function levelCut(config: StoresConfig, startedAt: string): Promise<void> {
-  const fromS = Math.floor(Date.parse(startedAt) / 60_000 - CUT_MINUTES) * 60;
-  await command(
+/** Adds samples that were committed while the backup started its queries to the rollups and to the times of last contact. */
+async function completeRollups(config: StoresConfig, startedAt: string): Promise<void> {
+  const fromS = Math.floor(Date.parse(startedAt) / 60_000 - MAX_SAMPLE_AGE_MINUTES) * 60;
+  await execute(
     config,
     `INSERT INTO minutes_v1
      SELECT ap_id, metric, at, stored - summed, value_total - summed_total
@@ -174,12 +185,12 @@ async function levelCut(config: StoresConfig, startedAt: string): Promise<void> 
        FROM minutes_v1 WHERE minute >= toDateTime64(${fromS}, 0, 'UTC') GROUP BY ap_id, metric, at
      ) AS minutes USING (ap_id, metric, at)
      WHERE stored > summed`,
-    { settings: WRITING },
+    { settings: WRITE_SETTINGS },
   );
   for (const table of ["points_v1", "texts_v1"])
-    await command(
+    await execute(
       config,
       `INSERT INTO agents_v1 (ap_id, last_seen) SELECT ap_id, max(ts) FROM ${table} WHERE ts >= toDateTime64(${fromS}, 3, 'UTC') GROUP BY ap_id`,
-      { settings: WRITING },
+      { settings: WRITE_SETTINGS },
     );
 }

@@ -2,28 +2,30 @@ import { createClient as createClickHouse } from "@clickhouse/client-web";
 import { createClient as createLibsql } from "@libsql/client/http";
 import { connectAsync } from "mqtt";
 import type { StoresConfig } from "../../../src/env.ts";
-
-/** Whether the Worker will find what it needs, asked from here. */
+import type { Problem } from "./problems.ts";
 
 const TIMEOUT_MS = 10_000;
 
-/** What is wrong with each; nothing where all is well. */
-export async function faultsOfStores(config: StoresConfig, mqttUrl: string | undefined) {
-  const [libsql, clickhouse, broker] = await Promise.all([
-    fault("The accounts database (LIBSQL_URL)", askLibsql(config)),
-    fault("ClickHouse (CLICKHOUSE_URL)", askClickHouse(config)),
-    mqttUrl === undefined ? [] : fault("The broker (MQTT_URL)", askBroker(mqttUrl)),
+/** Checks from this machine that the stores and the broker respond to the settings of the Worker. */
+export async function checkStores(config: StoresConfig, mqttUrl: string | undefined): Promise<Problem[]> {
+  const problems = await Promise.all([
+    check("stores", "The accounts database (LIBSQL_URL)", queryLibsql(config)),
+    check("stores", "ClickHouse (CLICKHOUSE_URL)", queryClickHouse(config)),
+    mqttUrl === undefined ? [] : check("broker", "The broker (MQTT_URL)", connectToBroker(mqttUrl)),
   ]);
-  return { stores: [...libsql, ...clickhouse], broker };
+  return problems.flat();
 }
 
-const fault = async (what: string, asked: Promise<void>): Promise<string[]> =>
-  await asked.then(
-    () => [],
-    (error: Error) => [`${what} does not answer as it should: ${reasonOf(error)}`],
-  );
+async function check(area: Problem["area"], component: string, attempt: Promise<void>): Promise<Problem[]> {
+  try {
+    await attempt;
+    return [];
+  } catch (error) {
+    return [{ area, message: `${component} is unavailable: ${innermostMessage(error as Error)}` }];
+  }
+}
 
-async function askLibsql({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig): Promise<void> {
+async function queryLibsql({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig): Promise<void> {
   const client = createLibsql({
     url,
     ...(authToken !== undefined && { authToken }),
@@ -36,7 +38,7 @@ async function askLibsql({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: Stor
   }
 }
 
-async function askClickHouse(config: StoresConfig): Promise<void> {
+async function queryClickHouse(config: StoresConfig): Promise<void> {
   const client = createClickHouse({
     url: config.CLICKHOUSE_URL,
     username: config.CLICKHOUSE_USER,
@@ -44,25 +46,25 @@ async function askClickHouse(config: StoresConfig): Promise<void> {
     request_timeout: TIMEOUT_MS,
   });
   try {
-    const answer = await client.ping({ select: true });
-    if (!answer.success) throw answer.error;
+    const response = await client.ping({ select: true });
+    if (!response.success) throw response.error;
   } finally {
     await client.close();
   }
 }
 
-/** A broker that refuses is there: nobody has a token yet that it would take. */
-async function askBroker(url: string): Promise<void> {
+/** A broker that rejects the login is available. No valid token exists before the first deployment. */
+async function connectToBroker(url: string): Promise<void> {
   try {
     const client = await connectAsync(url, { reconnectPeriod: 0, connectTimeout: TIMEOUT_MS });
     client.end(true);
   } catch (error) {
-    const isRefusal = typeof (error as { code?: unknown }).code === "number";
-    if (!isRefusal) throw error;
+    const isRejection = typeof (error as { code?: unknown }).code === "number";
+    if (!isRejection) throw error;
   }
 }
 
-/** Behind "fetch failed" is why. */
-function reasonOf({ message, cause }: Error): string {
-  return cause instanceof Error ? reasonOf(cause) : message;
+/** `fetch` reports only "fetch failed". Its causes contain the reason. */
+function innermostMessage({ message, cause }: Error): string {
+  return cause instanceof Error ? innermostMessage(cause) : message;
 }

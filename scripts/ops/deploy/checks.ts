@@ -1,89 +1,109 @@
 import { BadConfiguration, parseStoresEnv, type StoresConfig } from "../../../src/env.ts";
 import { type Pending, pendingAccounts, pendingTelemetry } from "../../../src/programs/stack/pending-migrations.ts";
-import { tryBuild } from "./build.ts";
-import { faultsOfStores } from "./check-stores.ts";
+import { checkBuild } from "./build.ts";
+import { checkStores } from "./check-stores.ts";
 import { listSecrets, type Target } from "./cloudflare.ts";
-import { faultsOfKeys, KEYS } from "./worker-secrets.ts";
-import { type DeploySettings, faultsOfSettings, SECRET_SETTINGS, unreachableFrom } from "./worker-settings.ts";
+import { type Problem, redact } from "./problems.ts";
+import { checkKeys, KEYS } from "./worker-secrets.ts";
+import { checkHosts, checkSettings, type DeploySettings, SECRET_SETTINGS } from "./worker-settings.ts";
 
-/** Everything that is looked at before anything is changed. */
+/** All checks before a deployment. They change nothing. */
 
-export interface Wish extends Target {
-  /** The folder whose keys are to be put in service. */
+export interface DeployPlan extends Target {
+  /** The folder with the keys that the Worker gets. */
   secretsFolder: string | undefined;
   migrate: boolean;
   dryRun: boolean;
 }
 
-export interface Checked {
-  /** Why nothing may be deployed. */
-  faults: string[];
+export interface CheckResult {
+  problems: Problem[];
   notes: string[];
   stores: StoresConfig | undefined;
-  /** Migrations whose time is after the deployment. */
-  later: string[];
+  /** Migrations to apply after the deployment. */
+  postponed: string[];
   bundleBytes: number;
 }
 
-export async function check(wish: Wish, settings: DeploySettings): Promise<Checked> {
-  const checked: Checked = { faults: [], notes: [], stores: undefined, later: [], bundleBytes: 0 };
-  // In a dry run, what Cloudflare alone makes impossible is worth a word and no more.
-  const onlyThere = wish.dryRun ? checked.notes : checked.faults;
-  onlyThere.push(...unreachableFrom(settings));
+export async function checkDeployment(plan: DeployPlan, settings: DeploySettings): Promise<CheckResult> {
+  const result: CheckResult = { problems: [], notes: [], stores: undefined, postponed: [], bundleBytes: 0 };
+  // A dry run also works without Cloudflare, so problems that only Cloudflare would have are notes.
+  const addCloudflareProblems = (problems: Problem[]): void => {
+    if (plan.dryRun) result.notes.push(...problems.map(({ message }) => message));
+    else result.problems.push(...problems);
+  };
+  addCloudflareProblems(checkHosts(settings));
   await Promise.all([
-    checkSecrets(wish, settings, checked, onlyThere),
-    checkStores(wish, settings, checked),
-    tryBuild().then(({ faults, bytes }) => {
-      checked.faults.push(...faults);
-      checked.bundleBytes = bytes;
+    checkSecrets(plan, settings, result, addCloudflareProblems),
+    checkStoresAndMigrations(plan, settings, result),
+    checkBuild().then(({ problems, bytes }) => {
+      result.problems.push(...problems);
+      result.bundleBytes = bytes;
     }),
   ]);
   const secrets = Object.values(settings.secrets);
-  const redact = (text: string) => secrets.reduce((rest, secret) => rest.replaceAll(secret, "…"), text);
-  return { ...checked, faults: checked.faults.map(redact), notes: checked.notes.map(redact) };
+  return {
+    ...result,
+    problems: result.problems.map(({ area, message }) => ({ area, message: redact(message, secrets) })),
+    notes: result.notes.map((note) => redact(note, secrets)),
+  };
 }
 
-async function checkSecrets(wish: Wish, settings: DeploySettings, { faults }: Checked, onlyThere: string[]) {
-  const inService = await listSecrets(wish).catch((error: Error) => {
-    onlyThere.push(error.message);
+async function checkSecrets(
+  plan: DeployPlan,
+  settings: DeploySettings,
+  { problems }: CheckResult,
+  addCloudflareProblems: (problems: Problem[]) => void,
+): Promise<void> {
+  const present = await listSecrets(plan).catch(({ message }: Error) => {
+    addCloudflareProblems([{ area: "secrets", message }]);
     return undefined;
   });
-  const { secretsFolder } = wish;
-  const toBePut = secretsFolder === undefined ? [] : [...KEYS, ...Object.keys(settings.secrets)];
-  // Where they cannot be listed, none is called missing.
-  faults.push(...faultsOfSettings(settings, [...(inService ?? SECRET_SETTINGS), ...toBePut]));
-  if (secretsFolder !== undefined && inService?.includes("ENCRYPTION_KEY"))
-    faults.push(...(await faultsOfKeys(secretsFolder, settings.vars.PUBLIC_URL ?? "")));
+  const { secretsFolder } = plan;
+  const added = secretsFolder === undefined ? [] : [...KEYS, ...Object.keys(settings.secrets)];
+  // If the Worker's secrets cannot be listed, assume that it has all of them.
+  problems.push(...checkSettings(settings, [...(present ?? SECRET_SETTINGS), ...added]));
+  if (secretsFolder !== undefined && present?.includes("ENCRYPTION_KEY"))
+    problems.push(...(await checkKeys(secretsFolder, settings.vars.PUBLIC_URL ?? "")));
 }
 
-async function checkStores(wish: Wish, { vars, secrets }: DeploySettings, checked: Checked): Promise<void> {
+async function checkStoresAndMigrations(
+  plan: DeployPlan,
+  { vars, secrets }: DeploySettings,
+  result: CheckResult,
+): Promise<void> {
   try {
-    checked.stores = parseStoresEnv({ ...vars, ...secrets });
+    result.stores = parseStoresEnv({ ...vars, ...secrets });
   } catch (error) {
-    // Which of the settings is wrong is said with all others.
+    // `checkSettings` reports invalid settings.
     if (error instanceof BadConfiguration) return;
     throw error;
   }
-  const faults = await faultsOfStores(checked.stores, vars.MQTT_URL);
-  checked.faults.push(...faults.broker);
-  checked.faults.push(...faults.stores);
-  if (faults.stores.length > 0) return;
+  const problems = await checkStores(result.stores, vars.MQTT_URL);
+  result.problems.push(...problems);
+  if (problems.some(({ area }) => area === "stores")) return;
   try {
-    await checkMigrations(wish, checked.stores, checked);
+    await checkMigrations(plan, result.stores, result);
   } catch (error) {
-    checked.faults.push(`Which migrations are missing cannot be told: ${(error as Error).message}`);
+    const message = `Cannot determine which migrations are missing: ${(error as Error).message}`;
+    result.problems.push({ area: "migrations", message });
   }
 }
 
-async function checkMigrations({ migrate }: Wish, stores: StoresConfig, checked: Checked): Promise<void> {
+async function checkMigrations({ migrate }: DeployPlan, stores: StoresConfig, result: CheckResult): Promise<void> {
   const [accounts, telemetry] = await Promise.all([pendingAccounts(stores), pendingTelemetry(stores)]);
-  const names = (pending: Pending[]) => pending.map(({ name }) => name).join(", ");
-  const takingAway = accounts.filter(({ isDestructive }) => isDestructive);
-  if (takingAway.length > 0)
-    checked.faults.push(`${names(takingAway)} must be applied by hand, when no Worker needs what it takes away.`);
-  const first = [...accounts, ...telemetry].filter(({ isDestructive }) => !isDestructive);
-  if (first.length > 0 && migrate) checked.notes.push(`To be applied before the deployment: ${names(first)}.`);
-  else if (first.length > 0) checked.faults.push(`Migrations are missing: ${names(first)}. Try --migrate.`);
-  checked.later = telemetry.filter(({ isDestructive }) => isDestructive).map(({ name }) => name);
-  if (checked.later.length > 0) checked.notes.push(`To be applied after the deployment: ${checked.later.join(", ")}.`);
+  const isDestructive = (pending: Pending): boolean => pending.isDestructive;
+  const names = (pending: Pending[]): string => pending.map(({ name }) => name).join(", ");
+  const addProblem = (message: string) => result.problems.push({ area: "migrations", message });
+
+  const destructive = accounts.filter(isDestructive);
+  if (destructive.length > 0)
+    addProblem(`Apply ${names(destructive)} by hand, when no Worker uses the tables and columns that it removes.`);
+  const additive = [...accounts, ...telemetry].filter((pending) => !isDestructive(pending));
+  if (additive.length > 0 && migrate)
+    result.notes.push(`Migrations that run before the deployment: ${names(additive)}.`);
+  else if (additive.length > 0) addProblem(`Migrations are missing: ${names(additive)}. Apply them with --migrate.`);
+  result.postponed = telemetry.filter(isDestructive).map(({ name }) => name);
+  if (result.postponed.length > 0)
+    result.notes.push(`Migrations to apply after the deployment: ${result.postponed.join(", ")}.`);
 }

@@ -6,12 +6,12 @@ import { UserError } from "../../../src/programs/shared/cli.ts";
 import { binPath, ROOT } from "../../../src/programs/shared/system.ts";
 import { WRANGLER_ENVIRONMENT } from "../../../src/programs/stack/components/builds.ts";
 
-/** Whatever takes an account at Cloudflare, all of it by wrangler. Who is logged in, wrangler knows: by its own login or CLOUDFLARE_API_TOKEN. */
+/** Calls to Cloudflare, all through wrangler. Wrangler uses its own login or CLOUDFLARE_API_TOKEN. */
 
 export interface Target {
-  /** Of the Worker, where it is another than wrangler.toml says. */
+  /** The name of the Worker, if it differs from wrangler.toml. */
   name: string | undefined;
-  /** Of the operator's own, instead of one at workers.dev. */
+  /** The operator's domain, instead of one at workers.dev. */
   domain: string | undefined;
 }
 
@@ -19,24 +19,24 @@ const SecretList = z.array(z.object({ name: z.string() }));
 
 export const secretNames = (output: string): string[] => SecretList.parse(JSON.parse(output)).map(({ name }) => name);
 
-/** Names of the secrets that the Worker has; none where there is no such Worker yet. */
+/** Returns the names of the Worker's secrets. A Worker that does not exist yet has none. */
 export async function listSecrets(target: Target): Promise<string[]> {
-  const { code, stdout, stderr } = await wrangler(["secret", "list", "--format", "json", ...nameOf(target)]);
+  const { code, stdout, stderr } = await wrangler(["secret", "list", "--format", "json", ...nameOption(target)]);
   if (code === 0) return secretNames(stdout);
   if (/Worker ".*" not found/.test(stderr)) return [];
-  throw new UserError(`The secrets of the Worker cannot be listed: ${reason(stderr)}`);
+  throw new UserError(`Cannot list the secrets of the Worker: ${errorIn(stderr)}`);
 }
 
-/** Makes or changes these; others stay. Over standard input: arguments show in process lists. */
+/** Creates or replaces secrets, and keeps the others. Passes them over standard input, because process lists show arguments. */
 export async function putSecrets(target: Target, secrets: Record<string, string>): Promise<void> {
-  const { code, stderr } = await wrangler(["secret", "bulk", ...nameOf(target)], JSON.stringify(secrets));
-  if (code !== 0) throw new UserError(`The secrets cannot be put: ${reason(stderr)}`);
+  const { code, stderr } = await wrangler(["secret", "bulk", ...nameOption(target)], JSON.stringify(secrets));
+  if (code !== 0) throw new UserError(`Cannot store the secrets: ${errorIn(stderr)}`);
 }
 
-/** What wrangler prints goes to the console. */
+/** Deploys the Worker. Shows the output of wrangler. */
 export async function deployWorker(target: Target, vars: Record<string, string>): Promise<void> {
   const args = [
-    ...["deploy", "--minify", ...nameOf(target)],
+    ...["deploy", "--minify", ...nameOption(target)],
     ...(target.domain === undefined ? [] : ["--domain", target.domain]),
     ...Object.entries(vars).flatMap(([name, value]) => ["--var", `${name}:${value}`]),
   ];
@@ -46,13 +46,13 @@ export async function deployWorker(target: Target, vars: Record<string, string>)
     env: { ...process.env, ...WRANGLER_ENVIRONMENT },
   });
   const code = await new Promise((resolve) => child.once("close", resolve));
-  if (code !== 0) throw new UserError("Nothing is deployed: wrangler says why.");
+  if (code !== 0) throw new UserError("wrangler failed to deploy the Worker. Its output above gives the reason.");
 }
 
-const nameOf = ({ name }: Target): string[] => (name === undefined ? [] : ["--name", name]);
+const nameOption = ({ name }: Target): string[] => (name === undefined ? [] : ["--name", name]);
 
-/** The line in which wrangler says what is wrong. */
-const reason = (stderr: string): string => /\[ERROR\] (.+)/.exec(stderr)?.[1] ?? stderr.trim().slice(0, 300);
+/** Returns the error message in the output of wrangler. */
+const errorIn = (stderr: string): string => /\[ERROR\] (.+)/.exec(stderr)?.[1] ?? stderr.trim().slice(0, 300);
 
 async function wrangler(args: string[], input = "") {
   const child = spawn(binPath("wrangler"), args, { cwd: ROOT, env: { ...process.env, ...WRANGLER_ENVIRONMENT } });

@@ -3,18 +3,19 @@ import { parseEnv as parseEnvFile } from "node:util";
 import { checkEnv, SETTINGS } from "../../../src/env.ts";
 import { UserError } from "../../../src/programs/shared/cli.ts";
 import { isSecret } from "../../../src/programs/shared/settings.ts";
+import type { Problem } from "./problems.ts";
 
-/** The Worker's settings, as whoever deploys it knows them, and what is wrong with them. */
+/** The Worker's settings as the operator gives them. */
 
 export const SECRET_SETTINGS = SETTINGS.filter(isSecret);
 
 export interface DeploySettings {
-  /** For everybody to see who may see the Worker's configuration. */
+  /** Visible to everyone who can see the Worker's configuration. */
   vars: Record<string, string>;
   secrets: Record<string, string>;
 }
 
-/** From the environment and, where that does not say, from a file of lines NAME=value. */
+/** Reads the settings from a file with lines NAME=value. The environment takes precedence. */
 export function readDeploySettings(env: NodeJS.ProcessEnv, file: string | undefined): DeploySettings {
   const given = { ...(file === undefined ? {} : readFile(file)), ...env };
   const known = SETTINGS.flatMap((name): [string, string][] => {
@@ -31,29 +32,30 @@ function readFile(file: string): NodeJS.Dict<string> {
   try {
     return parseEnvFile(readFileSync(file, "utf8"));
   } catch (error) {
-    throw new UserError(`${file} cannot be read: ${(error as Error).message}`);
+    throw new UserError(`Cannot read ${file}: ${(error as Error).message}`);
   }
 }
 
-/** `inService` names the secrets that the Worker has; what they hold, nobody can read any more. */
-export function faultsOfSettings({ vars, secrets }: DeploySettings, inService: readonly string[]): string[] {
-  const faults = checkEnv({ ...vars, ...secrets });
-  for (const name of inService) if (!(name in secrets)) faults.delete(name);
+/** Checks the settings. The Worker has the secrets in `workerSecrets`; their values cannot be read, so they count as valid. */
+export function checkSettings({ vars, secrets }: DeploySettings, workerSecrets: readonly string[]): Problem[] {
+  const problems = checkEnv({ ...vars, ...secrets });
+  for (const name of workerSecrets) if (!(name in secrets)) problems.delete(name);
   for (const [name, value] of Object.entries(vars)) {
-    if (URL.canParse(value) && new URL(value).password !== "") faults.set(name, "must not hold a password");
+    if (URL.canParse(value) && new URL(value).password !== "") problems.set(name, "must not contain a password");
   }
-  if (vars.PUBLIC_URL === undefined) faults.set("PUBLIC_URL", "is missing: links in messages begin with it");
+  if (vars.PUBLIC_URL === undefined) problems.set("PUBLIC_URL", "is missing: links in e-mails begin with it");
   for (const name of Object.keys(secrets)) {
-    if (!inService.includes(name)) faults.set(name, "is known here, and not among the Worker's secrets");
+    if (!workerSecrets.includes(name))
+      problems.set(name, "is set here, but the Worker does not have it: pass --secrets");
   }
-  return [...faults].map(([name, fault]) => `${name} ${fault}.`);
+  return [...problems].map(([name, problem]) => ({ area: "settings", message: `${name} ${problem}.` }));
 }
 
-const ADDRESSES = ["LIBSQL_URL", "CLICKHOUSE_URL", "MQTT_URL", "PUBLIC_URL"];
-const UNREACHABLE = /^(?:localhost|.*\.(?:local|localhost|internal)|\[.*\]|[\d.]+)$/;
+const URL_SETTINGS = ["LIBSQL_URL", "CLICKHOUSE_URL", "MQTT_URL", "PUBLIC_URL"];
+const PRIVATE_HOST = /^(?:localhost|.*\.(?:local|localhost|internal)|\[.*\]|[\d.]+)$/;
 
-/** A Worker reaches hosts by their public names only. */
-export const unreachableFrom = ({ vars }: DeploySettings): string[] =>
-  ADDRESSES.filter(
-    (name) => URL.canParse(vars[name] ?? "") && UNREACHABLE.test(new URL(vars[name] ?? "").hostname),
-  ).map((name) => `${name} is no public name of a host: Cloudflare cannot reach it.`);
+/** Checks that the settings name public hosts. A Worker cannot reach others. */
+export const checkHosts = ({ vars }: DeploySettings): Problem[] =>
+  URL_SETTINGS.filter(
+    (name) => URL.canParse(vars[name] ?? "") && PRIVATE_HOST.test(new URL(vars[name] ?? "").hostname),
+  ).map((name) => ({ area: "hosts", message: `${name} must name a public host: Cloudflare cannot reach this one.` }));

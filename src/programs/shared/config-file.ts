@@ -3,15 +3,14 @@ import { parseEnv } from "node:util";
 import { print, red, UserError } from "./cli.ts";
 import { isSecret, isSetting } from "./settings.ts";
 
-const CONFIG_DESCRIPTION = "Read settings from a file; environment variables take precedence. Also: CONTROLLER_CONFIG";
-
 /** The option of every command that reads a configuration file. */
 export const CONFIG_OPTION = {
-  config: { type: "string", value: "file", description: CONFIG_DESCRIPTION },
+  config: {
+    type: "string",
+    value: "file",
+    description: "Read settings from a file; environment variables take precedence. Also: CONTROLLER_CONFIG",
+  },
 } as const;
-
-/** The same option, for commands that write their help by hand. */
-export const CONFIG_HELP = `--config <file>   ${CONFIG_DESCRIPTION}`;
 
 /**
  * Adds the settings of a file to the environment. Each line is `NAME=value`, as in systemd's EnvironmentFile. Variables that are already

@@ -5,10 +5,10 @@ import { type ClickHouseClient, ClickHouseLogLevel, createClient as createClickH
 import { createClient as createLibsql } from "@libsql/client/http";
 import { drizzle } from "drizzle-orm/libsql";
 import { migrate } from "drizzle-orm/libsql/migrator";
-import { refuseUnfinishedRestore } from "../../../scripts/ops/backup/unfinished.ts";
 import type { StoresConfig } from "../../env.ts";
 import { loadGazetteer } from "../gazetteer/load.ts";
 import { UserError } from "../shared/cli.ts";
+import { rejectInterruptedRestore } from "./restore-mark.ts";
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 
@@ -17,7 +17,7 @@ export const ACCOUNTS_FOLDER = path("../../../drizzle");
 export async function migrateAccounts({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig): Promise<void> {
   const client = createLibsql({ url, ...(authToken !== undefined && { authToken }) });
   try {
-    await refuseUnfinishedRestore(client);
+    await rejectInterruptedRestore(client);
     await migrate(drizzle(client), { migrationsFolder: ACCOUNTS_FOLDER });
   } finally {
     client.close();

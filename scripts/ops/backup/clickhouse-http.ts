@@ -3,22 +3,23 @@ import type * as z from "zod";
 import type { StoresConfig } from "../../../src/env.ts";
 import { UserError } from "../../../src/programs/shared/cli.ts";
 
-/** ClickHouse by plain HTTP: whole tables pass through as streams of bytes, which its client would make rows of. */
+/** Queries ClickHouse over plain HTTP, to stream whole tables as bytes. ClickHouse's own client would parse every row. */
 
-export interface Question {
+export interface QueryOptions {
   settings?: Record<string, string | number>;
   signal?: AbortSignal;
-  /** What goes along with an insert, and how it is compressed. */
+  /** The data of an insert, and its compression. */
   body?: ReadableStream;
   encoding?: string;
 }
 
-const MAX_COMPLAINT = 300;
+const MAX_ERROR_LENGTH = 300;
 
-export async function ask(
+/** Sends a query. Throws a `UserError` if ClickHouse is unavailable or rejects the query. */
+export async function sendQuery(
   config: StoresConfig,
   query: string,
-  { settings = {}, signal, body, encoding }: Question = {},
+  { settings = {}, signal, body, encoding }: QueryOptions = {},
 ): Promise<Response> {
   const url = new URL(config.CLICKHOUSE_URL);
   url.searchParams.set("database", config.CLICKHOUSE_DATABASE);
@@ -34,26 +35,25 @@ export async function ask(
     ...(signal && { signal }),
   } as RequestInit).catch((error: unknown) => {
     if (signal?.aborted) throw error;
-    throw new UserError(
-      `ClickHouse cannot be reached at ${url.origin}: ${error instanceof Error ? error.message : error}`,
-    );
+    throw new UserError(`Cannot reach ClickHouse at ${url.origin}: ${error instanceof Error ? error.message : error}`);
   });
   if (!response.ok)
-    throw new UserError(`ClickHouse refused: ${(await response.text()).slice(0, MAX_COMPLAINT).trim()}`);
+    throw new UserError(`ClickHouse rejected a query: ${(await response.text()).slice(0, MAX_ERROR_LENGTH).trim()}`);
   return response;
 }
 
-/** Asks for something to be done, and waits until it is. */
-export async function command(config: StoresConfig, query: string, question?: Question): Promise<void> {
-  await (await ask(config, query, question)).arrayBuffer();
+/** Runs a statement that returns no rows, and waits for its end. */
+export async function execute(config: StoresConfig, statement: string, options?: QueryOptions): Promise<void> {
+  await (await sendQuery(config, statement, options)).arrayBuffer();
 }
 
-export async function askRows<S extends z.ZodType>(
+/** Returns the rows of a query, validated by a schema. */
+export async function queryRows<S extends z.ZodType>(
   config: StoresConfig,
   schema: S,
   query: string,
 ): Promise<z.output<S>> {
-  const text = await (await ask(config, `${query} FORMAT JSONEachRow`)).text();
+  const text = await (await sendQuery(config, `${query} FORMAT JSONEachRow`)).text();
   return schema.parse(
     text
       .split("\n")
