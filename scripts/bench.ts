@@ -1,1 +1,1 @@
-import "./harness/bench/main.ts";
+import "./harness/bench/bench-command.ts";

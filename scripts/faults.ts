@@ -1,1 +1,1 @@
-import "./harness/faults/main.ts";
+import "./harness/faults/faults-command.ts";

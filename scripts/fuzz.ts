@@ -1,1 +1,1 @@
-import "./harness/fuzz/main.ts";
+import "./harness/fuzz/fuzz-command.ts";

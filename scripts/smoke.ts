@@ -1,1 +1,1 @@
-import "./harness/smoke/main.ts";
+import "./harness/smoke/smoke-command.ts";

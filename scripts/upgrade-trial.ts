@@ -1,1 +1,1 @@
-import "./harness/upgrade/main.ts";
+import "./harness/upgrade/upgrade-command.ts";

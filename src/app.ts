@@ -19,7 +19,6 @@ import { dashboardRoutes } from "./routes/dashboard.ts";
 import { emulatorRoutes } from "./routes/emulator.ts";
 import { jobsRoutes } from "./routes/jobs.ts";
 import { overviewRoutes } from "./routes/overview.ts";
-import { pagesRoutes } from "./routes/pages.ts";
 import { serviceRoutes } from "./routes/service.ts";
 import { streamsRoutes } from "./routes/streams.ts";
 import { telemetryRoutes } from "./routes/telemetry.ts";
@@ -47,7 +46,7 @@ export function createApp(services: Services) {
   }
 
   const operation = createOperation(services.authenticate);
-  // Made at the first call: a cold start should not pay for a document that few requests ask for.
+  // Built on first use to keep cold starts short: few requests need the document.
   let document: OpenApiDocument | undefined;
   const openApi = (): OpenApiDocument => {
     document ??= buildOpenApi(declaredRoutes(app.routes));
@@ -67,12 +66,11 @@ export function createApp(services: Services) {
   app.route("/", streamsRoutes(operation, services));
   app.route("/", auditRoutes(operation, services));
   app.route("/", serviceRoutes(operation, services, openApi, asyncApi));
-  app.route("/", pagesRoutes(operation, openApi));
   app.route("/", dashboardRoutes(operation, services));
 
   app.notFound(createNotFound(declaredRoutes(app.routes)));
   return app;
 }
 
-/** Whence pictures of the map come, if at all. */
+/** Returns the origins that may serve map tiles, for the content security policy. */
 const tilesOrigin = (tiles: string | null): string[] => (tiles === null ? [] : [new URL(tiles).origin]);

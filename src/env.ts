@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-/** What the Worker is told from outside, parsed once. A bad value is named in one sentence and never echoed: it may be a secret. */
+/** Parses the settings of the Worker, once. Errors name the setting and never contain its value, which may be a secret. */
 
 const url = (...protocols: string[]) =>
   z
@@ -9,11 +9,11 @@ const url = (...protocols: string[]) =>
       error: `must be a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
     });
 
-/** One key, or two with a comma between them while they are changed: the first is in use, the second knows what was before. */
+/** One key, or two during a rotation, separated by a comma. The first is in use, the second is the previous one. */
 const base64Keys = z
   .string({ error: "is missing" })
   .refine((value) => /^[A-Za-z0-9+/]{43}=(,[A-Za-z0-9+/]{43}=)?$/.test(value), {
-    error: "must be 32 bytes in base64, or two such with a comma between them",
+    error: "must be 32 bytes in base64, or two such keys separated by a comma",
   })
   .transform((value) => value.split(","));
 
@@ -45,7 +45,7 @@ const wholeNumber = (min: number, max: number) =>
 const emptyIsUnset = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (value === "" ? undefined : value), schema);
 
-/** Of the tokens, where JWT_ISSUER says nothing else. */
+/** Issuer of the tokens if JWT_ISSUER is not set. */
 export const DEFAULT_ISSUER = "multi-access-network-controller";
 
 const EnvironmentFields = z.object({
@@ -139,12 +139,12 @@ const Environment = EnvironmentFields.refine(
   )
   .refine(({ PASSWORDS_URL, PASSWORDS_TOKEN }) => (PASSWORDS_URL === undefined) === (PASSWORDS_TOKEN === undefined), {
     path: ["PASSWORDS_TOKEN"],
-    error: "must be set where PASSWORDS_URL is, and only there",
+    error: "must be set if PASSWORDS_URL is set, and only then",
   });
 
 export type Config = z.output<typeof Environment>;
 
-/** Of these settings, the ones about the stores: all that a migration needs. */
+/** The settings of the stores, which are all that a migration needs. */
 const Stores = EnvironmentFields.pick({
   LIBSQL_URL: true,
   LIBSQL_AUTH_TOKEN: true,
@@ -165,22 +165,21 @@ export class BadConfiguration extends Error {
 export const parseEnv = (env: unknown): Config => parse(Environment, env);
 export const parseStoresEnv = (env: unknown): StoresConfig => parse(Stores, env);
 
-/** Names of all settings. */
 export const SETTINGS: string[] = Object.keys(EnvironmentFields.shape);
 
-/** By name, what is wrong with the settings. */
-export function faultsOfEnv(env: unknown): Map<string, string> {
+/** Returns the errors in the settings, by name. */
+export function checkEnv(env: unknown): Map<string, string> {
   const parsed = z.safeParse(Environment, env);
-  return parsed.success ? new Map() : faultsOf(parsed.error);
+  return parsed.success ? new Map() : errorsOf(parsed.error);
 }
 
-const faultsOf = ({ issues }: z.ZodError): Map<string, string> =>
+const errorsOf = ({ issues }: z.ZodError): Map<string, string> =>
   new Map(issues.map((issue) => [String(issue.path[0]), issue.message]));
 
 function parse<S extends z.ZodType>(schema: S, env: unknown): z.output<S> {
   const parsed = z.safeParse(schema, env);
   if (parsed.success) return parsed.data;
   throw new BadConfiguration(
-    [...faultsOf(parsed.error)].map(([name, fault]) => `The setting ${name} ${fault}.`).join(" "),
+    [...errorsOf(parsed.error)].map(([name, error]) => `The setting ${name} ${error}.`).join(" "),
   );
 }

@@ -9,25 +9,25 @@ import type { Reading, ScrapeOptions } from "./monitoring/scrape.ts";
 import type { Ingest } from "./telemetry/ingest.ts";
 import type { ShardClient } from "./telemetry/shard/shard-client.ts";
 
-/** Wraps services so that what they do is counted; they know nothing about it. */
+/** Wraps services to record metrics. The services do not depend on the metrics. */
 
 const STATUS_CLASSES = ["", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 export function createCountRequest(recorder: MetricRecorder): CountRequest {
-  // Every request comes by here: its series are put into words once.
-  const known = new Map<string, { byClass: string[]; duration: Histogram }>();
+  // Runs for every request: caches the series keys of each operation.
+  const cache = new Map<string, { byClass: string[]; duration: Histogram }>();
   const seriesOf = (operation: string) => {
-    const made = {
+    const keys = {
       byClass: STATUS_CLASSES.map((status) => series("controller_requests_total", operation, status)),
       duration: histogram("controller_request_seconds", operation),
     };
-    known.set(operation, made);
-    return made;
+    cache.set(operation, keys);
+    return keys;
   };
   const [bug, unavailable] = ["bug", "unavailable"].map((kind) => series("controller_errors_total", kind));
 
   return (operation = "none", status, startedMs, endedMs) => {
-    const { byClass, duration } = known.get(operation) ?? seriesOf(operation);
+    const { byClass, duration } = cache.get(operation) ?? seriesOf(operation);
     recorder.add(byClass[Math.trunc(status / 100)] ?? "");
     recorder.observe(duration, endedMs - startedMs);
     if (status >= 500) recorder.add((status === 503 ? unavailable : bug) ?? "");
@@ -51,29 +51,29 @@ export function withLoginMetrics(login: Login, recorder: MetricRecorder): Login 
   };
 }
 
-export function withIngestMetrics(reports: Ingest, recorder: MetricRecorder, now: () => number = Date.now): Ingest {
+export function withIngestMetrics(ingest: Ingest, recorder: MetricRecorder, now: () => number = Date.now): Ingest {
   const overHttp = histogram("controller_ingest_lag_seconds", "http");
   const overMqtt = histogram("controller_ingest_lag_seconds", "mqtt");
   const accepted = series("controller_bridge_messages_total", "accepted");
   const rejected = series("controller_bridge_messages_total", "rejected");
   return {
-    async report(actor, report) {
+    async ingestReport(actor, report) {
       const arrivedMs = now();
-      const answer = await reports.report(actor, report);
+      const response = await ingest.ingestReport(actor, report);
       recorder.observe(overHttp, now() - arrivedMs);
-      return answer;
+      return response;
     },
 
-    async deliver(actor, delivery) {
-      const answer = await reports.deliver(actor, delivery);
+    async ingestBatch(actor, delivery) {
+      const response = await ingest.ingestBatch(actor, delivery);
       const committedMs = now();
       for (const [i, { received_at, report }] of delivery.messages.entries()) {
-        const result = answer.results[i];
+        const result = response.results[i];
         const isAccepted = result !== undefined && !("error" in result);
         recorder.add(isAccepted ? accepted : rejected);
         if (isAccepted && report !== undefined) recorder.observe(overMqtt, committedMs - received_at);
       }
-      return answer;
+      return response;
     },
   };
 }
@@ -81,16 +81,20 @@ export function withIngestMetrics(reports: Ingest, recorder: MetricRecorder, now
 export interface CollectorsOptions {
   shards: Pick<ShardClient, "waiting">;
   outbox: Pick<Outbox, "state">;
-  index: Pick<JobStore, "countByState">;
+  jobStore: Pick<JobStore, "countByState">;
 }
 
-/** Readings that are taken from the stores and the shards when a scrape asks for them. */
+/** Reads metrics from the stores and the shards at the time of a scrape. */
 export function createCollectors({
   shards,
   outbox,
-  index,
+  jobStore,
 }: CollectorsOptions): Pick<ScrapeOptions, "flushShards" | "collectors"> {
-  const reading = (figure: MetricName, value: number, ...words: string[]): Reading => ({ figure, words, value });
+  const reading = (metric: MetricName, value: number, ...labelValues: string[]): Reading => ({
+    metric,
+    labelValues,
+    value,
+  });
   return {
     flushShards: async () =>
       Array.from(await shards.waiting(), ([shard, samples]) =>
@@ -110,7 +114,7 @@ export function createCollectors({
       {
         name: "jobs",
         collect: async () =>
-          Array.from(await index.countByState(), ([state, count]) => reading("controller_jobs", count, state)),
+          Array.from(await jobStore.countByState(), ([state, count]) => reading("controller_jobs", count, state)),
       },
     ],
   };

@@ -3,9 +3,8 @@ import { createAgentStore } from "./accounts/agent-store.ts";
 import { type Agents, createAgents } from "./accounts/agents.ts";
 import { createAppStore } from "./accounts/app-store.ts";
 import { type Apps, createApps } from "./accounts/apps.ts";
-import { type AuditTrail, createAuditTrail } from "./accounts/audit.ts";
+import { type AuditTrail, createAuditTrail, pruneAuditTrail } from "./accounts/audit.ts";
 import { createAuditFeed } from "./accounts/audit-feed.ts";
-import { pruneAuditTrail } from "./accounts/audit-retention.ts";
 import { createDatabaseProbe } from "./accounts/database-probe.ts";
 import { createEnrolment } from "./accounts/enrolment.ts";
 import { createAuthenticate } from "./accounts/login/authenticate.ts";
@@ -48,7 +47,7 @@ import { createHealth, type Health } from "./monitoring/health.ts";
 import { type Ledger, ledgerOf } from "./monitoring/ledger.ts";
 import { MetricRecorder } from "./monitoring/recorder.ts";
 import { createScrape, type Scrape } from "./monitoring/scrape.ts";
-import type { DashboardSettings } from "./schemas/dashboard.ts";
+import type { DashboardSettings } from "./schemas/service.ts";
 import { createClickHouse } from "./storage/clickhouse.ts";
 import { createDatabase } from "./storage/libsql.ts";
 import { createIngest, type Ingest } from "./telemetry/ingest.ts";
@@ -59,17 +58,17 @@ import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
 const DAY_MS = 86_400_000;
 
-/** Everything the routes need, wired in one place. */
+/** All services that the routes need. */
 export interface Services {
   agents: Agents;
   apps: Apps;
-  /** The files of the dashboard. */
+  /** Serves the files of the dashboard. */
   assets: Pick<Fetcher, "fetch">;
   auditTrail: AuditTrail;
   authenticate: Authenticate;
   callbacks: Callbacks;
   commands: Commands;
-  /** Where a request comes from, as far as whoever stands in front of the service tells. */
+  /** Returns the client address of a request, or `UNKNOWN_ADDRESS`. */
   clientAddress: (request: Request) => string;
   corsOrigins: string[];
   countRequest: CountRequest;
@@ -78,21 +77,21 @@ export interface Services {
   outbox: Pick<Outbox, "state">;
   jobs: Jobs;
   login: Login;
-  /** Which requests get a line in the log. */
+  /** Which requests to log. */
   loggedRequests: Config["LOG_REQUESTS"];
-  /** What the dashboard has to know before anybody signs in. */
+  /** Settings that the dashboard needs before sign-in. */
   dashboard: DashboardSettings;
   metrics: Metrics;
   overview: NetworkOverview;
   recovery: Recovery;
   reports: Ingest;
-  /** The service's own figures. */
+  /** Returns the service metrics. */
   scrape: Scrape;
   tokens: Tokens;
   users: Users;
 }
 
-/** What the platform binds besides settings. */
+/** The bindings of the platform, in addition to the settings. */
 export interface Bindings {
   ASSETS: Pick<Fetcher, "fetch">;
   EMAIL?: SendEmail;
@@ -107,7 +106,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const users = createUserStore(database);
   const agents = createAgentStore(database);
   const apps = createAppStore(database);
-  const attempts = createRateLimiter(database);
+  const rateLimiter = createRateLimiter(database);
   const { PASSWORDS_URL, PASSWORDS_TOKEN } = config;
   const remotePasswords =
     PASSWORDS_URL !== undefined && PASSWORDS_TOKEN !== undefined
@@ -127,7 +126,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const telemetry = createTelemetryStore(clickhouse);
   const outbox = createOutbox(database);
   const quotas = quotasOf(config);
-  const index = createJobStore(database, Date.now, quotas);
+  const jobStore = createJobStore(database, Date.now, quotas);
   const streams = createStreamClient(bindings.JOB_STREAM);
   const publisher = publisherOf(bindings.PUBLISHER);
   const ledger = ledgerOf(bindings.LEDGER);
@@ -139,10 +138,10 @@ export function createServices(config: Config, bindings: Bindings): Services {
     objects: publisher.check,
     ...(remotePasswords && { passwords: remotePasswords.ping }),
   });
-  const known = createJobCache(index);
+  const jobCache = createJobCache(jobStore);
   const ownedJobs = createOwnedJobs(database, streams);
   const callbacks = createCallbacks({
-    ...{ index, known, streams, outbox },
+    ...{ jobStore, jobCache, streams, outbox },
     emulatorReports: createEmulatorReports(createPartStore(database), outbox),
   });
 
@@ -167,37 +166,37 @@ export function createServices(config: Config, bindings: Bindings): Services {
       users,
       agents,
       apps,
-      changes: createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS))),
+      auditFeed: createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS))),
       serviceTokens: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
     }),
     clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),
     commands: createCommands({
       agents,
       store: createCommandStore(database, quotas),
-      attempts,
+      rateLimiter,
       encryptor,
-      nudge: publisher.nudge,
+      wakePublisher: publisher.wake,
     }),
     corsOrigins: config.CORS_ORIGINS,
     countRequest: createCountRequest(recorder),
     emulators: createEmulators({
-      ...{ index, streams, outbox, attempts, encryptor },
-      nudge: publisher.nudge,
+      ...{ jobStore, streams, outbox, rateLimiter, encryptor },
+      wakePublisher: publisher.wake,
       store: createSpinupStore(database, quotas),
       emulations: createEmulationStore(database),
       gazetteer: createGazetteer(database),
-      secrets: secretHasher,
+      secretHasher,
     }),
     health,
-    jobs: createJobs({ index, known, streams, agents, outbox }),
+    jobs: createJobs({ jobStore, jobCache, streams, agents, outbox }),
     loggedRequests: config.LOG_REQUESTS,
     login: withLoginMetrics(
-      createLogin({ users, agents, apps, attempts, passwords, secretHasher, apiKeys: encryptor, tokens }),
+      createLogin({ users, agents, apps, rateLimiter, passwords, secretHasher, apiKeys: encryptor, tokens }),
       recorder,
     ),
     recovery: createRecovery({
       users,
-      attempts,
+      rateLimiter,
       passwords,
       mailer: createMailer({ from: config.MAIL_FROM, url: config.MAIL_URL, binding: bindings.EMAIL }),
       publicUrl: config.PUBLIC_URL,
@@ -212,7 +211,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       createIngest(agents, shards, callbacks.acceptCommandResult, config.TELEMETRY_DAYS),
       recorder,
     ),
-    scrape: createScrape({ recorder, ledger, health, ...createCollectors({ shards, outbox, index }) }),
+    scrape: createScrape({ recorder, ledger, health, ...createCollectors({ shards, outbox, jobStore }) }),
     outbox,
     tokens,
     users: createUsers({ store: users, passwords, isSignupOpen, ownedJobs }),
@@ -221,8 +220,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
 
 /** Reads the client address from the proxy's header, or from the connection if the setting is `peer`. */
 function clientAddressBy(header: string): (request: Request) => string {
-  // Of several addresses the last is the one that the proxy in front has seen; those before it, a client may have made up.
+  // The proxy appends the address that it sees as the last one. A client may have forged those before it.
   if (header !== "peer") return ({ headers }) => headers.get(header)?.split(",").at(-1)?.trim() || UNKNOWN_ADDRESS;
-  // workerd says where a connection comes from, port included; the next one of that client has another port.
+  // workerd gives the address with a port, which differs between the connections of one client.
   return ({ cf }) => String(cf?.clientIp ?? UNKNOWN_ADDRESS).replace(/:\d+$/, "");
 }

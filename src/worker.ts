@@ -15,7 +15,7 @@ export default {
     try {
       app ??= createApp(createServices(parseEnv(env), env));
     } catch (error) {
-      log.error("The service is not configured", { error: error instanceof Error ? error.message : String(error) });
+      log.error("service configuration invalid", { error: error instanceof Error ? error.message : String(error) });
       return Response.json({ detail: "Internal Server Error" }, { status: 500 });
     }
     return app.fetch(request, env, context);

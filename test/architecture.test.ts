@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ROOT } from "../src/programs/shared/project.ts";
+import { ROOT } from "../src/programs/shared/system.ts";
 
 /** Bottom to top: a folder of `src` imports only from itself and from those before it. */
 const ORDER = [
@@ -127,3 +127,16 @@ function cyclesIn(edges: readonly Import[]): string[][] {
   for (const file of targets.keys()) visit(file);
   return cycles;
 }
+
+describe("docs/monitoring.md", () => {
+  it("lists exactly the log messages of the service", () => {
+    const logged = sources
+      .filter((file) => !/^(programs|dashboard)\//.test(file))
+      .flatMap((file) => [...readFileSync(join(SRC, file), "utf8").matchAll(/log\.(?:info|warn|error)\(\s*"([^"]+)"/g)])
+      .map(([, message]) => message);
+    const [, section = ""] = /^### Messages$(.*)/ms.exec(readFileSync(join(ROOT, "docs/monitoring.md"), "utf8")) ?? [];
+    const firstCells = [...section.matchAll(/^\| ([^|]*) \|/gm)].map(([, cell = ""]) => cell);
+    const listed = firstCells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, message]) => message));
+    expect(listed.toSorted()).toEqual([...new Set(logged)].toSorted());
+  });
+});

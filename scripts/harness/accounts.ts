@@ -8,14 +8,14 @@ import { parseEnv } from "../../src/env.ts";
 import { settingsOfUrl } from "../../src/programs/stack/components/clickhouse-access.ts";
 import { createDatabase } from "../../src/storage/libsql.ts";
 
-/** Accounts put straight into the database of a product that runs here, many at once, with tokens of its own keys. */
+/** Writes accounts directly into the database of a local product, and issues tokens with its keys. */
 
-export interface TrialAgent {
+export interface TestAgent {
   apId: string;
   token: string;
 }
 
-export interface TrialUser {
+export interface TestUser {
   username: string;
   version: number;
   token: string;
@@ -29,70 +29,58 @@ export async function makeAgents(
   prefix: string,
   count: number,
   configurationOf: (index: number) => Record<string, unknown> = () => ({}),
-): Promise<TrialAgent[]> {
-  const { config, database, tokens } = productIn(dataDir);
+): Promise<TestAgent[]> {
+  const { config, database, tokens } = openProduct(dataDir);
   const credential = await createSecretHasher(config.CREDENTIAL_PEPPER).hash(randomSecret());
   const createdAt = new Date();
+  const version = createdAt.getTime();
+  const account = { credentialKind: "hmac" as const, credential, version, createdAt };
   const rows = Array.from({ length: count }, (_, i) => ({
-    id: crypto.randomUUID(),
-    apId: `${prefix}-${i}`,
-    credentialKind: "hmac" as const,
-    credential,
-    configuration: configurationOf(i),
-    version: createdAt.getTime(),
-    createdAt,
+    ...{ id: crypto.randomUUID(), apId: `${prefix}-${i}`, configuration: configurationOf(i), ...account },
   }));
   for (let i = 0; i < rows.length; i += ROWS_PER_INSERT) {
     await database.insert(agents).values(rows.slice(i, i + ROWS_PER_INSERT));
   }
   const scope = SCOPES_OF_AGENT.join(" ");
   return await Promise.all(
-    rows.map(async ({ apId, version }) => ({
+    rows.map(async ({ apId }) => ({
       apId,
       token: await tokens.issue({ sub: apId, login_type: "agent", roles: [], scope, ver: version }),
     })),
   );
 }
 
-/** One who cannot log in, unless there is the hash of a password: the token is all there is. */
+/** Creates a user with a token. The user can log in only if a password hash is given. */
 export async function makeUser(
   dataDir: string,
   username: string,
   passwordHash = "none",
   roles: Role[] = ["user"],
-): Promise<TrialUser> {
-  const { database, tokens } = productIn(dataDir);
+): Promise<TestUser> {
   const createdAt = new Date();
   const version = createdAt.getTime();
+  const { database } = openProduct(dataDir);
   await database.insert(users).values({ id: crypto.randomUUID(), username, passwordHash, roles, version, createdAt });
-  const scope = scopesOfRoles(roles).join(" ");
-  const token = await tokens.issue({ sub: username, login_type: "user", roles, scope, ver: version });
-  return { username, version, token };
+  return { username, version, token: await tokenEnding(dataDir, { username, version }, TOKEN_LIFETIME_S, roles) };
 }
 
-/** A token of an administrator's account that has ended an hour ago. */
+/** Returns a token of an administrator that expired an hour ago. */
 export const endedToken = (dataDir: string, username: string): Promise<string> =>
   tokenEnding(dataDir, { username, version: 0 }, -3_600, ["admin"]);
 
-/** A token of the account's that ends so long from now; a negative number: ago. */
+/** Returns a token that expires after some seconds; a negative number means that it has expired. */
 export async function tokenEnding(
   dataDir: string,
-  { username, version }: Pick<TrialUser, "username" | "version">,
+  { username, version }: Pick<TestUser, "username" | "version">,
   inSeconds: number,
   roles: Role[] = ["user"],
 ): Promise<string> {
-  const { config } = productIn(dataDir);
-  const tokens = createTokens({
-    keys: config.JWT_KEYS,
-    issuer: config.JWT_ISSUER,
-    lifetimeSeconds: TOKEN_LIFETIME_S,
-    now: () => new Date(Date.now() + (inSeconds - TOKEN_LIFETIME_S) * 1000),
-  });
+  const { tokens } = openProduct(dataDir, () => new Date(Date.now() + (inSeconds - TOKEN_LIFETIME_S) * 1000));
   const scope = scopesOfRoles(roles).join(" ");
   return await tokens.issue({ sub: username, login_type: "user", roles, scope, ver: version });
 }
 
-function productIn(dataDir: string) {
+function openProduct(dataDir: string, now = () => new Date()) {
   const read = (file: string): Record<string, unknown> => JSON.parse(readFileSync(join(dataDir, file), "utf8"));
   const { JWT_KEYS, ...secrets } = read("secrets.json");
   const { urls } = read("stack.json") as { urls: Record<string, string> };
@@ -103,9 +91,7 @@ function productIn(dataDir: string) {
     ...settingsOfUrl(urls.clickhouse ?? ""),
     MQTT_URL: urls.mqtt,
   });
-  return {
-    config,
-    database: createDatabase({ url: config.LIBSQL_URL }),
-    tokens: createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: TOKEN_LIFETIME_S }),
-  };
+  const { JWT_KEYS: keys, JWT_ISSUER: issuer, LIBSQL_URL: url } = config;
+  const tokens = createTokens({ keys, issuer, lifetimeSeconds: TOKEN_LIFETIME_S, now });
+  return { config, database: createDatabase({ url }), tokens };
 }

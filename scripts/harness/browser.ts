@@ -5,12 +5,10 @@ import { join } from "node:path";
 import npmChromium, { inflate } from "@sparticuz/chromium";
 import type { AxeResults } from "axe-core";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { ROOT } from "../../src/programs/shared/project.ts";
-
-/** The dashboard in a real browser, and what is watched over while somebody uses it. */
+import { ROOT } from "../../src/programs/shared/system.ts";
 
 const INSTALLED = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-/** A browser that is not driven by a person has no reason to call home. */
+/** Disables everything that would contact other servers. */
 const ARGUMENTS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -30,17 +28,17 @@ interface Executable {
   env?: NodeJS.ProcessEnv;
 }
 
-/** The one that is named, else the one from npm, which there is for x64 alone, else one of the system's. */
+/** Returns the browser of CHROMIUM_BIN, otherwise the one from npm (x64 only), otherwise an installed one. */
 async function executable(): Promise<Executable> {
   const { CHROMIUM_BIN } = process.env;
   if (CHROMIUM_BIN !== undefined && CHROMIUM_BIN !== "") return { executablePath: CHROMIUM_BIN };
   if (process.arch === "x64") return await fromNpm();
   const executablePath = INSTALLED.find((path) => existsSync(path));
-  if (executablePath === undefined) throw new Error("There is no Chromium: install one, or name it with CHROMIUM_BIN.");
+  if (executablePath === undefined) throw new Error("No Chromium found. Install one, or set CHROMIUM_BIN.");
   return { executablePath };
 }
 
-/** With the libraries (NSS, expat) and fonts it brings for machines that have none; by itself it uses them on Amazon's alone. */
+/** Adds the libraries (NSS, expat) and fonts of the package, which it uses by itself only on machines of Amazon. */
 async function fromNpm(): Promise<Executable> {
   const libraries = await inflate(join(ROOT, "node_modules/@sparticuz/chromium/bin/al2023.tar.br"));
   const executablePath = await npmChromium.executablePath();
@@ -53,35 +51,39 @@ async function fromNpm(): Promise<Executable> {
   return { executablePath, env };
 }
 
-/** A person at a window of their own, and what went wrong there. */
-export interface Visitor {
+/** A window with the dashboard. */
+export interface BrowserSession {
   page: Page;
-  /** Errors on the console, exceptions, and requests that went to anybody but the service. */
-  troubles: string[];
+  /** Errors on the console, exceptions, and requests to other servers than the service. */
+  pageErrors: string[];
   close(): Promise<void>;
 }
 
-export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visitor> {
+export async function visit(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<BrowserSession> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   const page = await context.newPage();
-  const troubles: string[] = [];
+  const pageErrors: string[] = [];
   page.on("console", (message) => {
-    if (message.type() === "error") troubles.push(`console: ${message.text()} (${message.location().url})`);
+    if (message.type() === "error") pageErrors.push(`console: ${message.text()} (${message.location().url})`);
   });
-  page.on("pageerror", (error) => troubles.push(`exception: ${error.message}`));
+  page.on("pageerror", (error) => pageErrors.push(`exception: ${error.message}`));
   page.on("request", (request) => {
     const { protocol, host } = new URL(request.url());
-    if (protocol.startsWith("http") && host !== new URL(url).host) troubles.push(`elsewhere: ${request.url()}`);
+    if (protocol.startsWith("http") && host !== new URL(url).host) pageErrors.push(`elsewhere: ${request.url()}`);
   });
   await page.goto(url);
-  return { page, troubles, close: async () => await context.close() };
+  return { page, pageErrors, close: async () => await context.close() };
 }
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Serious and critical findings of axe, each with its place on the page. By default of all rules. */
-export async function barriers(page: Page, rules?: string[]): Promise<string[]> {
-  // As the debugger's own: the page's policy would not let it in.
+/** Returns the serious and critical findings of axe, each with its elements. Applies all rules by default. */
+export async function accessibilityViolations(page: Page, rules?: string[]): Promise<string[]> {
+  // Evaluated through the debugger, since the page's content security policy would block it.
   await page.evaluate(axeSource);
   const options = { resultTypes: ["violations"], ...(rules && { runOnly: { type: "rule", values: rules } }) };
   const { violations } = await page.evaluate<AxeResults>(`axe.run(document, ${JSON.stringify(options)})`);

@@ -1,36 +1,38 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { signalGroup } from "../../src/programs/shared/processes.ts";
-import { ROOT } from "../../src/programs/shared/project.ts";
+import { print } from "../../src/programs/shared/cli.ts";
+import { unlessAborted } from "../../src/programs/shared/interruption.ts";
+import { ROOT, signalGroup } from "../../src/programs/shared/system.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
-import type { HeldSocket } from "./held-socket.ts";
+import type { SocketHolder } from "./socket-holder.ts";
 
-/** On a busy machine a start takes its time. */
+/** A start takes long on a busy machine. */
 const START_TIMEOUT_MS = 300_000;
 
 export interface RunOptions {
-  /** The folder of the version to run; this one, unless told. */
+  /** The folder of the version to run. Defaults to this one. */
   cwd?: string;
-  /** Where it is served, held for it. */
-  socket?: HeldSocket | undefined;
-  /** Cuts the start off. */
+  /** The listening socket that the product inherits. */
+  socket?: SocketHolder | undefined;
+  /** Aborts the start. */
   signal?: AbortSignal | undefined;
-  /** Called with what it prints. */
+  /** Called with the output of the product. */
   onOutput?(text: string): void;
 }
 
-/** The product as its users run it: `npm run dev` or `npm start`, in a process group of its own. */
+/** The product as users run it: `npm run dev` or `npm start`, in its own process group. */
 export class Product {
   readonly url: string;
   readonly mqttPort: number;
   readonly mqttWsPort: number;
   readonly dataDir: string;
   readonly #child: ChildProcess;
-  /** Inherited by every process that comes of this run, so that all of them can be found. */
-  readonly #marker: string;
+  /** A variable that every process of this run inherits, so that all of them can be found. */
+  readonly marker: string;
   #output = "";
 
   private constructor(
@@ -41,7 +43,7 @@ export class Product {
     onOutput?: (text: string) => void,
   ) {
     this.#child = child;
-    this.#marker = marker;
+    this.marker = marker;
     this.dataDir = dataDir;
     this.url = `http://127.0.0.1:${ports[0]}`;
     [, this.mqttPort, this.mqttWsPort] = ports;
@@ -64,7 +66,7 @@ export class Product {
     const ports = await Promise.all([port, portOf("MQTT_PORT"), portOf("MQTT_WS_PORT")]);
     const marker = `CONTROLLER_RUN=${randomUUID()}`;
     const [name = "", value = ""] = marker.split("=");
-    // With a socket as the systemd unit does it: npm would not pass it on.
+    // With a socket, start it as the systemd unit does: npm does not pass sockets on.
     const [command = "", ...args] =
       socket === undefined
         ? ["npm", "run", script]
@@ -113,19 +115,18 @@ export class Product {
     });
   }
 
-  /** The process id of one of its parts. */
-  pidOf(part: string): number {
-    const pid = this.#state.parts[part]?.pid;
-    if (pid === undefined) throw new Error(`No part ${part}`);
+  pidOf(component: string): number {
+    const pid = this.#state.parts[component]?.pid;
+    if (pid === undefined) throw new Error(`${component} does not run`);
     return pid;
   }
 
-  /** Where its parts are reached. */
+  /** The URLs of its components, by name. */
   get urls(): Record<string, string> {
     return this.#state.urls;
   }
 
-  /** One of the secrets that it made for itself. */
+  /** Returns one of the secrets that the product generated. */
   secret(name: string): string {
     return String(JSON.parse(readFileSync(join(this.dataDir, "secrets.json"), "utf8"))[name]);
   }
@@ -134,74 +135,35 @@ export class Product {
     return JSON.parse(readFileSync(join(this.dataDir, "stack.json"), "utf8"));
   }
 
-  /** Ctrl-C, as a terminal sends it: to the whole foreground group; nothing where it has ended by itself. Returns how long the end took. */
+  /** Sends Ctrl-C to the whole process group, as a terminal does, unless it has ended. Returns how long the end took. */
   async interrupt(): Promise<{ exitCode: number | null; tookMs: number }> {
     const startedMs = Date.now();
     if (this.isRunning && this.#child.pid !== undefined) signalGroup(this.#child.pid, "SIGINT");
     await until(() => !this.isRunning, 15_000);
     return { exitCode: this.#child.exitCode, tookMs: Date.now() - startedMs };
   }
+}
 
-  /** Command lines of all processes that come of this run and are alive. */
-  processes(): string[] {
-    return processesWith(this.#marker);
+/** Runs the product in a temporary folder for some work, and deletes it afterwards. */
+export async function withProduct<T>(
+  name: string,
+  env: Record<string, string>,
+  signal: AbortSignal | undefined,
+  work: (product: Product, folder: string) => Promise<T>,
+): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), `controller-${name}-`));
+  let product: Product | undefined;
+  try {
+    print("Starting the product.");
+    product = await Product.run("start", join(folder, "data"), env, { signal });
+    return await (signal === undefined ? work(product, folder) : unlessAborted(work(product, folder), signal));
+  } finally {
+    await product?.interrupt();
+    rmSync(folder, { recursive: true, force: true });
   }
-
-  /** The TCP ports on which they listen. */
-  listeningPorts(): number[] {
-    return listeningPortsOf(pidsWith(this.#marker));
-  }
 }
 
-const pidsWith = (variable: string): string[] =>
-  readdirSync("/proc").filter((entry) => {
-    try {
-      return /^\d+$/.test(entry) && readFileSync(`/proc/${entry}/environ`, "utf8").split("\0").includes(variable);
-    } catch {
-      return false;
-    }
-  });
-
-/** The state of a socket that listens, in /proc/net/tcp. */
-const LISTENS = "0A";
-
-function listeningPortsOf(pids: readonly string[]): number[] {
-  const sockets = new Set(
-    pids.flatMap((pid) => {
-      try {
-        return readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
-      } catch {
-        return [];
-      }
-    }),
-  );
-  const rows = ["tcp", "tcp6"].flatMap((table) =>
-    readFileSync(`/proc/net/${table}`, "utf8").trim().split("\n").slice(1),
-  );
-  return rows.flatMap((row) => {
-    const [, local = "", , state, , , , , , inode] = row.trim().split(/\s+/);
-    return state === LISTENS && sockets.has(`socket:[${inode}]`)
-      ? [Number.parseInt(local.split(":")[1] ?? "", 16)]
-      : [];
-  });
-}
-
-/** Command lines of all processes that have `NAME=value` in their environment. */
-export function processesWith(variable: string): string[] {
-  return readdirSync("/proc")
-    .filter((entry) => /^\d+$/.test(entry))
-    .flatMap((pid) => {
-      try {
-        const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
-        return environment.includes(variable)
-          ? [readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")]
-          : [];
-      } catch {
-        return [];
-      }
-    });
-}
-
+/** Waits for a condition. Throws if it does not hold in time. */
 export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
   for (const deadlineMs = Date.now() + timeoutMs; Date.now() < deadlineMs; await sleep(25)) {
     if (await condition()) return;
@@ -215,8 +177,9 @@ export async function run(
   args: string[],
   env: Record<string, string> = {},
   input = "",
+  options: { cwd?: string; signal?: AbortSignal } = {},
 ): Promise<{ code: number | null; output: string }> {
-  const child = spawn(command, args, { env: { ...process.env, ...env } });
+  const child = spawn(command, args, { ...options, env: { ...process.env, ...env } });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.on("data", (chunk: Buffer) => {
@@ -224,6 +187,9 @@ export async function run(
     });
   }
   child.stdin.end(input);
-  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", resolve);
+  });
   return { code, output };
 }

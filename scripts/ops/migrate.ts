@@ -1,8 +1,7 @@
 import { parseArgs } from "node:util";
 import { parseStoresEnv } from "../../src/env.ts";
-import { print, runCommand } from "../../src/programs/shared/cli.ts";
+import { print, runCommand, toUserError } from "../../src/programs/shared/cli.ts";
 import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "../../src/programs/shared/config-file.ts";
-import { refusalOf } from "../../src/programs/shared/refusal.ts";
 import { fillGazetteer, migrateAccounts, migrateTelemetry } from "../../src/programs/stack/migrations.ts";
 import { pendingTelemetry } from "../../src/programs/stack/pending-migrations.ts";
 
@@ -29,7 +28,7 @@ async function migrate(withLater: boolean): Promise<void> {
   await fillGazetteer(config);
   print("The accounts database is up to date.");
   const pending = withLater ? [] : await pendingTelemetry(config);
-  const later = pending.flatMap(({ name, takesAway }) => (takesAway ? [name] : []));
+  const later = pending.flatMap(({ name, isDestructive }) => (isDestructive ? [name] : []));
   await migrateTelemetry(config, ({ name }) => !later.includes(name));
   if (later.length === 0) return print("ClickHouse is up to date.");
   print("ClickHouse is ready for this version. When the one before is out of service,");
@@ -41,6 +40,6 @@ await runCommand(async () => {
   if (values.help) return print(HELP);
   loadConfiguration(values.config);
   await migrate(values["after-deploy"]).catch((error: unknown) => {
-    throw refusalOf(error);
+    throw toUserError(error);
   });
 });

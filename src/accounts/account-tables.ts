@@ -2,13 +2,13 @@ import { sql } from "drizzle-orm";
 import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Role } from "../auth/roles.ts";
 
-/** The accounts database. `npx drizzle-kit generate` turns a change here into a migration in `drizzle/`. */
+/** Tables of the accounts database. `npx drizzle-kit generate` turns a change here into a migration in `drizzle/`. */
 
 const timestamp = (name: string) => integer(name, { mode: "timestamp_ms" });
 
 /**
- * Raised by whatever must end the tokens given out so far: a new password, other roles. It begins with the time of creation, so
- * that a deleted account's tokens are no good for a later one of the same name.
+ * Incremented by every change that must invalidate earlier tokens, such as a new password or other roles. It starts at the time of
+ * creation: tokens of a deleted account are not valid for a later account of the same name.
  */
 const version = () => integer("version").notNull();
 
@@ -30,7 +30,7 @@ export const users = sqliteTable(
 export const agents = sqliteTable("agents", {
   id: text("id").primaryKey(),
   apId: text("ap_id").notNull().unique(),
-  /** How the credential is kept: a chosen password as argon2id, a generated one as HMAC. A chosen one never takes the fast path. */
+  /** `argon2id` for a password that a person chose, `hmac` for a generated one. A chosen password never uses the fast hash. */
   credentialKind: text("credential_kind", { enum: ["argon2id", "hmac"] }).notNull(),
   credential: text("credential").notNull(),
   configuration: text("configuration", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
@@ -61,14 +61,14 @@ export const resetTokens = sqliteTable(
   (table) => [index("reset_tokens_user").on(table.userId), index("reset_tokens_expiry").on(table.expiresAt)],
 );
 
-/** How many access points each enrolment token has registered. */
+/** Number of access points that each enrolment token has registered. */
 export const enrolmentUses = sqliteTable("enrolment_uses", {
-  /** SHA-256 in hexadecimal digits; the token itself is a setting, and stored nowhere else. */
+  /** SHA-256 in hexadecimal digits. The token itself is only in the settings. */
   tokenHash: text("token_hash").primaryKey(),
   uses: integer("uses").notNull(),
 });
 
-/** How often something was tried within the current minute, by what is limited. */
+/** Number of attempts within the current minute, by the key of the limit. */
 export const attempts = sqliteTable(
   "attempts",
   {
@@ -79,7 +79,7 @@ export const attempts = sqliteTable(
   (table) => [index("attempts_expiry").on(table.expiresAt)],
 );
 
-/** Who did what to which account or access point, when. Names, not references: the trail outlives what it speaks of. */
+/** Actions and their actors. Stores names, not references: entries outlive the objects that they name. */
 export const audit = sqliteTable(
   "audit",
   {
@@ -89,7 +89,7 @@ export const audit = sqliteTable(
     actor: text("actor").notNull(),
     action: text("action").notNull(),
     object: text("object").notNull(),
-    /** What the action says beyond its name, such as the text of a command and its outcome. */
+    /** Details of the action, such as the text of a command and its outcome. */
     detail: text("detail", { mode: "json" }).$type<Record<string, unknown>>(),
   },
   (table) => [index("audit_actor").on(table.actor, table.id), index("audit_object").on(table.object, table.id)],

@@ -9,7 +9,7 @@ import type { OwnedJobs } from "./owned-jobs.ts";
 
 export interface Agents {
   create(actor: Actor, agent: AgentCreate): Promise<Agent>;
-  /** As `create`, for an access point that brings the enrolment token, within the token's limits. */
+  /** Like `create`, for an access point with the enrolment token. Enforces the limits of the token. */
   enrol(actor: Actor, agent: AgentCreate): Promise<Agent>;
   read(actor: Actor, apId: string): Promise<Agent>;
   update(actor: Actor, apId: string, changes: AgentUpdate): Promise<Agent>;
@@ -30,7 +30,7 @@ export function createAgents({ store, passwords, enrolment, ownedJobs }: AgentsO
     { ap_id, password, configuration }: AgentCreate,
   ): Promise<Agent> => {
     authorize(actor, action);
-    // An administrator who uses the same operation is not limited.
+    // The limits do not apply to administrators.
     const use = actor.kind === "enrolment" ? await enrolment.begin() : undefined;
     const credential = await passwords.hash(password);
     const agent = { apId: ap_id, credentialKind: "argon2id" as const, credential, configuration };

@@ -22,12 +22,12 @@ export type AppChanges = { sealedApiKey?: string | undefined; permissions?: Perm
 
 export interface AppStore {
   find(appName: string): Promise<AppRow | undefined>;
-  /** In the order of their names. */
+  /** Ordered by name. */
   list(page: Page): Promise<AppRow[]>;
   insert(app: NewApp, by: AuditActor): Promise<AppRow>;
-  /** Ends the app's tokens. */
+  /** Invalidates the app's tokens. */
   update(app: AppRow, changes: AppChanges, by: AuditActor): Promise<AppRow>;
-  /** Returns the jobs that end with the account. */
+  /** Deletes the app and ends its jobs. Returns those jobs. */
   delete(appName: string, by: AuditActor, endJobs: OwnedJobs["end"]): Promise<OwnedJob[]>;
 }
 
@@ -70,7 +70,7 @@ export function createAppStore(database: Database): AppStore {
     },
 
     async update(app, { sealedApiKey, permissions }, by) {
-      const changed = [sealedApiKey && "change api key", permissions && "change permissions"].filter(Boolean);
+      const actions = [sealedApiKey && "change api key", permissions && "change permissions"].filter(Boolean);
       const [rows] = await query(
         database.batch([
           database
@@ -82,7 +82,7 @@ export function createAppStore(database: Database): AppStore {
             })
             .where(eq(apps.id, app.id))
             .returning(),
-          auditIfChanged(database, by, changed.join(" and "), objectOf(app.appName)),
+          auditIfChanged(database, by, actions.join(" and "), objectOf(app.appName)),
         ]),
       );
       if (rows[0] === undefined) throw new NotFound("Third-party app");

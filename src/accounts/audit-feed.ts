@@ -1,25 +1,29 @@
 import { and, asc, gt, max, notInArray } from "drizzle-orm";
 import { type Database, query } from "../storage/libsql.ts";
 import { audit } from "./account-tables.ts";
+import { emulatedJobOf, JOB_CHARACTERS } from "./agent-names.ts";
 import { CHANGES_NO_ACCOUNT } from "./audit.ts";
 
 /**
- * Which accounts have changed. Every change of an account is in the audit trail, written together with it and numbered in the order of
- * writing: a reader of the trail up to a number knows all changes until then. Commands are in the trail as well, often a thousand at
- * once. They change no account and are left out.
+ * Reports which accounts have changed. Every change of an account adds an entry to the audit trail in the same transaction, and ids grow
+ * in the order of writing. A reader that has read the trail up to an id has therefore seen all changes until then. Commands are in the
+ * trail as well, often a thousand at once. They change no account, so the feed skips them.
  */
 export interface AuditFeed {
-  /** What changed after a mark, and the mark up to which everything is known now; without a mark, just that. */
-  since(mark: number | undefined): Promise<{ mark: number; changed: Changed }>;
+  /**
+   * Returns the objects of all entries after a mark, and the new mark: the id of the newest entry. Without a mark, returns the new mark
+   * only.
+   */
+  since(mark: number | undefined): Promise<{ mark: number; changed: ChangedObjects }>;
 }
 
-/** Names of objects of the audit trail; `everything` where they are too many to tell. */
-export type Changed = ReadonlySet<string> | "everything";
+/** Objects as the audit trail names them, such as `user:<username>`. `everything` if there are too many to list. */
+export type ChangedObjects = ReadonlySet<string> | "everything";
 
-const MAX_TOLD = 5_000;
-const NOTHING: Changed = new Set<string>();
+const MAX_OBJECTS = 5_000;
+const NOTHING: ChangedObjects = new Set<string>();
 
-/** `onEntries` is called whenever there are new entries. */
+/** @param onEntries called when there are new entries */
 export function createAuditFeed(database: Database, onEntries: () => void = () => {}): AuditFeed {
   const newest = database.select({ id: max(audit.id) }).from(audit);
 
@@ -33,14 +37,34 @@ export function createAuditFeed(database: Database, onEntries: () => void = () =
             .from(audit)
             .where(and(gt(audit.id, mark), notInArray(audit.action, CHANGES_NO_ACCOUNT)))
             .orderBy(asc(audit.id))
-            .limit(MAX_TOLD),
+            .limit(MAX_OBJECTS),
           newest,
         ]),
       );
       const newMark = Math.max(mark, last?.id ?? 0);
       if (newMark > mark) onEntries();
-      if (rows.length === MAX_TOLD) return { mark: newMark, changed: "everything" };
+      if (rows.length === MAX_OBJECTS) return { mark: newMark, changed: "everything" };
       return { mark: newMark, changed: new Set(rows.map(({ object }) => object)) };
     },
+  };
+}
+
+const JOB = "job:";
+
+/**
+ * Returns a test of whether the changes concern an account. One entry with the number of a job stands for all emulated agents of that
+ * job: jobs create and delete them by the thousand.
+ */
+export function concernedBy(changed: ChangedObjects): (kind: "user" | "agent" | "app", name: string) => boolean {
+  if (changed === "everything") return () => true;
+  const jobs = new Set(
+    [...changed]
+      .filter((object) => object.startsWith(JOB))
+      .map((object) => object.slice(JOB.length, JOB.length + JOB_CHARACTERS)),
+  );
+  return (kind, name) => {
+    if (changed.has(`${kind}:${name}`)) return true;
+    const job = jobs.size === 0 || kind !== "agent" ? undefined : emulatedJobOf(name);
+    return job !== undefined && jobs.has(job);
   };
 }

@@ -1,14 +1,18 @@
-import { and, desc, eq, lt, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, lt, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import type { Actor } from "../auth/identity.ts";
 import { authorize } from "../auth/permissions.ts";
+import { describeError, log } from "../lib/log.ts";
 import { AuditEntry, type AuditQuery } from "../schemas/audit.ts";
 import { type Database, query } from "../storage/libsql.ts";
 import { audit } from "./account-tables.ts";
 
-/** The audit trail: who did what to which account or access point. */
+/** The audit trail: every change of an account and every command, with its actor and its request. */
 
-/** Who did it: a caller, a command at the console, an anonymous caller (sign-up, forgotten password), or the service itself. */
+/**
+ * The author of an entry: a caller, an administrator at the console, an anonymous caller (`anyone`: sign-up, forgotten password), or the
+ * service itself.
+ */
 export interface AuditActor {
   kind: Actor["kind"] | "console" | "anyone" | "service";
   name: string;
@@ -18,32 +22,32 @@ export interface AuditActor {
 export const anonymous = (requestId: string): AuditActor => ({ kind: "anyone", name: "", requestId });
 export const SERVICE: AuditActor = { kind: "service", name: "", requestId: "" };
 
-/** Returns the author as the trail names it. */
+/** Returns the actor in the form that the trail stores. */
 export const actorText = ({ kind, name }: AuditActor): string => (name === "" ? kind : `${kind}:${name}`);
 
 export const SEND_COMMAND = "send command";
 
-/** How a command or an emulation can end, each an action of the trail. */
+/** Terminal states of a command or an emulation. The trail records each as an action. */
 const ENDS = ["done", "failed", "expired", "cancelled"] as const;
 export type End = (typeof ENDS)[number];
 export const endAction = (what: "command" | "emulation", end: End): string => `${what} ${end}`;
 
-/** Actions that change no account: sessions and connections of the accounts that they name go on. */
+/** Actions that change no account. They do not invalidate tokens and connections of the accounts that they name. */
 export const CHANGES_NO_ACCOUNT: string[] = [
   SEND_COMMAND,
   ...ENDS.flatMap((end) => [endAction("command", end), endAction("emulation", end)]),
 ];
 
 /**
- * The statement that writes an entry down, for the same batch as the change itself and right behind it: it does so only if that
- * statement changed something.
+ * Returns the statement that inserts an entry. It must directly follow the change in the same batch: it inserts nothing if the
+ * preceding statement changed no row.
  */
 export function auditIfChanged(
   database: Database,
   by: AuditActor,
   action: string,
   object: string | SQL,
-  /** JSON text. */
+  /** As JSON. */
   detail: string | SQL | null = null,
 ) {
   return database.run(
@@ -58,15 +62,15 @@ export interface AuditTrail {
 
 export function createAuditTrail(database: Database): AuditTrail {
   return {
-    async list(actor, { actor: author, object, before, limit }) {
-      authorize(actor, "audit.list");
+    async list(caller, { actor, object, before, limit }) {
+      authorize(caller, "audit.list");
       const rows = await query(
         database
           .select()
           .from(audit)
           .where(
             and(
-              author === undefined ? undefined : eq(audit.actor, author),
+              actor === undefined ? undefined : eq(audit.actor, actor),
               object === undefined ? undefined : eq(audit.object, object),
               before === undefined ? undefined : lt(audit.id, before),
             ),
@@ -79,4 +83,21 @@ export function createAuditTrail(database: Database): AuditTrail {
         .parse(rows.map(({ at, requestId, ...row }) => ({ ...row, at: at.toISOString(), request_id: requestId })));
     },
   };
+}
+
+/** Maximum number of entries that one call removes. */
+const PRUNED_AT_ONCE = 500;
+
+/**
+ * Removes entries that are older than `maxAgeMs`. Callers run it when new entries arrive, so it needs no timer. Ids grow with time, so
+ * it checks only the entries with the lowest ids. Never throws.
+ */
+export async function pruneAuditTrail(database: Database, maxAgeMs: number): Promise<void> {
+  const oldest = database.select({ id: audit.id }).from(audit).orderBy(asc(audit.id)).limit(PRUNED_AT_ONCE);
+  try {
+    await database.delete(audit).where(and(inArray(audit.id, oldest), lt(audit.at, new Date(Date.now() - maxAgeMs))));
+  } catch (error) {
+    // The next call removes the entries.
+    log.warn("audit trail prune failed", { error: describeError(error) });
+  }
 }

@@ -23,18 +23,18 @@ export type UserChanges = { passwordHash?: string | undefined; roles?: Role[] | 
 export interface UserStore {
   find(username: string): Promise<User | undefined>;
   list(page: Page): Promise<User[]>;
-  /** `Duplicate` where the name is taken; the unique index decides, so that of many at once exactly one gets it. */
+  /** Throws `Duplicate` if the name is taken. The unique index decides: of concurrent requests exactly one succeeds. */
   insert(user: NewUser, by: AuditActor): Promise<void>;
-  /** As `insert`, if there is no user at all yet; says whether there was none. */
+  /** Like `insert`, but only if there are no users. Returns whether it inserted the user. */
   insertFirst(user: NewUser, by: AuditActor): Promise<boolean>;
-  /** Ends the user's tokens. `Conflict` where it would leave no administrator. */
+  /** Invalidates the user's tokens. Throws `Conflict` if no administrator would remain. */
   update(username: string, changes: UserChanges, by: AuditActor): Promise<User>;
-  /** Returns the jobs that end with the account. */
+  /** Deletes the user and ends its jobs. Returns those jobs. Throws `Conflict` if no administrator would remain. */
   delete(username: string, by: AuditActor, endJobs: OwnedJobs["end"]): Promise<OwnedJob[]>;
   administrators(): Promise<string[]>;
   addResetToken(tokenHash: string, user: User, expiresAt: Date, by: AuditActor): Promise<void>;
   hasResetToken(tokenHash: string): Promise<boolean>;
-  /** Trades a reset token for a new password, once; says whether it was any good. */
+  /** Sets a new password and deletes the user's reset tokens. Returns whether the token was valid. */
   redeemResetToken(tokenHash: string, passwordHash: string, by: AuditActor): Promise<boolean>;
 }
 
@@ -53,10 +53,11 @@ export function createUserStore(database: Database): UserStore {
     const rows = await query(database.select(COLUMNS).from(users).where(eq(users.username, username)));
     return rows[0] === undefined ? undefined : User.parse(rows[0]);
   };
-  /** True of a user whose going, or whose fall, leaves an administrator. */
-  const anotherAdministrator = sql`(not ${users.isAdmin} or exists (
+  /** Whether an administrator remains without this user. */
+  const leavesAdministrator = sql`(not ${users.isAdmin} or exists (
     select 1 from users as others where others.is_admin and others.username <> ${users.username}))`;
-  const whyNot = async (username: string): Promise<Error> =>
+  /** Returns why a statement for this user changed no row. */
+  const rejectionReason = async (username: string): Promise<Error> =>
     (await find(username)) === undefined
       ? new NotFound("User")
       : new Conflict("The last administrator cannot be removed");
@@ -106,7 +107,7 @@ export function createUserStore(database: Database): UserStore {
     },
 
     async update(username, { passwordHash, roles }, by) {
-      const changed = [passwordHash && "change password", roles && "change roles"].filter(Boolean);
+      const actions = [passwordHash && "change password", roles && "change roles"].filter(Boolean);
       const staysAdministrator = roles === undefined || roles.includes("admin");
       const [rows] = await query(
         database.batch([
@@ -117,10 +118,10 @@ export function createUserStore(database: Database): UserStore {
               ...(roles !== undefined && { roles }),
               version: sql`${users.version} + 1`,
             })
-            .where(and(eq(users.username, username), staysAdministrator ? undefined : anotherAdministrator))
+            .where(and(eq(users.username, username), staysAdministrator ? undefined : leavesAdministrator))
             .returning(COLUMNS),
-          auditIfChanged(database, by, changed.join(" and "), objectOf(username)),
-          // A link on its way must not undo the new password. Without one, nothing to delete is named.
+          auditIfChanged(database, by, actions.join(" and "), objectOf(username)),
+          // A reset link that was sent before must not replace the new password. Deletes nothing if the password stays.
           database
             .delete(resetTokens)
             .where(
@@ -130,23 +131,23 @@ export function createUserStore(database: Database): UserStore {
             ),
         ]),
       );
-      if (rows[0] === undefined) throw await whyNot(username);
+      if (rows[0] === undefined) throw await rejectionReason(username);
       return User.parse(rows[0]);
     },
 
     async delete(username, by, endJobs) {
-      const deleted = sql`(select id from users where username = ${username} and ${anotherAdministrator})`;
+      const deleted = sql`(select id from users where username = ${username} and ${leavesAdministrator})`;
       const [, , ended, rows] = await query(
         database.batch([
           ...endJobs(deleted),
           database
             .delete(users)
-            .where(and(eq(users.username, username), anotherAdministrator))
+            .where(and(eq(users.username, username), leavesAdministrator))
             .returning({ id: users.id }),
           auditIfChanged(database, by, "delete", objectOf(username)),
         ]),
       );
-      if (rows[0] === undefined) throw await whyNot(username);
+      if (rows[0] === undefined) throw await rejectionReason(username);
       return ended;
     },
 
@@ -176,7 +177,7 @@ export function createUserStore(database: Database): UserStore {
     },
 
     async redeemResetToken(tokenHash, passwordHash, by) {
-      // Found again by each statement, inside one transaction: of two that bring the same token, one finds it.
+      // Each statement finds the token again, in one transaction: of two concurrent requests with one token, one succeeds.
       const owner = sql`(select user_id from reset_tokens where token_hash = ${tokenHash} and expires_at > ${Date.now()})`;
       const name = sql`(select 'user:' || username from users where id = ${owner})`;
       const [changed] = await query(

@@ -11,7 +11,7 @@ import type { UserStore } from "./user-store.ts";
 
 export interface Users {
   signup(registration: UserRegister, requestId: string): Promise<TokenData>;
-  /** The very first user, by whoever holds the setup token; an administrator may use it too. */
+  /** Creates the first user, with the setup token. Administrators may call it as well, at any time. */
   setUp(actor: Actor, user: UserCreate): Promise<TokenData>;
   create(actor: Actor, user: UserCreate): Promise<TokenData>;
   list(actor: Actor, page: Page): Promise<TokenData[]>;
@@ -24,7 +24,7 @@ export interface Users {
 export interface UsersOptions {
   store: UserStore;
   passwords: Passwords;
-  /** Whether anybody may make an account; else administrators make them. */
+  /** Whether anyone may create an account. If false, only administrators may. */
   isSignupOpen: boolean;
   ownedJobs: OwnedJobs;
 }

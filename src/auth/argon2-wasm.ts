@@ -2,8 +2,8 @@ import argon2 from "@phi-ag/argon2/argon2.wasm";
 import { ARGON2_PARAMETERS, type Passwords } from "./passwords.ts";
 
 /**
- * argon2id at the edge. Of @phi-ag/argon2 only the wasm file is used: its JavaScript class takes a password's UTF-16 length
- * for its byte length and so accepts wrong non-ASCII passwords.
+ * argon2id in the Worker. It uses only the wasm file of @phi-ag/argon2: the package's JavaScript class mistakes the UTF-16 length of a
+ * password for its byte length, and so accepts wrong non-ASCII passwords.
  */
 
 const ARGON2ID = 2;
@@ -41,7 +41,7 @@ interface Exports {
 
 let loaded: Exports | undefined;
 
-// Instantiated on first use: most requests never hash, and a cold start should not pay for those that do.
+// Instantiates on first use to keep cold starts short: most requests never hash.
 function wasm(): Exports {
   if (loaded === undefined) {
     loaded = new WebAssembly.Instance(argon2).exports as unknown as Exports;
@@ -50,19 +50,19 @@ function wasm(): Exports {
   return loaded;
 }
 
-/** Lends copies of `parts` in wasm memory to `use`, then wipes them: passwords must not linger there. */
-function lend<T>(exports: Exports, parts: Uint8Array[], use: (pointers: number[]) => T): T {
-  const lent: { pointer: number; length: number }[] = [];
+/** Copies `buffers` to wasm memory and passes their addresses to `use`. Overwrites the copies afterwards: they hold passwords. */
+function withCopies<T>(exports: Exports, buffers: Uint8Array[], use: (pointers: number[]) => T): T {
+  const copies: { pointer: number; length: number }[] = [];
   try {
-    for (const part of parts) {
-      const pointer = exports.malloc(Math.max(part.length, 1));
+    for (const buffer of buffers) {
+      const pointer = exports.malloc(Math.max(buffer.length, 1));
       if (pointer === 0) throw new Error("argon2: out of memory");
-      lent.push({ pointer, length: part.length });
-      new Uint8Array(exports.memory.buffer).set(part, pointer);
+      copies.push({ pointer, length: buffer.length });
+      new Uint8Array(exports.memory.buffer).set(buffer, pointer);
     }
-    return use(lent.map(({ pointer }) => pointer));
+    return use(copies.map(({ pointer }) => pointer));
   } finally {
-    for (const { pointer, length } of lent) {
+    for (const { pointer, length } of copies) {
       new Uint8Array(exports.memory.buffer).fill(0, pointer, pointer + length);
       exports.free(pointer);
     }
@@ -78,8 +78,8 @@ function hashPassword(password: string): string {
   const secret = encoder.encode(password);
   const salt = crypto.getRandomValues(new Uint8Array(SALT_BYTES));
   const length = exports.argon2_encodedlen(t, m, p, SALT_BYTES, HASH_BYTES, ARGON2ID);
-  const parts = [secret, salt, new Uint8Array(HASH_BYTES), new Uint8Array(length)];
-  return lend(exports, parts, ([secretAt = 0, saltAt = 0, hashAt = 0, encodedAt = 0]) => {
+  const buffers = [secret, salt, new Uint8Array(HASH_BYTES), new Uint8Array(length)];
+  return withCopies(exports, buffers, ([secretAt = 0, saltAt = 0, hashAt = 0, encodedAt = 0]) => {
     const result = exports.argon2_hash(
       t,
       m,
@@ -103,14 +103,14 @@ function hashPassword(password: string): string {
 function verifyPassword(hash: string, password: string): boolean {
   const exports = wasm();
   const secret = encoder.encode(password);
-  return lend(exports, [encoder.encode(`${hash}\0`), secret], ([hashAt = 0, secretAt = 0]) => {
+  return withCopies(exports, [encoder.encode(`${hash}\0`), secret], ([hashAt = 0, secretAt = 0]) => {
     const result = exports.argon2_verify(hashAt, secretAt, secret.length, ARGON2ID);
     if (result !== OK && result !== VERIFY_MISMATCH) throw new Error(`argon2_verify failed: ${result}`);
     return result === OK;
   });
 }
 
-// A hash keeps the isolate busy until it is done; the promises are for callers that may have it made elsewhere.
+// Hashing is synchronous and blocks the isolate. The promises only match the interface of the remote implementation.
 export const edgePasswords: Passwords = {
   hash: async (password) => hashPassword(password),
   verify: async (hash, password) => verifyPassword(hash, password),

@@ -1,23 +1,22 @@
-import { fromBase64, toBase64 } from "../lib/base64.ts";
-import type { WebCryptoKey } from "../lib/crypto-key.ts";
+import { fromBase64, toBase64, type WebCryptoKey } from "../lib/encoding.ts";
 
 /**
- * Secrets that must be had again, such as API keys, which the interface returns, and credentials on their way to the broker. They must
- * not lie in the database in the clear: AES-256-GCM under a key from a secret. What a text belongs to is sealed with it, so that it
- * cannot be passed off as another's.
+ * Encrypts secrets that must be readable later: API keys, which the API returns, and credentials in the outbox. Uses AES-256-GCM under
+ * a key from the settings, so that the database never holds them in plain text. The context, such as the id of an account, is
+ * authenticated together with the text: a sealed text that is copied to another context cannot be opened.
  */
 export interface Encryptor {
-  seal(text: string, belongsTo: string): Promise<string>;
-  open(sealed: string, belongsTo: string): Promise<string>;
+  seal(text: string, context: string): Promise<string>;
+  open(sealed: string, context: string): Promise<string>;
 }
 
 const IV_BYTES = 12;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** With one or more keys, the first of which seals. The others open what was sealed before a change of keys. */
+/** Seals with the first key. Opens with any of them, so that texts from before a key rotation stay readable. */
 export function createEncryptor(secretsBase64: readonly string[]): Encryptor {
-  // Keys are kept, not promises of keys: a promise belongs to the request that made it and may never settle if that request ends.
+  // Caches the keys, not promises of them: a promise belongs to the request that created it and may never settle once that ends.
   let imported: WebCryptoKey[] | undefined;
   const keys = async (): Promise<WebCryptoKey[]> => {
     imported ??= await Promise.all(
@@ -29,20 +28,20 @@ export function createEncryptor(secretsBase64: readonly string[]): Encryptor {
   };
 
   return {
-    async seal(text, belongsTo) {
+    async seal(text, context) {
       const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
-      const algorithm = { name: "AES-GCM", iv, additionalData: encoder.encode(belongsTo) };
+      const algorithm = { name: "AES-GCM", iv, additionalData: encoder.encode(context) };
       const [key] = await keys();
-      if (key === undefined) throw new Error("There is no key to seal with");
+      if (key === undefined) throw new Error("No encryption key");
       const sealed = new Uint8Array(await crypto.subtle.encrypt(algorithm, key, encoder.encode(text)));
       return `${toBase64(iv)}.${toBase64(sealed)}`;
     },
 
-    async open(sealed, belongsTo) {
+    async open(sealed, context) {
       const [iv = "", text = ""] = sealed.split(".");
-      const algorithm = { name: "AES-GCM", iv: fromBase64(iv), additionalData: encoder.encode(belongsTo) };
+      const algorithm = { name: "AES-GCM", iv: fromBase64(iv), additionalData: encoder.encode(context) };
       const bytes = fromBase64(text);
-      // A wrong key is told from the right one by the seal itself. Tried in turn: hardly ever is there a second one.
+      // Decryption with a wrong key fails. Tries the keys in turn: there is rarely a second one.
       for (const [i, key] of (await keys()).entries()) {
         try {
           return decoder.decode(await crypto.subtle.decrypt(algorithm, key, bytes));
@@ -50,7 +49,7 @@ export function createEncryptor(secretsBase64: readonly string[]): Encryptor {
           if (i === secretsBase64.length - 1) throw error;
         }
       }
-      throw new Error("There is no key to open it with");
+      throw new Error("No encryption key");
     },
   };
 }

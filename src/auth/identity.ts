@@ -1,36 +1,35 @@
 import type { Role } from "./roles.ts";
 
-/** Tokens that are no accounts' but open one door each. */
+/** Tokens from the settings that belong to no account. Each allows one operation. */
 export const SERVICE_TOKENS = ["setup", "enrolment", "scraper"] as const;
 export type ServiceTokenKind = (typeof SERVICE_TOKENS)[number];
 
-/** Kinds of caller. */
 export type CallerKind = "admin" | "user" | "agent" | "app" | ServiceTokenKind;
 
-/** Who calls. */
+/** The authenticated caller. */
 export interface Identity {
   kind: CallerKind;
-  /** The account's own: a later account of the same name has another one. */
+  /** Id of the account. A later account of the same name has another id. */
   id: string;
   /** Username, ap_id or app_name. */
   name: string;
-  /** Of the account, as its token says. */
+  /** Version of the account that the token was issued for. */
   version: number;
-  /** When the token ends. */
+  /** When the token expires. */
   expiresAtMs: number;
   roles: readonly Role[];
-  /** What the caller's token carries. */
+  /** Scopes of the token. */
   scopes: ReadonlySet<string>;
-  /** Whether that is all that the account grants: the token was not narrowed. */
+  /** Whether the token has all scopes that the account grants. False if the login requested fewer. */
   hasFullScope: boolean;
-  /** The only agents that an app may touch; absent: all. */
+  /** The only agents that an app may access. Undefined for all agents. */
   apIds?: readonly string[] | undefined;
 }
 
-/** Who calls, and in which request; the audit trail names both. */
+/** The caller and the id of its request. The audit trail records both. */
 export interface Actor extends Identity {
   requestId: string;
 }
 
-/** Returns the caller that a bearer token belongs to. Throws `NotAuthenticated` if there is none. */
+/** Returns the caller that a bearer token belongs to. Throws `NotAuthenticated` if the token is not valid. */
 export type Authenticate = (token: string) => Promise<Identity>;

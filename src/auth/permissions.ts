@@ -2,34 +2,35 @@ import { NotAllowed } from "../lib/errors.ts";
 import type { CallerKind, Identity } from "./identity.ts";
 import type { Scope } from "./roles.ts";
 
-/** Who may do what. All of it is data; what is not written here is denied. */
+/** The permission matrix as data. Anything that it does not list is denied. */
 
 /**
- * The scope that a caller's token must carry; `none` where none is needed; `full_scope` for what gives full power over an account, which
- * a narrowed token must not regain.
+ * The scope that the caller's token must have. `none`: no scope is needed. `full_scope`: the token must have all scopes of its account,
+ * because the operation gives full control of the account, which a token with fewer scopes must not regain.
  */
 type Requirement = Scope | "none" | "full_scope";
 
 interface Row {
-  /** Callers that may do it to any object. */
+  /** Callers that may access any object. */
   any?: Partial<Record<CallerKind, Requirement>>;
-  /** Callers that may do it to themselves only. */
+  /** Callers that may access their own objects only. */
   own?: Partial<Record<CallerKind, Requirement>>;
 }
 
 const PUBLIC = "public";
 
+/** Callers have access to their own jobs with any scope. The data that a job returns has rows of its own. */
 const OF_JOBS = {
   any: { admin: "telemetry:read" },
   own: { admin: "none", user: "none", agent: "none", app: "none" },
 } as const satisfies Row;
-/** An agent's own are those that are about it. */
+/** An agent may post callbacks for jobs about itself. */
 const CALLBACK = {
   any: { admin: "callbacks:post", app: "callbacks:post" },
   own: { admin: "none", user: "none", agent: "telemetry:write", app: "none" },
 } as const satisfies Row;
 
-/** The permission matrix: every operation of the interface, and who may call it. An operation cannot be declared without a row. */
+/** Every operation of the API and its callers. A route cannot be declared without a row. */
 const matrix = {
   "service.health": PUBLIC,
   "service.ready": PUBLIC,
@@ -65,7 +66,7 @@ const matrix = {
   "agents.delete": { any: { admin: "agents:manage" } },
 
   "agents.list": { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } },
-  // It lists the agents, too: whoever may not do that does not get it either.
+  // The response also lists the agents: the overview additionally requires `agents.list`.
   "agents.overview": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
 
   "telemetry.report": { own: { agent: "telemetry:write" } },
@@ -94,7 +95,6 @@ const matrix = {
     any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" },
     own: { agent: "telemetry:read" },
   },
-  // One's own jobs, whatever the token is narrowed to; what the answer is made of has rows of its own.
   "jobs.list": OF_JOBS,
   "jobs.read": OF_JOBS,
   "jobs.cancel": OF_JOBS,
@@ -119,47 +119,51 @@ function rowOf(action: Action): Row {
   return row === PUBLIC ? {} : row;
 }
 
-/** For the documentation: the kinds of caller, and whether they reach themselves only. */
+/** Returns the kinds of caller for the API documentation, marked if they may access only their own objects. */
 export function callersOf(action: Action): string[] {
   const { any = {}, own = {} } = rowOf(action);
   return [...Object.keys(any), ...Object.keys(own).map((kind) => `${kind} (itself)`)];
 }
 
+/** Returns which objects the caller may perform the action on. Undefined if none. */
 function grantFor(actor: Identity, action: Action): "any" | "own" | undefined {
   const { any = {}, own = {} } = rowOf(action);
-  const carries = (needs: Requirement | undefined): boolean => {
-    if (needs === "full_scope") return actor.hasFullScope;
-    return needs === "none" || (needs !== undefined && actor.scopes.has(needs));
+  const meets = (requirement: Requirement | undefined): boolean => {
+    if (requirement === "full_scope") return actor.hasFullScope;
+    return requirement === "none" || (requirement !== undefined && actor.scopes.has(requirement));
   };
-  if (carries(any[actor.kind])) return "any";
-  return carries(own[actor.kind]) ? "own" : undefined;
+  if (meets(any[actor.kind])) return "any";
+  return meets(own[actor.kind]) ? "own" : undefined;
 }
 
-/** Whether the caller may do this at all, whatever to. */
+/** Throws `NotAllowed` if the caller may not perform the action on any object. */
 export function authorize(actor: Identity, action: Action): void {
   if (grantFor(actor, action) === undefined) throw new NotAllowed();
 }
 
-/** Whether the caller may do this to the account of that name. Asked before the account is looked up, so that a no tells nothing. */
+/**
+ * Throws `NotAllowed` if the caller may not perform the action on the account of that name. Call it before looking the account up:
+ * the rejection must not reveal whether the account exists.
+ */
 export function authorizeAccount(actor: Identity, action: Action, name: string): void {
-  const reach = grantFor(actor, action);
-  const itself = actor.name === name;
-  if (reach === undefined || (reach === "own" && !itself)) throw new NotAllowed();
+  const grant = grantFor(actor, action);
+  const isOwn = actor.name === name;
+  if (grant === undefined || (grant === "own" && !isOwn)) throw new NotAllowed();
 }
 
-/** As `authorizeAccount`, for an agent: an app may be limited to some of them. */
+/** Like `authorizeAccount`, for an agent. An app may be limited to some agents. */
 export function authorizeAgent(actor: Identity, action: Action, apId: string): void {
   authorizeAccount(actor, action, apId);
   if (actor.apIds !== undefined && !actor.apIds.includes(apId)) throw new NotAllowed();
 }
 
-/** Whether the caller may do this to anybody's job. */
+/** Returns whether the caller may perform the action on the jobs of all accounts. */
 export const canAccessAnyJob = (actor: Identity, action: Action): boolean => grantFor(actor, action) === "any";
 
-/** As `authorizeAccount`, for a job: its owner's, and for callbacks also those of the agent that it is about. */
+/** Like `authorizeAccount`, for a job. Its owner has access. For callbacks the agent that the job is about has access, too. */
 export function authorizeJob(actor: Identity, action: Action, job: { ownerId: string; target: string | null }): void {
-  const reach = grantFor(actor, action);
+  const grant = grantFor(actor, action);
   const isOwner = job.ownerId === actor.id;
   const isTarget = action.startsWith("callbacks.") && actor.kind === "agent" && job.target === actor.name;
-  if (reach === undefined || (reach === "own" && !isOwner && !isTarget)) throw new NotAllowed();
+  if (grant === undefined || (grant === "own" && !isOwner && !isTarget)) throw new NotAllowed();
 }

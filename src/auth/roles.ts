@@ -1,4 +1,4 @@
-/** What the token of each kind of account may carry at most. */
+/** The scopes that each kind of account grants to its tokens. */
 
 export const SCOPES = [
   "users:manage",
@@ -30,7 +30,7 @@ export function scopesOfRoles(roles: readonly Role[]): Scope[] {
   return SCOPES.filter((scope) => roles.some((role) => SCOPES_OF_ROLE[role].includes(scope)));
 }
 
-/** Each permission of an app, the scope that it grants, and whether an app has it that says nothing of it. */
+/** The permissions of an app and the scopes that they grant. `byDefault` applies if an app does not set the permission. */
 const APP_PERMISSIONS = [
   { permission: "agents", scope: "agents:read", byDefault: true },
   { permission: "data", scope: "telemetry:read", byDefault: true },

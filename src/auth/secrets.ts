@@ -1,37 +1,36 @@
-import { fromBase64, toBase64 } from "../lib/base64.ts";
-import type { WebCryptoKey } from "../lib/crypto-key.ts";
+import { base64url } from "jose";
+import { fromBase64, toBase64, type WebCryptoKey } from "../lib/encoding.ts";
 
-/** Secrets that the service makes itself, 256 random bits each. So many bits need no slow hash to be kept safely. */
+/** Secrets that the service generates: 256 random bits each. They cannot be guessed, so a fast hash is safe for storage. */
 
 const encoder = new TextEncoder();
 
-export function randomSecret(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(32));
-  return toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-}
+/** Returns 256 random bits in base64url. */
+export const randomSecret = (): string => base64url.encode(crypto.getRandomValues(new Uint8Array(32)));
 
+/** Returns the SHA-256 of a text in base64. */
 export async function sha256(text: string): Promise<string> {
   return toBase64(new Uint8Array(await crypto.subtle.digest("SHA-256", encoder.encode(text))));
 }
 
-/** Whether two texts are the same, in a time that does not tell where they differ. */
+/** Returns whether two texts are equal, in a time that does not depend on where they differ. */
 export async function timingSafeEqual(a: string, b: string): Promise<boolean> {
-  // Digests have one length, whatever is compared: a difference in length shows as little as any other.
+  // Compares digests, which have a fixed length: the time does not reveal the length of the texts either.
   const [left, right] = await Promise.all([sha256(a), sha256(b)]);
   let difference = 0;
   for (let i = 0; i < left.length; i++) difference |= left.charCodeAt(i) ^ right.charCodeAt(i);
   return difference === 0;
 }
 
-/** Hashes of generated secrets, peppered: the database alone is no use to whoever gets hold of it. */
+/** Hashes generated secrets with a pepper, so that a copy of the database alone is not enough to check a guess. */
 export interface SecretHasher {
   hash(secret: string): Promise<string>;
   verify(hash: string, secret: string): Promise<boolean>;
 }
 
-/** With one or more peppers: the first is for new hashes, the others for those from before a change. */
+/** Hashes with the first pepper. Verifies with any of them, so that hashes from before a rotation stay valid. */
 export function createSecretHasher(peppersBase64: readonly string[]): SecretHasher {
-  // Keys are kept, not promises of keys: a promise belongs to the request that made it and may never settle if that request ends.
+  // Caches the keys, not promises of them: a promise belongs to the request that created it and may never settle once that ends.
   let imported: WebCryptoKey[] | undefined;
   const hashes = async (secret: string): Promise<string[]> => {
     imported ??= await Promise.all(
@@ -45,7 +44,7 @@ export function createSecretHasher(peppersBase64: readonly string[]): SecretHash
   return {
     async hash(secret) {
       const [hash] = await hashes(secret);
-      if (hash === undefined) throw new Error("There is no pepper to hash with");
+      if (hash === undefined) throw new Error("No pepper");
       return hash;
     },
     async verify(expected, secret) {

@@ -1,6 +1,6 @@
 import { errors, importJWK, type JWK, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import * as z from "zod";
-import type { WebCryptoKey } from "../lib/crypto-key.ts";
+import type { WebCryptoKey } from "../lib/encoding.ts";
 import { NotAuthenticated } from "../lib/errors.ts";
 
 const ALGORITHM = "ES256";
@@ -24,13 +24,13 @@ export type VerifiedClaims = z.output<typeof VerifiedClaims>;
 export interface Tokens {
   readonly lifetimeSeconds: number;
   issue(claims: Claims): Promise<string>;
-  /** The claims of a token that this service issued and that still runs; anything else is `NotAuthenticated`. */
+  /** Returns the claims of a token that this service issued. Throws `NotAuthenticated` if it did not, or if the token has expired. */
   verify(token: string): Promise<VerifiedClaims>;
   publicKeys(): { keys: JWK[] };
 }
 
 export interface TokenOptions {
-  /** Private ES256 keys: the first signs, all verify, so that a key can be rotated while its tokens live. */
+  /** Private ES256 keys. The first signs, all verify: tokens of the previous key stay valid after a rotation. */
   keys: (JWK & { kid: string })[];
   issuer: string;
   lifetimeSeconds: number;
@@ -42,7 +42,7 @@ export function createTokens({ keys, issuer, lifetimeSeconds, now = () => new Da
   const publicJwks = new Map(
     keys.map(({ kid, kty, crv, x, y }) => [kid, { kid, kty, crv, x, y, alg: ALGORITHM, use: "sig" } as JWK]),
   );
-  // Keys are kept, not promises of keys: a promise belongs to the request that made it and may die with it.
+  // Caches the keys, not promises of them: a promise belongs to the request that created it and may never settle once that ends.
   const imported = new Map<string, WebCryptoKey | Uint8Array>();
   const importOnce = async (id: string, jwk: JWK): Promise<WebCryptoKey | Uint8Array> => {
     const key = imported.get(id) ?? (await importJWK(jwk, ALGORITHM));

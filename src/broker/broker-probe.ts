@@ -1,31 +1,31 @@
-import { connectPacket, KIND, PacketReader } from "./packets.ts";
+import { connectPacket, PACKET_TYPE, PacketReader } from "./packets.ts";
 import { openTransport } from "./transport.ts";
 
 /**
- * Asks whether an MQTT broker answers. It says CONNECT and takes any CONNACK for a yes, a refusal included: a broker that
- * refuses is alive. An open port alone proves nothing, since the kernel accepts on behalf of a process that hangs.
+ * Throws if an MQTT broker does not respond. Sends CONNECT and accepts any CONNACK, also a refusal: a broker that refuses is alive. An
+ * open port alone proves nothing, because the kernel accepts connections for a process that hangs.
  */
 export async function probeBroker(url: string, signal: AbortSignal): Promise<void> {
-  const answered = Promise.withResolvers<void>();
-  // Where there is no connection nobody waits for it.
-  answered.promise.catch(() => {});
+  const responded = Promise.withResolvers<void>();
+  // If the connection fails, this promise is never awaited. Its rejection must not be reported as unhandled.
+  responded.promise.catch(() => {});
   const reader = new PacketReader();
   const onBytes = (bytes: Uint8Array): void => {
     try {
       const [first] = reader.add(bytes);
-      if (first?.kind === KIND.connack) answered.resolve();
-      else if (first !== undefined) answered.reject(new Error("The broker's answer is not MQTT"));
+      if (first?.type === PACKET_TYPE.connack) responded.resolve();
+      else if (first !== undefined) responded.reject(new Error("The broker's response is not MQTT"));
     } catch (error) {
-      answered.reject(error);
+      responded.reject(error);
     }
   };
-  signal.addEventListener("abort", () => answered.reject(signal.reason), { once: true });
-  const wire = await openTransport(url, { onBytes, onClose: answered.reject }, signal);
+  signal.addEventListener("abort", () => responded.reject(signal.reason), { once: true });
+  const transport = await openTransport(url, { onBytes, onClose: responded.reject }, signal);
   try {
-    // Nobody in particular, who asks for nothing to be kept.
-    wire.send(connectPacket({ clientId: "", keepAliveS: 0 }));
-    await answered.promise;
+    // An anonymous client with a clean session: the broker keeps nothing for it.
+    transport.send(connectPacket({ clientId: "", keepAliveS: 0 }));
+    await responded.promise;
   } finally {
-    wire.close();
+    transport.close();
   }
 }

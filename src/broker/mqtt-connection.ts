@@ -2,111 +2,113 @@ import {
   type ConnectOptions,
   connectPacket,
   DISCONNECT_PACKET,
-  idOf,
-  KIND,
+  PACKET_TYPE,
   type Packet,
   PacketReader,
   PING_PACKET,
+  packetIdOf,
   publishPacket,
 } from "./packets.ts";
 import { openTransport, type Transport } from "./transport.ts";
 
-/** A connection to the broker, for somebody who publishes and nothing else. */
+/** A connection to the broker that only publishes. */
 export class BrokerConnection {
   readonly #reader = new PacketReader();
-  readonly #greeted = Promise.withResolvers<void>();
-  readonly #waiting = new Map<number, PromiseWithResolvers<void>>();
-  #wire: Transport | undefined;
-  #lastId = 0;
-  #ended: Error | undefined;
-  #pinging: ReturnType<typeof setInterval> | undefined;
+  readonly #connected = Promise.withResolvers<void>();
+  /** Published messages without a PUBACK, by packet id. */
+  readonly #unacknowledged = new Map<number, PromiseWithResolvers<void>>();
+  #transport: Transport | undefined;
+  #lastPacketId = 0;
+  #closeReason: Error | undefined;
+  #pingTimer: ReturnType<typeof setInterval> | undefined;
 
   private constructor() {
-    // Whoever opens it learns it where it waits; nobody else need hear of it.
-    this.#greeted.promise.catch(() => {});
+    // `open` awaits it and throws its error. At other times its rejection must not be reported as unhandled.
+    this.#connected.promise.catch(() => {});
   }
 
   static async open(url: string, options: ConnectOptions, signal: AbortSignal): Promise<BrokerConnection> {
     const connection = new BrokerConnection();
-    signal.addEventListener("abort", () => connection.#greeted.reject(signal.reason), { once: true });
+    signal.addEventListener("abort", () => connection.#connected.reject(signal.reason), { once: true });
     const events = {
       onBytes: (bytes: Uint8Array) => connection.#read(bytes),
-      onClose: (error: Error) => connection.#end(error),
+      onClose: (error: Error) => connection.#fail(error),
     };
-    connection.#wire = await openTransport(url, events, signal);
+    connection.#transport = await openTransport(url, events, signal);
     try {
       connection.#send(connectPacket(options));
-      await connection.#greeted.promise;
+      await connection.#connected.promise;
     } catch (error) {
       connection.close();
       throw error;
     }
-    connection.#pinging = setInterval(() => connection.#send(PING_PACKET), (options.keepAliveS * 1000) / 2);
+    connection.#pingTimer = setInterval(() => connection.#send(PING_PACKET), (options.keepAliveS * 1000) / 2);
     return connection;
   }
 
   get isOpen(): boolean {
-    return this.#ended === undefined;
+    return this.#closeReason === undefined;
   }
 
-  /** Comes true when the broker has acknowledged the message. */
+  /** Publishes a message. Resolves when the broker has acknowledged it. */
   async publish(topic: string, payload: string): Promise<void> {
-    if (this.#ended !== undefined) throw this.#ended;
-    if (/[#+\0]/.test(topic)) throw new Error("A topic has no wildcards");
-    const id = this.#nextId();
+    if (this.#closeReason !== undefined) throw this.#closeReason;
+    if (/[#+\0]/.test(topic)) throw new Error("A topic must not contain wildcards");
+    const id = this.#nextPacketId();
     const acknowledged = Promise.withResolvers<void>();
-    this.#waiting.set(id, acknowledged);
+    this.#unacknowledged.set(id, acknowledged);
     this.#send(publishPacket(id, topic, payload));
     await acknowledged.promise;
   }
 
   close(): void {
     if (this.isOpen) this.#send(DISCONNECT_PACKET);
-    this.#end(new Error("The connection was closed"));
-    this.#wire?.close();
+    this.#fail(new Error("The connection was closed"));
+    this.#transport?.close();
   }
 
   #send(bytes: Uint8Array): void {
     try {
-      this.#wire?.send(bytes);
+      this.#transport?.send(bytes);
     } catch (error) {
-      this.#end(error instanceof Error ? error : new Error("The connection to the broker broke"));
+      this.#fail(error instanceof Error ? error : new Error("The connection to the broker failed"));
     }
   }
 
   #read(bytes: Uint8Array): void {
     try {
-      for (const packet of this.#reader.add(bytes)) this.#take(packet);
+      for (const packet of this.#reader.add(bytes)) this.#handle(packet);
     } catch (error) {
-      this.#end(error as Error);
-      this.#wire?.close();
+      this.#fail(error as Error);
+      this.#transport?.close();
     }
   }
 
-  #take(packet: Packet): void {
+  #handle(packet: Packet): void {
     const [, returnCode = 0] = packet.body;
-    if (packet.kind === KIND.connack) {
-      if (returnCode === 0) this.#greeted.resolve();
-      else this.#greeted.reject(new Error(`The broker refused the connection (${returnCode})`));
-    } else if (packet.kind === KIND.puback) {
-      const id = idOf(packet);
-      this.#waiting.get(id)?.resolve();
-      this.#waiting.delete(id);
+    if (packet.type === PACKET_TYPE.connack) {
+      if (returnCode === 0) this.#connected.resolve();
+      else this.#connected.reject(new Error(`The broker refused the connection (${returnCode})`));
+    } else if (packet.type === PACKET_TYPE.puback) {
+      const id = packetIdOf(packet);
+      this.#unacknowledged.get(id)?.resolve();
+      this.#unacknowledged.delete(id);
     }
   }
 
-  #end(error: Error): void {
-    this.#ended ??= error;
-    this.#greeted.reject(error);
-    clearInterval(this.#pinging);
-    for (const { reject } of this.#waiting.values()) reject(error);
-    this.#waiting.clear();
+  /** Ends the connection and rejects everything that waits for it. Keeps the first reason. */
+  #fail(error: Error): void {
+    this.#closeReason ??= error;
+    this.#connected.reject(error);
+    clearInterval(this.#pingTimer);
+    for (const { reject } of this.#unacknowledged.values()) reject(error);
+    this.#unacknowledged.clear();
   }
 
-  /** From 1 to 65535, and none that is in use. */
-  #nextId(): number {
-    do this.#lastId = (this.#lastId % 0xffff) + 1;
-    while (this.#waiting.has(this.#lastId));
-    return this.#lastId;
+  /** Returns an unused packet id from 1 to 65535. */
+  #nextPacketId(): number {
+    do this.#lastPacketId = (this.#lastPacketId % 0xffff) + 1;
+    while (this.#unacknowledged.has(this.#lastPacketId));
+    return this.#lastPacketId;
   }
 }

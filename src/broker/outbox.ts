@@ -3,17 +3,17 @@ import * as z from "zod";
 import { type Database, query } from "../storage/libsql.ts";
 import { outbox } from "./outbox-table.ts";
 
-/** What is to be published, in libSQL. It is put there together with what it belongs to, by whoever stores that. */
+/** The messages to publish, in libSQL. The stores of commands and spin-ups insert them together with their jobs. */
 export interface Outbox {
-  /** What is due, oldest first. */
+  /** Returns messages that are due, oldest first. */
   due(limit: number): Promise<OutboxMessage[]>;
-  /** The broker has acknowledged these; unless somebody shows that they have arrived, they are published again. */
-  published(messages: readonly OutboxMessage[]): Promise<void>;
-  /** These cannot be published as they are. They make way for others until it is tried again. */
+  /** Records that the broker has acknowledged messages. They are published again later, unless they are withdrawn. */
+  markPublished(messages: readonly OutboxMessage[]): Promise<void>;
+  /** Delays messages that cannot be published now, so that they do not block others. */
   postpone(messages: readonly OutboxMessage[]): Promise<void>;
-  /** Takes a job's messages away, or one of them: somebody has shown that they arrived, or nobody is to hear them any more. */
+  /** Deletes a job's messages, or one of them, because the receiver has confirmed them or they are no longer needed. */
   withdraw(jobNumber: string, part?: number): Promise<void>;
-  /** The jobs whose messages nobody has heard in time, those first that have been over for the longest. */
+  /** Returns the jobs with expired messages, oldest first. */
   expired(limit: number): Promise<string[]>;
   state(): Promise<OutboxState>;
 }
@@ -31,40 +31,40 @@ export interface NewOutboxMessage {
   jobNumber: string;
   part: number;
   topic: string;
-  /** Sealed, as belonging to its job. */
+  /** Encrypted for its job number. */
   payload: string;
 }
 
-/** The statement that puts a message there, for the same batch as what it belongs to. */
+/** Returns the statement that inserts a message, for the same batch as its job. */
 export function outboxInsert(database: Database, message: NewOutboxMessage, createdMs: number, expiresMs: number) {
-  const at = new Date(createdMs);
+  const createdAt = new Date(createdMs);
   return database
     .insert(outbox)
-    .values({ ...message, createdAt: at, dueAt: at, expiresAt: new Date(expiresMs), published: 0 });
+    .values({ ...message, createdAt, dueAt: createdAt, expiresAt: new Date(expiresMs), published: 0 });
 }
 
 export interface OutboxState {
   messages: number;
-  /** How long the oldest has been waiting to be published for the first time. */
+  /** Time that the oldest message has waited for its first publication. */
   oldestMs: number;
-  /** When the next one is due or over. */
+  /** Time at which the next message is due or expires. */
   nextMs: number;
 }
 
 const FIRST_REPEAT_MS = 3_000;
-/** Not seldom either: a command, which has a minute, is repeated every ten seconds to its end. */
+/** A sixth of the message's lifetime, so that a command, which has a minute, is repeated every ten seconds. */
 const MAX_REPEAT_MS = sql`min(60000, (${outbox.expiresAt} - ${outbox.createdAt}) / 6)`;
 const REPEAT_MS = sql`min(${FIRST_REPEAT_MS} << min(${outbox.published}, 10), ${MAX_REPEAT_MS})`;
 
 export function createOutbox(database: Database, now: () => number = () => Date.now()): Outbox {
-  /** Counts messages as published so many times more, and has them come again after a pause. */
-  const repeat = async (messages: readonly OutboxMessage[], times: number, pauseMs: SQL): Promise<void> => {
+  /** Adds to the number of publications, and makes the messages due again after a delay. */
+  const reschedule = async (messages: readonly OutboxMessage[], publications: number, delayMs: SQL): Promise<void> => {
     if (messages.length === 0) return;
     const ids = messages.map(({ id }) => id);
     await query(
       database
         .update(outbox)
-        .set({ published: sql`${outbox.published} + ${times}`, dueAt: sql`${now()} + ${pauseMs}` })
+        .set({ published: sql`${outbox.published} + ${publications}`, dueAt: sql`${now()} + ${delayMs}` })
         .where(inArray(outbox.id, ids)),
     );
   };
@@ -89,8 +89,8 @@ export function createOutbox(database: Database, now: () => number = () => Date.
       return z.array(OutboxMessage).parse(rows);
     },
 
-    published: (messages) => repeat(messages, 1, REPEAT_MS),
-    postpone: (messages) => repeat(messages, 0, MAX_REPEAT_MS),
+    markPublished: (messages) => reschedule(messages, 1, REPEAT_MS),
+    postpone: (messages) => reschedule(messages, 0, MAX_REPEAT_MS),
 
     async withdraw(jobNumber, part) {
       const ofJob = eq(outbox.jobNumber, jobNumber);
@@ -111,7 +111,7 @@ export function createOutbox(database: Database, now: () => number = () => Date.
     },
 
     async state() {
-      const [[all], [waiting]] = await query(
+      const [[all], [unpublished]] = await query(
         database.batch([
           database
             .select({ messages: count(), dueAt: min(outbox.dueAt), expiresAt: min(outbox.expiresAt) })
@@ -123,7 +123,7 @@ export function createOutbox(database: Database, now: () => number = () => Date.
         ]),
       );
       const nextMs = Math.min(...[all?.dueAt, all?.expiresAt].map((at) => at?.getTime() ?? Number.POSITIVE_INFINITY));
-      const oldestMs = waiting?.oldest == null ? 0 : Math.max(0, now() - waiting.oldest.getTime());
+      const oldestMs = unpublished?.oldest == null ? 0 : Math.max(0, now() - unpublished.oldest.getTime());
       return { messages: all?.messages ?? 0, oldestMs, nextMs };
     },
   };

@@ -1,12 +1,12 @@
-/** The few packets of MQTT 3.1.1 that it takes to publish with QoS 1. */
+/** The packets of MQTT 3.1.1 that are needed to publish with QoS 1. */
 
 const encoder = new TextEncoder();
 
-/** The kind is in the upper half of a packet's first byte. */
-export const KIND = { connack: 2, puback: 4, pingresp: 13 } as const;
+/** The type is in the upper half of a packet's first byte. */
+export const PACKET_TYPE = { connack: 2, puback: 4, pingresp: 13 } as const;
 
 export interface Packet {
-  kind: number;
+  type: number;
   body: Uint8Array;
 }
 
@@ -33,17 +33,17 @@ export const publishPacket = (id: number, topic: string, payload: string): Uint8
 export const PING_PACKET = new Uint8Array([0xc0, 0]);
 export const DISCONNECT_PACKET = new Uint8Array([0xe0, 0]);
 
-/** Which message a PUBACK is for. */
-export const idOf = ({ body }: Packet): number => ((body[0] ?? 0) << 8) | (body[1] ?? 0);
+/** Returns the packet id that a PUBACK acknowledges. */
+export const packetIdOf = ({ body }: Packet): number => ((body[0] ?? 0) << 8) | (body[1] ?? 0);
 
-/** A broker that sends more than this to somebody who only publishes is none. */
+/** Limit of a packet's body. A broker sends only short packets to a client that does not subscribe. */
 const MAX_BODY = 1_024;
 
-/** Packets out of bytes that come in any pieces. */
+/** Splits a stream of bytes, in chunks of any size, into packets. */
 export class PacketReader {
   #bytes = new Uint8Array(0);
 
-  /** The packets that are complete with these bytes. */
+  /** Adds bytes and returns the packets that they complete. */
   add(bytes: Uint8Array): Packet[] {
     const all = new Uint8Array(this.#bytes.length + bytes.length);
     all.set(this.#bytes);
@@ -69,26 +69,26 @@ function readPacket(bytes: Uint8Array, at: number): { packet: Packet; end: numbe
     if (length > MAX_BODY) break;
     const start = at + i + 1;
     if (bytes.length < start + length) return undefined;
-    return { packet: { kind: (bytes[at] ?? 0) >> 4, body: bytes.slice(start, start + length) }, end: start + length };
+    return { packet: { type: (bytes[at] ?? 0) >> 4, body: bytes.slice(start, start + length) }, end: start + length };
   }
-  throw new Error("The broker's answer is not MQTT");
+  throw new Error("The broker's response is not MQTT");
 }
 
-function packet(firstByte: number, parts: readonly ArrayLike<number>[]): Uint8Array {
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
-  const head = [firstByte, ...lengthOf(length)];
+function packet(firstByte: number, fields: readonly ArrayLike<number>[]): Uint8Array {
+  const length = fields.reduce((sum, field) => sum + field.length, 0);
+  const head = [firstByte, ...encodeLength(length)];
   const bytes = new Uint8Array(head.length + length);
   bytes.set(head);
   let at = head.length;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
+  for (const field of fields) {
+    bytes.set(field, at);
+    at += field.length;
   }
   return bytes;
 }
 
-/** Seven bits in each byte, the lowest first. */
-function lengthOf(length: number): number[] {
+/** Encodes a length with seven bits in each byte, lowest bits first. */
+function encodeLength(length: number): number[] {
   const bytes: number[] = [];
   let left = length;
   do {

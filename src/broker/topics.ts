@@ -1,13 +1,13 @@
-/** The topics of the broker, and who may use which. Whoever runs another broker writes the same rules in its language. */
+/** The topics of the broker and the clients that may use them. Another broker needs the same rules in its own configuration. */
 
-/** What an agent says, and hears, under `agent/<ap_id>/`. */
-const SAID_BY_AGENT = ["data", "result", "status"];
-const HEARD_BY_AGENT = ["command"];
+/** Topics below `agent/<ap_id>/` that the agent may publish and subscribe to. */
+const AGENT_PUBLISH_TOPICS = ["data", "result", "status"];
+const AGENT_SUBSCRIBE_TOPICS = ["command"];
 
-/** Where those who run emulated access points hear of new ones. */
+/** Emulators receive new spin-ups on this topic. */
 export const SPINUP_TOPIC = "emulator_spinup";
 
-/** Where an agent hears its commands. */
+/** Returns the topic on which an agent receives its commands. */
 export const commandTopic = (apId: string): string => `agent/${apId}/command`;
 
 /** A client of the broker: an agent, or a service with the scope `broker:use`, which may use all topics. */
@@ -16,14 +16,14 @@ export interface BrokerClient {
   name: string;
 }
 
-const isOwn = (name: string, topic: string, last: readonly string[]): boolean =>
-  last.some((level) => topic === `agent/${name}/${level}`);
+const isOwnTopic = (name: string, topic: string, lastLevels: readonly string[]): boolean =>
+  lastLevels.some((level) => topic === `agent/${name}/${level}`);
 
 export function mayPublish({ kind, name }: BrokerClient, topic: string): boolean {
-  return kind === "service" ? !topic.startsWith("$") : isOwn(name, topic, SAID_BY_AGENT);
+  return kind === "service" ? !topic.startsWith("$") : isOwnTopic(name, topic, AGENT_PUBLISH_TOPICS);
 }
 
-/** A filter with wildcards is no agent's own topic. */
+/** Returns whether a client may subscribe to a filter. An agent cannot use wildcards: they match no topic of its own. */
 export function maySubscribe({ kind, name }: BrokerClient, filter: string): boolean {
-  return kind === "service" ? !filter.startsWith("$SYS") : isOwn(name, filter, HEARD_BY_AGENT);
+  return kind === "service" ? !filter.startsWith("$SYS") : isOwnTopic(name, filter, AGENT_SUBSCRIBE_TOPICS);
 }

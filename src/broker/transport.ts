@@ -1,6 +1,6 @@
 import { connect } from "cloudflare:sockets";
 
-/** Bytes to and from a broker, over WebSocket or TCP as its address says. */
+/** Carries bytes to and from a broker, over WebSocket or TCP, depending on the URL. */
 export interface Transport {
   send(bytes: Uint8Array): void;
   close(): void;
@@ -8,7 +8,7 @@ export interface Transport {
 
 export interface TransportEvents {
   onBytes(bytes: Uint8Array): void;
-  /** Called once, whoever ended it. */
+  /** Called once, whichever side closes the connection. */
   onClose(error: Error): void;
 }
 
@@ -26,45 +26,45 @@ async function overWebSocket(url: URL, { onBytes, onClose }: TransportEvents, si
   target.protocol = url.protocol === "wss:" ? "https:" : "http:";
   const headers = { Upgrade: "websocket", "Sec-WebSocket-Protocol": "mqtt" };
   const { webSocket: socket, status } = await fetch(target, { headers, signal });
-  if (socket === null) throw new Error(`The broker answered the WebSocket handshake with ${status}`);
-  const ended = once(onClose);
+  if (socket === null) throw new Error(`The broker responded to the WebSocket handshake with ${status}`);
+  const closed = once(onClose);
   socket.binaryType = "arraybuffer";
   socket.accept();
   socket.addEventListener("message", ({ data }) => onBytes(new Uint8Array(data as ArrayBuffer)));
-  socket.addEventListener("close", () => ended(new Error("The broker closed the connection")));
-  socket.addEventListener("error", () => ended(new Error("The connection to the broker broke")));
+  socket.addEventListener("close", () => closed(new Error("The broker closed the connection")));
+  socket.addEventListener("error", () => closed(new Error("The connection to the broker failed")));
   return { send: (bytes) => socket.send(bytes), close: () => socket.close() };
 }
 
 function overTcp(url: URL, { onBytes, onClose }: TransportEvents): Transport {
-  const secure = url.protocol === "mqtts:";
-  const port = url.port === "" ? (secure ? 8883 : 1883) : Number(url.port);
+  const isSecure = url.protocol === "mqtts:";
+  const port = url.port === "" ? (isSecure ? 8883 : 1883) : Number(url.port);
   const socket = connect(
     { hostname: url.hostname, port },
-    { secureTransport: secure ? "on" : "off", allowHalfOpen: false },
+    { secureTransport: isSecure ? "on" : "off", allowHalfOpen: false },
   );
-  // What goes wrong shows in the reads and writes below; these two promises would only report it once more, unheard.
+  // The reads and writes below report all errors. These two promises would repeat them as unhandled rejections.
   socket.opened.catch(() => {});
   socket.closed.catch(() => {});
-  const ended = once(onClose);
+  const closed = once(onClose);
   const writer = socket.writable.getWriter();
   const read = async (): Promise<void> => {
     for await (const bytes of socket.readable as ReadableStream<Uint8Array>) onBytes(bytes);
     throw new Error("The broker closed the connection");
   };
   read().catch((error: unknown) =>
-    ended(error instanceof Error ? error : new Error("The connection to the broker broke")),
+    closed(error instanceof Error ? error : new Error("The connection to the broker failed")),
   );
   return {
-    send: (bytes) => void writer.write(bytes).catch(ended),
+    send: (bytes) => void writer.write(bytes).catch(closed),
     close: () => void socket.close().catch(() => {}),
   };
 }
 
 function once(onClose: (error: Error) => void): (error: Error) => void {
-  let isOver = false;
+  let isClosed = false;
   return (error) => {
-    if (!isOver) onClose(error);
-    isOver = true;
+    if (!isClosed) onClose(error);
+    isClosed = true;
   };
 }

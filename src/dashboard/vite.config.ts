@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig, type Plugin } from "vite";
-import { largestTowns } from "../programs/gazetteer/towns.ts";
+import { largestTowns } from "../programs/gazetteer/rows.ts";
 
 const SERVICE_URL = process.env.SERVICE_URL ?? "http://127.0.0.1:8787";
 

@@ -1,9 +1,10 @@
 import { SERVICE } from "../accounts/audit.ts";
 import type { JobStore } from "../jobs/job-store.ts";
 import type { StreamClient } from "../jobs/stream/stream-client.ts";
+import { encodeJson } from "../lib/json-text.ts";
 import type { Progress } from "../schemas/stream.ts";
 
-/** The end of a job that nobody has answered in time. */
+/** Ends jobs that have no result in time. */
 export interface JobExpiry {
   expire(jobNumber: string): Promise<void>;
 }
@@ -11,15 +12,19 @@ export interface JobExpiry {
 const EXPIRY_KEY = "expiry";
 
 export function createJobExpiry(
-  index: Pick<JobStore, "note">,
+  jobStore: Pick<JobStore, "update">,
   streams: Pick<StreamClient, "post" | "close">,
 ): JobExpiry {
   return {
     async expire(jobNumber) {
-      // The index first: who answers at the same moment has either answered in time or is told that it was too late.
-      const standing = await index.note(jobNumber, { state: "expired", detail: "Nobody answered in time" }, SERVICE);
-      if (standing !== "expired") return;
-      const data = JSON.stringify({ state: "expired", rows_sent: 0, rows_estimated: null } satisfies Progress);
+      // Update the job store first: it decides whether a result at the same moment is in time or gets 409.
+      const state = await jobStore.update(
+        jobNumber,
+        { state: "expired", detail: "No result arrived in time" },
+        SERVICE,
+      );
+      if (state !== "expired") return;
+      const data = encodeJson({ state: "expired", rows_sent: 0, rows_estimated: null } satisfies Progress);
       await streams.post(jobNumber, { type: "status", data, final: true, key: EXPIRY_KEY });
       await streams.close(jobNumber, "expired");
     },

@@ -9,10 +9,11 @@ import type { StreamClient } from "../jobs/stream/stream-client.ts";
 import { describeError, log } from "../lib/log.ts";
 import type { Database } from "../storage/libsql.ts";
 
-/** The platform limits how many objects one request may call. The streams of other jobs end when they next report their state. */
+/** The platform limits the number of objects that a request may call. Other streams end when they next report their state. */
 const MAX_CLOSED = 500;
-const CLOSED_AT_ONCE = 8;
+const CONCURRENT_CLOSES = 8;
 
+/** Ends the jobs of a deleted account. Their outbox messages, emulations and rows change in the transaction that deletes the account. */
 export function createOwnedJobs(database: Database, streams: Pick<StreamClient, "close">): OwnedJobs {
   return {
     end(ownerId) {
@@ -36,16 +37,16 @@ export function createOwnedJobs(database: Database, streams: Pick<StreamClient, 
   };
 }
 
-/** Closes as many as it can; never fails. */
+/** Closes the streams of ended jobs, up to the limit. Never throws. */
 async function closeAll(streams: Pick<StreamClient, "close">, ended: readonly OwnedJob[]): Promise<void> {
-  const waiting = ended.slice(0, MAX_CLOSED);
+  const remaining = ended.slice(0, MAX_CLOSED);
   let failures = 0;
-  const lane = async (): Promise<void> => {
-    for (let job = waiting.pop(); job !== undefined; job = waiting.pop()) {
+  const closeNext = async (): Promise<void> => {
+    for (let job = remaining.pop(); job !== undefined; job = remaining.pop()) {
       await streams.close(job.jobNumber, "cancelled").catch((error: unknown) => {
         if (failures++ === 0) log.warn("stream of a deleted account not closed", { error: describeError(error) });
       });
     }
   };
-  await Promise.all(Array.from({ length: CLOSED_AT_ONCE }, lane));
+  await Promise.all(Array.from({ length: CONCURRENT_CLOSES }, closeNext));
 }

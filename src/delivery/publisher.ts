@@ -16,31 +16,31 @@ import { createJobExpiry, type JobExpiry } from "./job-expiry.ts";
 
 const NAME = "publisher";
 const KEEP_ALIVE_S = 60;
-const CONNECT_MS = 5_000;
-const ACKNOWLEDGED_MS = 5_000;
-const AT_ONCE = 100;
-/** Whoever puts something into the outbox says so; this is for the case that nobody could. */
-const LOOK_EVERY_MS = 30_000;
-const FIRST_PAUSE_MS = 500;
-const MAX_PAUSE_MS = 15_000;
-const WRITE_EVERY_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+const ACKNOWLEDGE_TIMEOUT_MS = 5_000;
+const BATCH_SIZE = 100;
+/** Services wake the publisher after each insert into the outbox. Polling covers lost wake-ups. */
+const POLL_INTERVAL_MS = 30_000;
+const FIRST_RETRY_MS = 500;
+const MAX_RETRY_MS = 15_000;
+const PROBE_INTERVAL_MS = 5_000;
 const PROBE_KEY = "probe";
 const PROBE_BYTES = 32 * 1024;
 
-/** Holds the one connection to the broker over which the service speaks, and empties the outbox into it. */
+/** Holds the service's only connection to the broker, and drains the outbox into it. */
 export class Publisher extends DurableObject<Env> {
   readonly #config: Config;
   readonly #outbox: Outbox;
-  readonly #jobs: JobExpiry;
+  readonly #jobExpiry: JobExpiry;
   readonly #encryptor: Encryptor;
-  readonly #emulations: EmulationRetention;
+  readonly #emulationRetention: EmulationRetention;
   #connection: BrokerConnection | undefined;
   #draining: Promise<void> | undefined;
-  /** Somebody came while it was being emptied, perhaps with something that was not seen any more. */
-  #isWanted = false;
+  /** Set by each wake-up. During a drain it means that the outbox may have messages that the drain has not seen. */
+  #drainRequested = false;
   #failures = 0;
   #sweptMs = Number.NEGATIVE_INFINITY;
-  #writtenMs = Number.NEGATIVE_INFINITY;
+  #probedMs = Number.NEGATIVE_INFINITY;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -49,25 +49,30 @@ export class Publisher extends DurableObject<Env> {
     this.#outbox = createOutbox(database);
     this.#encryptor = createEncryptor(this.#config.ENCRYPTION_KEY);
     const retentionMs = this.#config.EMULATION_RETENTION_HOURS * 3_600_000;
-    this.#emulations = createEmulationRetention(createEmulationStore(database), retentionMs);
-    this.#jobs = createJobExpiry(createJobStore(database), createStreamClient(env.JOB_STREAM));
+    this.#emulationRetention = createEmulationRetention(createEmulationStore(database), retentionMs);
+    this.#jobExpiry = createJobExpiry(createJobStore(database), createStreamClient(env.JOB_STREAM));
   }
 
-  /** There is something in the outbox. Returns at once. */
-  async nudge(): Promise<void> {
-    this.#isWanted = true;
-    // Should this object end before it is done. While it is at work an alarm is set already, perhaps for an earlier time.
-    if (this.#draining === undefined) await this.ctx.storage.setAlarm(Date.now() + LOOK_EVERY_MS);
+  /** Starts to drain the outbox, and returns without waiting for it. */
+  async wake(): Promise<void> {
+    this.#drainRequested = true;
+    // In case this object stops before the drain ends. During a drain an alarm is already set, perhaps for an earlier time.
+    if (this.#draining === undefined) await this.ctx.storage.setAlarm(Date.now() + POLL_INTERVAL_MS);
     this.ctx.waitUntil(this.#drain());
   }
 
-  /** Whether objects can keep things: on one machine, whether the disk has room. Fails where they cannot. */
+  /** @deprecated The former name of `wake`, which Workers of the previous release call. */
+  async nudge(): Promise<void> {
+    await this.wake();
+  }
+
+  /** Throws if Durable Objects cannot store data: on one machine, if the disk is full. */
   async check(): Promise<void> {
-    if (Date.now() - this.#writtenMs < WRITE_EVERY_MS) return;
-    // More than fits into what the file had left.
+    if (Date.now() - this.#probedMs < PROBE_INTERVAL_MS) return;
+    // Larger than the free space inside the database file, so that the file must grow.
     await this.ctx.storage.put(PROBE_KEY, `${Date.now()} ${" ".repeat(PROBE_BYTES)}`);
     await this.ctx.storage.sync();
-    this.#writtenMs = Date.now();
+    this.#probedMs = Date.now();
   }
 
   override async alarm(): Promise<void> {
@@ -75,39 +80,39 @@ export class Publisher extends DurableObject<Env> {
     await this.#sweepIfDue();
   }
 
-  /** Behind the outbox and beside it: commands that come meanwhile do not wait for it. */
+  /** Removes the agents of ended emulations. Runs after a drain and does not block the next one. */
   async #sweepIfDue(): Promise<void> {
-    // While the broker is away the alarm comes much more often than this is needed.
-    if (Date.now() - this.#sweptMs < LOOK_EVERY_MS / 2) return;
+    // During a broker outage the alarm fires much more often than the sweep is needed.
+    if (Date.now() - this.#sweptMs < POLL_INTERVAL_MS / 2) return;
     this.#sweptMs = Date.now();
-    await this.#emulations.sweep().catch((error: unknown) => {
+    await this.#emulationRetention.sweep().catch((error: unknown) => {
       log.warn("emulation sweep failed", { error: describeError(error) });
     });
   }
 
   #drain(): Promise<void> {
-    this.#draining ??= this.#emptyUntilNobodyComes();
+    this.#draining ??= this.#drainUntilIdle();
     return this.#draining;
   }
 
-  async #emptyUntilNobodyComes(): Promise<void> {
+  async #drainUntilIdle(): Promise<void> {
     try {
-      // Where it failed the alarm comes soon enough.
-      do await this.#empty();
-      while (this.#isWanted && this.#failures === 0);
+      // After a failure, the alarm retries soon enough.
+      do await this.#drainOnce();
+      while (this.#drainRequested && this.#failures === 0);
     } finally {
-      // Nothing comes between the last look at who came and this.
+      // No wake-up can run between the last check of `#drainRequested` and this line: both are synchronous.
       this.#draining = undefined;
     }
   }
 
-  async #empty(): Promise<void> {
-    let nextMs = Date.now() + LOOK_EVERY_MS;
+  async #drainOnce(): Promise<void> {
+    let nextMs = Date.now() + POLL_INTERVAL_MS;
     try {
       for (let isMore = true; isMore; ) {
-        this.#isWanted = false;
-        // Neither waits for the other: what is over is over, also while the broker is away.
-        const outcomes = await settleAll([this.#endExpired(), this.#publishDue()]);
+        this.#drainRequested = false;
+        // Run both: jobs must expire even during a broker outage.
+        const outcomes = await settleAll([this.#expireJobs(), this.#publishDue()]);
         isMore = outcomes.includes(true);
       }
       const state = await this.#outbox.state();
@@ -116,67 +121,67 @@ export class Publisher extends DurableObject<Env> {
       this.#failures = 0;
     } catch (error) {
       this.#disconnect();
-      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures++, MAX_PAUSE_MS);
-      nextMs = Date.now() + pauseMs;
+      const retryMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures++, MAX_RETRY_MS);
+      nextMs = Date.now() + retryMs;
       const { messages, oldestMs } = await this.#outbox
         .state()
         .catch(() => ({ messages: undefined, oldestMs: undefined }));
-      log.warn("the outbox waits", { messages, oldest_ms: oldestMs, error: describeError(error) });
+      log.warn("outbox drain failed", { messages, oldest_ms: oldestMs, error: describeError(error) });
     }
     await this.ctx.storage.setAlarm(Math.max(nextMs, Date.now()));
   }
 
-  /** Ends some of the jobs that nobody has answered in time. Whether there may be more. */
-  async #endExpired(): Promise<boolean> {
-    const jobNumbers = await this.#outbox.expired(AT_ONCE);
-    const end = async (jobNumber: string): Promise<void> => {
-      await this.#jobs.expire(jobNumber).catch((error: unknown) => {
-        // What may pass is tried again; anything else would fail for ever.
+  /** Ends a batch of jobs whose messages have expired. Returns whether there may be more. */
+  async #expireJobs(): Promise<boolean> {
+    const jobNumbers = await this.#outbox.expired(BATCH_SIZE);
+    const expire = async (jobNumber: string): Promise<void> => {
+      await this.#jobExpiry.expire(jobNumber).catch((error: unknown) => {
+        // Retry outages. Any other error would repeat forever, so drop the message.
         if (error instanceof DomainError) throw error;
         log.error("bug", { error: describeError(error) });
       });
-      // Only then: a job must not wait for ever because this object ended in between.
+      // Withdraw last: if this object stops in between, the next drain expires the job.
       await this.#outbox.withdraw(jobNumber);
     };
-    await settleAll(jobNumbers.map(end));
-    return jobNumbers.length === AT_ONCE;
+    await settleAll(jobNumbers.map(expire));
+    return jobNumbers.length === BATCH_SIZE;
   }
 
-  /** Publishes some of what is due. Whether there may be more. */
+  /** Publishes a batch of due messages. Returns whether there may be more. */
   async #publishDue(): Promise<boolean> {
-    const due = await this.#outbox.due(AT_ONCE);
+    const due = await this.#outbox.due(BATCH_SIZE);
     if (due.length === 0) return false;
     const connection = await this.#connect();
     const acknowledged: OutboxMessage[] = [];
-    const unfit: OutboxMessage[] = [];
+    const unpublishable: OutboxMessage[] = [];
     const publish = async (message: OutboxMessage): Promise<void> => {
       const { jobNumber, topic, payload } = message;
       try {
         await connection.publish(topic, await this.#encryptor.open(payload, jobNumber));
         acknowledged.push(message);
       } catch (error) {
-        // A connection ends for all of them; what goes wrong while it stands is the message's own fault.
+        // A lost connection affects all messages. An error on an open connection affects this message only.
         if (!connection.isOpen) throw error;
-        if (unfit.push(message) > 1) return;
-        log.error("a message cannot be published", { job_number: jobNumber, error: describeError(error) });
+        if (unpublishable.push(message) > 1) return;
+        log.error("message publication failed", { job_number: jobNumber, error: describeError(error) });
       }
     };
     try {
-      await withDeadline(ACKNOWLEDGED_MS, () => Promise.all(due.map(publish)));
+      await withDeadline(ACKNOWLEDGE_TIMEOUT_MS, () => Promise.all(due.map(publish)));
     } finally {
-      // Also where the line is too slow for all of them: what got through does not go over it again.
-      await this.#outbox.published(acknowledged);
-      await this.#outbox.postpone(unfit);
+      // Also after a timeout: acknowledged messages must not be published again at once.
+      await this.#outbox.markPublished(acknowledged);
+      await this.#outbox.postpone(unpublishable);
       if (acknowledged.length > 0) this.#failures = 0;
     }
-    return due.length === AT_ONCE;
+    return due.length === BATCH_SIZE;
   }
 
   async #connect(): Promise<BrokerConnection> {
     if (this.#connection?.isOpen) return this.#connection;
     const { MQTT_URL, JWT_KEYS, JWT_ISSUER, TOKEN_LIFETIME_SECONDS } = this.#config;
     const tokens = createTokens({ keys: JWT_KEYS, issuer: JWT_ISSUER, lifetimeSeconds: TOKEN_LIFETIME_SECONDS });
-    // Of no account: good at the broker, where the signature counts, and for nothing else.
+    // Belongs to no account: the broker checks only the signature, and no other service accepts the token.
     const password = await tokens.issue({
       sub: NAME,
       login_type: "third_party_app",
@@ -185,7 +190,9 @@ export class Publisher extends DurableObject<Env> {
       ver: 0,
     });
     const options = { clientId: NAME, keepAliveS: KEEP_ALIVE_S, username: NAME, password };
-    this.#connection = await withDeadline(CONNECT_MS, (signal) => BrokerConnection.open(MQTT_URL, options, signal));
+    this.#connection = await withDeadline(CONNECT_TIMEOUT_MS, (signal) =>
+      BrokerConnection.open(MQTT_URL, options, signal),
+    );
     return this.#connection;
   }
 
@@ -195,21 +202,21 @@ export class Publisher extends DurableObject<Env> {
   }
 }
 
-/** The way to it, for as many requests as come: a stub is good only in the one that it was made in. */
-export function publisherOf(namespace: DurableObjectNamespace<Publisher>): Pick<Publisher, "nudge" | "check"> {
+/** Returns a client of the publisher. Creates a stub for each call: a stub works only in the request that created it. */
+export function publisherOf(namespace: DurableObjectNamespace<Publisher>): Pick<Publisher, "wake" | "check"> {
   const publisher = () => namespace.getByName(NAME);
   return {
     check: () => publisher().check(),
-    // If nobody hears it, the outbox is looked at before long all the same.
-    nudge: () =>
+    // Calls the former name: during a rollout the object may still run the previous release. A lost wake-up only delays the drain.
+    wake: () =>
       publisher()
         .nudge()
-        .catch((error: unknown) => log.warn("the publisher was not told", { error: describeError(error) })),
+        .catch((error: unknown) => log.warn("publisher wake-up failed", { error: describeError(error) })),
   };
 }
 
-/** What all of them come to; where one fails, it is said only when the others are done as well. */
-async function settleAll<T>(works: readonly Promise<T>[]): Promise<T[]> {
-  await Promise.allSettled(works);
-  return await Promise.all(works);
+/** Awaits all promises, also after one has failed, and then returns their values or throws the first error. */
+async function settleAll<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(promises);
+  return await Promise.all(promises);
 }

@@ -9,22 +9,22 @@ import { ACCESS_POINT_TYPES } from "../schemas/emulator.ts";
 import { type Database, query } from "../storage/libsql.ts";
 import { emulations } from "./emulation-tables.ts";
 
-/** Emulations in libSQL, also after their jobs are gone: whose they are, when they ended, and their agents. */
+/** Stores emulations in libSQL: owner, end and agents. A row outlives its job. */
 export interface EmulationStore {
   find(jobNumber: string): Promise<Emulation | undefined>;
-  /** Removes some of an emulation's agents; returns how many. Fewer than `REMOVED_AT_ONCE`: it has no more. */
+  /** Removes a batch of an emulation's agents and returns their number. Fewer than `REMOVAL_BATCH_SIZE` means that none is left. */
   removeSomeAgents(jobNumber: string): Promise<number>;
-  /** Records that an emulation has no agents any more. Audited the first time. */
+  /** Records that an emulation has no more agents. Writes to the audit trail the first time only. */
   markRemoved(
     emulation: Pick<Emulation, "jobNumber" | "ownerId" | "owner">,
     removedAgents: number,
-    by: AuditActor,
+    actor: AuditActor,
   ): Promise<void>;
-  /** Registers the emulations of agents from before there was a table of emulations. */
-  adopt(): Promise<void>;
-  /** Records which emulations have ended, and forgets those that were removed long ago. */
+  /** Inserts emulations for agents that are older than the table of emulations. */
+  insertMissing(): Promise<void>;
+  /** Records which emulations have ended, and deletes the rows of those that were removed long ago. */
   recordEnded(): Promise<void>;
-  /** Emulations that ended so long ago and still have agents, the oldest first. */
+  /** Returns emulations that ended at least this long ago and still have agents, oldest first. */
   endedFor(retentionMs: number, limit: number): Promise<Emulation[]>;
 }
 
@@ -37,26 +37,31 @@ const Emulation = z.object({
 });
 export type Emulation = z.output<typeof Emulation>;
 
-/** An emulator can claim a part for a day, and then runs it to its end; after that and an hour no emulation runs any more. */
-export const TAKEN_WITHIN_MS = 24 * 3_600_000;
+/** Time within which an emulator can claim a part. It then runs the part to its end. */
+export const CLAIM_WINDOW_MS = 24 * 3_600_000;
 const MARGIN_MS = 3_600_000;
+
+/** Returns the latest time at which an emulation can still run. */
 export const latestEndMs = (createdMs: number, durationS: number): number =>
-  createdMs + TAKEN_WITHIN_MS + durationS * 1_000 + MARGIN_MS;
+  createdMs + CLAIM_WINDOW_MS + durationS * 1_000 + MARGIN_MS;
 
-/** Of agents: one statement takes a few milliseconds, and others come in between. */
-export const REMOVED_AT_ONCE = 500;
-const ENDED_AT_ONCE = 1_000;
-const ADOPTED_AT_ONCE = 1_000;
-/** For so long its owner can ask again for what was removed, and hears that nothing is left. */
-const REMEMBERED_MS = 30 * 86_400_000;
+/** Agents per statement. Each statement takes a few milliseconds, so that other requests can run in between. */
+export const REMOVAL_BATCH_SIZE = 500;
+const MAX_ENDED = 1_000;
+const MAX_INSERTED = 1_000;
+/** Time for which a repeated removal by the owner succeeds with 0 agents. */
+const REMOVED_RETENTION_MS = 30 * 86_400_000;
 
-/** By ranges of the index on `ap_id`. Several jobs may share the eight characters in it: the configuration decides. */
-function isOfJob(jobNumber: string): SQL | undefined {
+/**
+ * Returns the condition for the agents of a job. It uses ranges of the index on `ap_id`. Several jobs may share the eight characters in
+ * the name, so the configuration decides.
+ */
+function belongsToJob(jobNumber: string): SQL | undefined {
   const ranges = ACCESS_POINT_TYPES.map((type) => {
     const name = `${EMULATED_PREFIX}${type.toLowerCase()}-${jobNumber.slice(0, 8)}`;
     return and(gte(agents.apId, `${name}-`), lt(agents.apId, `${name}.`));
   });
-  // An update of its configuration may have dropped the number.
+  // An update of the configuration may have removed the job number.
   return and(
     or(...ranges),
     sql`ifnull(json_extract(${agents.configuration}, '$.job_number'), ${jobNumber}) = ${jobNumber}`,
@@ -71,12 +76,16 @@ export function createEmulationStore(database: Database, now: () => number = Dat
     },
 
     async removeSomeAgents(jobNumber) {
-      const some = database.select({ id: agents.id }).from(agents).where(isOfJob(jobNumber)).limit(REMOVED_AT_ONCE);
-      const { rowsAffected } = await query(database.delete(agents).where(sql`${agents.id} in ${some}`));
+      const batch = database
+        .select({ id: agents.id })
+        .from(agents)
+        .where(belongsToJob(jobNumber))
+        .limit(REMOVAL_BATCH_SIZE);
+      const { rowsAffected } = await query(database.delete(agents).where(sql`${agents.id} in ${batch}`));
       return rowsAffected;
     },
 
-    async markRemoved({ jobNumber, ownerId, owner }, removedAgents, by) {
+    async markRemoved({ jobNumber, ownerId, owner }, removedAgents, actor) {
       const at = new Date(now());
       const times = { createdAt: at, endsAt: at, endedAt: at, removedAt: at };
       await query(
@@ -89,10 +98,10 @@ export function createEmulationStore(database: Database, now: () => number = Dat
               set: { removedAt: at, endedAt: sql`coalesce(${emulations.endedAt}, ${at.getTime()})` },
               setWhere: isNull(emulations.removedAt),
             }),
-          // The name under which the sessions of emulated agents end, too.
+          // Readers of the audit trail see the object `job:…` and end the logins and broker sessions of the agents.
           auditIfChanged(
             database,
-            by,
+            actor,
             "remove emulated agents",
             `job:${jobNumber}`,
             JSON.stringify({ access_points: removedAgents, job_number: jobNumber, outcome: "removed" }),
@@ -101,13 +110,13 @@ export function createEmulationStore(database: Database, now: () => number = Dat
       );
     },
 
-    async adopt() {
+    async insertMissing() {
       const jobNumber = sql`json_extract(configuration, '$.job_number')`;
       await query(
         database.run(
           sql`insert into ${emulations} (job_number, owner_id, owner, access_points, created_at, ends_at)
               select found.job_number, ifnull(jobs.owner_id, ''), ifnull(jobs.owner, ''), found.access_points, found.created_at,
-                found.created_at + found.duration_s * 1000 + ${TAKEN_WITHIN_MS + MARGIN_MS}
+                found.created_at + found.duration_s * 1000 + ${CLAIM_WINDOW_MS + MARGIN_MS}
               from (
                 select ${jobNumber} as job_number, count(*) as access_points, min(created_at) as created_at,
                   max(ifnull(cast(json_extract(configuration, '$.duration') as integer), 0)) as duration_s
@@ -116,7 +125,7 @@ export function createEmulationStore(database: Database, now: () => number = Dat
                   and json_type(configuration, '$.job_number') = 'text' and json_extract(configuration, '$.emulated') = 1
                   and ap_id like '${sql.raw(EMULATED_PREFIX)}%-' || substr(${jobNumber}, 1, 8) || '-%'
                   and not exists (select 1 from emulations as known where known.job_number = ${jobNumber})
-                group by 1 limit ${ADOPTED_AT_ONCE}
+                group by 1 limit ${MAX_INSERTED}
               ) as found left join jobs on jobs.job_number = found.job_number
               where true on conflict do nothing`,
         ),
@@ -128,21 +137,21 @@ export function createEmulationStore(database: Database, now: () => number = Dat
       const running = sql`select job_number from emulations where ended_at is null`;
       await query(
         database.batch([
-          // Its emulator is gone for good: the state must not say that it runs.
+          // No emulator runs these any more, so their jobs must not stay open.
           database
             .update(jobs)
             .set({ state: "failed", detail: "No emulator reported its end", updatedAt: new Date(nowMs) })
             .where(
-              sql`job_number in (${running} and ends_at <= ${nowMs} limit ${ENDED_AT_ONCE}) and kind = 'emulator' and ${IS_OPEN}`,
+              sql`job_number in (${running} and ends_at <= ${nowMs} limit ${MAX_ENDED}) and kind = 'emulator' and ${IS_OPEN}`,
             ),
           database.run(
             sql`update emulations set ended_at = min(${nowMs},
                   ifnull((select updated_at from jobs where jobs.job_number = emulations.job_number), ${nowMs}))
                 where job_number in (${running}
                   and not exists (select 1 from jobs where jobs.job_number = emulations.job_number and ${IS_OPEN})
-                  limit ${ENDED_AT_ONCE})`,
+                  limit ${MAX_ENDED})`,
           ),
-          database.delete(emulations).where(lt(emulations.removedAt, new Date(nowMs - REMEMBERED_MS))),
+          database.delete(emulations).where(lt(emulations.removedAt, new Date(nowMs - REMOVED_RETENTION_MS))),
         ]),
       );
     },

@@ -3,21 +3,21 @@ import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlit
 import { PART_STATES } from "../schemas/emulator.ts";
 
 /**
- * Emulations: whose each is, how many access points it has, and how long these stay. A row outlives its job's, so that the owner can
- * remove the access points at any time and the service removes them at the end of their retention.
+ * Emulations, with their owners, numbers of access points, and ends. A row outlives the row of its job, so that the owner can remove the
+ * access points at any time and the service removes them at the end of their retention.
  */
 export const emulations = sqliteTable(
   "emulations",
   {
     jobNumber: text("job_number").primaryKey(),
-    /** As in `jobs`; empty if the job was gone before this table existed. */
+    /** As in `jobs`. Empty if the job was deleted before this table existed. */
     ownerId: text("owner_id").notNull(),
     owner: text("owner").notNull(),
     accessPoints: integer("access_points").notNull(),
     createdAt: integer("created_at", { mode: "timestamp_ms" }).notNull(),
-    /** The latest time at which it can still run. */
+    /** The latest time at which the emulation can still run. */
     endsAt: integer("ends_at", { mode: "timestamp_ms" }).notNull(),
-    /** The retention starts here. */
+    /** Start of the retention. */
     endedAt: integer("ended_at", { mode: "timestamp_ms" }),
     removedAt: integer("removed_at", { mode: "timestamp_ms" }),
   },
@@ -28,14 +28,14 @@ export const emulations = sqliteTable(
   ],
 );
 
-/** The parts of emulator jobs, each of which is one message to those who run emulated access points. */
+/** The parts of emulator jobs. Each part is one message to the emulators. */
 export const emulatorParts = sqliteTable(
   "emulator_parts",
   {
     jobNumber: text("job_number").notNull(),
     part: integer("part").notNull(),
     state: text("state", { enum: PART_STATES }).notNull(),
-    /** Who runs it: the first one to say so. */
+    /** The emulator that runs it: the first one that reported it. */
     emulator: text("emulator"),
   },
   (table) => [primaryKey({ columns: [table.jobNumber, table.part] })],

@@ -14,17 +14,17 @@ import { Invalid, NotAllowed, NotFound, type ValidationItem } from "../lib/error
 import type { EmulatorSpinupRequest, PlaceSuggestion, PlacesQuery, SpinupQueued } from "../schemas/emulator.ts";
 import { type JobRecord, queued } from "../schemas/job.ts";
 import { type Ack, ack } from "../schemas/primitives.ts";
-import { type EmulationStore, latestEndMs, TAKEN_WITHIN_MS } from "./emulation-store.ts";
+import { CLAIM_WINDOW_MS, type EmulationStore, latestEndMs } from "./emulation-store.ts";
 import { planSpinup } from "./plan.ts";
 import { removeAllAgents } from "./retention.ts";
 import type { SpinupStore } from "./spinup-store.ts";
 
-/** Emulated access points: spun up, looked at, removed. */
+/** Creates, lists and removes emulated access points. */
 export interface Emulators {
   spinUp(actor: Actor, request: EmulatorSpinupRequest): Promise<SpinupQueued>;
-  /** Towns whose names begin like a text. */
+  /** Returns towns whose names begin with a text. */
   places(actor: Actor, query: PlacesQuery): Promise<PlaceSuggestion[]>;
-  /** The jobs whose access points are running or about to. */
+  /** Returns the running and queued emulator jobs. */
   list(actor: Actor): Promise<JobRecord[]>;
   /** Stops a job and removes its agents. */
   remove(actor: Actor, jobNumber: string): Promise<Ack>;
@@ -33,15 +33,15 @@ export interface Emulators {
 export interface EmulatorsOptions {
   store: SpinupStore;
   emulations: EmulationStore;
-  index: JobStore;
+  jobStore: JobStore;
   streams: StreamClient;
   outbox: Pick<Outbox, "withdraw">;
-  attempts: RateLimiter;
+  rateLimiter: RateLimiter;
   gazetteer: PlaceNames;
-  secrets: SecretHasher;
+  secretHasher: SecretHasher;
   encryptor: Encryptor;
-  /** Tells whoever empties the outbox that there is something in it. Does not fail. */
-  nudge(): Promise<void>;
+  /** Tells the publisher that the outbox has new messages. Does not throw. */
+  wakePublisher(): Promise<void>;
   now?: () => number;
 }
 
@@ -52,51 +52,51 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
   const {
     store,
     emulations,
-    index,
+    jobStore,
     streams,
     outbox,
-    attempts,
+    rateLimiter,
     gazetteer,
-    secrets,
+    secretHasher,
     encryptor,
-    nudge,
+    wakePublisher,
     now = Date.now,
   } = options;
 
-  /** Where each location is; a fault for every one that is nowhere. */
+  /** Returns the position of each location. Throws `Invalid` with a field error for each unknown location. */
   const locate = async ({ emulators }: EmulatorSpinupRequest): Promise<Map<string, Location>> => {
     const texts = [...new Set(emulators.flatMap((spec) => spec.locations))];
     const resolutions = await geocode(texts, gazetteer);
     const outcomes = new Map(texts.map((text, i) => [text, resolutions[i]]));
-    const located = new Map<string, Location>();
-    const faults: ValidationItem[] = [];
+    const positions = new Map<string, Location>();
+    const errors: ValidationItem[] = [];
     for (const [i, { locations }] of emulators.entries()) {
       for (const [j, text] of locations.entries()) {
-        const outcome = outcomes.get(text) ?? { refused: "not a location" };
-        if ("latitude" in outcome) located.set(text, outcome);
+        const outcome = outcomes.get(text) ?? { reason: "not a location" };
+        if ("latitude" in outcome) positions.set(text, outcome);
         else {
-          const loc = ["body", "emulators", i, "locations", j];
-          faults.push({ loc, msg: `Value error, ${outcome.refused}`, type: "value_error" });
+          const loc = ["emulators", i, "locations", j];
+          errors.push({ loc, msg: `Value error, ${outcome.reason}`, type: "value_error" });
         }
       }
     }
-    if (faults.length > 0) throw new Invalid(faults);
-    return located;
+    if (errors.length > 0) throw new Invalid(errors);
+    return positions;
   };
 
   return {
     async spinUp(actor, request) {
       authorize(actor, "emulator.spin_up");
-      // Whoever may touch some agents only may not make others.
+      // A caller that is limited to some agents must not create others.
       if (actor.apIds !== undefined) throw new NotAllowed();
-      const located = await locate(request);
-      await attempts.take(`spinup:${actor.id}`, MAX_SPINUPS_PER_MINUTE);
+      const positions = await locate(request);
+      await rateLimiter.take(`spinup:${actor.id}`, MAX_SPINUPS_PER_MINUTE);
       const jobNumber = crypto.randomUUID();
-      const plan = planSpinup(request, jobNumber, located);
+      const plan = planSpinup(request, jobNumber, positions);
       const withSecrets = await Promise.all(
         plan.agents.map(async (agent) => {
           const password = randomSecret();
-          return { ...agent, password, credential: await secrets.hash(password) };
+          return { ...agent, password, credential: await secretHasher.hash(password) };
         }),
       );
       const passwords = new Map(withSecrets.map(({ apId, password }) => [apId, password]));
@@ -107,7 +107,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
             jobNumber,
             part: message.part,
             topic: SPINUP_TOPIC,
-            // Credentials are in no table in the clear.
+            // Credentials must not be stored unencrypted.
             payload: await encryptor.seal(JSON.stringify(message), jobNumber),
           })),
       );
@@ -120,17 +120,17 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
           agents: withSecrets,
           messages,
           createdMs,
-          expiresMs: createdMs + TAKEN_WITHIN_MS,
+          expiresMs: createdMs + CLAIM_WINDOW_MS,
           endsMs: latestEndMs(createdMs, Math.max(...request.emulators.map(({ duration }) => duration))),
         },
         actor,
       );
-      await nudge();
+      await wakePublisher();
       return {
         ...queued(jobNumber),
         agents: plan.agents.length,
         ap_ids: plan.agents.map(({ apId }) => apId),
-        locations: [...located].map(([location, where]) => ({ location, ...where })),
+        locations: [...positions].map(([location, position]) => ({ location, ...position })),
       };
     },
 
@@ -144,23 +144,23 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
       const ownerId = canAccessAnyJob(actor, "emulator.list") ? undefined : actor.id;
       const page = { ownerId, kind: "emulator", limit: MAX_LISTED, offset: 0 } as const;
       const rows = await Promise.all([
-        index.list({ ...page, state: "running" }),
-        index.list({ ...page, state: "queued" }),
+        jobStore.list({ ...page, state: "running" }),
+        jobStore.list({ ...page, state: "queued" }),
       ]);
       return rows.flat().map(toRecord);
     },
 
     async remove(actor, jobNumber) {
       authorize(actor, "emulator.remove");
-      const [emulation, job] = await Promise.all([emulations.find(jobNumber), index.find(jobNumber)]);
+      const [emulation, job] = await Promise.all([emulations.find(jobNumber), jobStore.find(jobNumber)]);
       const owned = emulation ?? (job?.kind === "emulator" ? job : undefined);
       if (owned === undefined) throw new NotFound("Job");
       authorizeJob(actor, "emulator.remove", { ownerId: owned.ownerId, target: null });
-      // The stream first, so that the emulator stops. The stream of a job that is gone must not start again.
+      // Close the stream first, so that the emulator stops. A call to the stream of a deleted job would create it again.
       if (job !== undefined) await streams.close(jobNumber, "cancelled");
       await outbox.withdraw(jobNumber);
       const removed = await removeAllAgents(emulations, owned, actor);
-      await index.note(jobNumber, { state: "cancelled", detail: "Removed" }, actor);
+      await jobStore.update(jobNumber, { state: "cancelled", detail: "Removed" }, actor);
       return ack(`${removed} agents removed`);
     },
   };

@@ -7,23 +7,26 @@ import { EmulatorReport, type PartState } from "../schemas/emulator.ts";
 import { type Database, query } from "../storage/libsql.ts";
 import { emulatorParts } from "./emulation-tables.ts";
 
-/** The parts of emulator jobs: who runs each, and how far it is. */
+/** Stores the parts of emulator jobs: their emulators and states. */
 export interface PartStore {
   /**
-   * Notes what an emulator says of a part; or not, where the part is another's, or over while the emulator says that it runs, which was
-   * late on its way.
+   * Records an emulator's report about a part. Does not accept it if another emulator owns the part, or if it says "running" and the part
+   * has ended: such a report arrived late. Returns the outcome of the job if all its parts have ended.
    */
-  note(jobNumber: string, report: EmulatorReport): Promise<{ isNoted: boolean; end: JobOutcome | undefined }>;
+  recordReport(
+    jobNumber: string,
+    report: EmulatorReport,
+  ): Promise<{ accepted: boolean; outcome?: JobOutcome | undefined }>;
 }
 
-/** How a job ended all of whose parts have: where one has failed, so has the job. */
+/** The outcome of a job whose parts have all ended. It has failed if one part has failed. */
 export type JobOutcome = "done" | "failed";
 
-const OVER: EmulatorReport["state"][] = ["done", "failed"];
+const TERMINAL_STATES: EmulatorReport["state"][] = ["done", "failed"];
 
 export function createPartStore(database: Database): PartStore {
   return {
-    async note(jobNumber, { part, state, emulator }) {
+    async recordReport(jobNumber, { part, state, emulator }) {
       const [changed, states] = await query(
         database.batch([
           database
@@ -34,7 +37,7 @@ export function createPartStore(database: Database): PartStore {
                 eq(emulatorParts.jobNumber, jobNumber),
                 eq(emulatorParts.part, part),
                 or(isNull(emulatorParts.emulator), eq(emulatorParts.emulator, emulator)),
-                state === "running" ? notInArray(emulatorParts.state, OVER) : undefined,
+                state === "running" ? notInArray(emulatorParts.state, TERMINAL_STATES) : undefined,
               ),
             )
             .returning({ part: emulatorParts.part }),
@@ -44,30 +47,30 @@ export function createPartStore(database: Database): PartStore {
             .where(eq(emulatorParts.jobNumber, jobNumber)),
         ]),
       );
-      return { isNoted: changed.length > 0, end: endOf(states.map(({ state }) => state)) };
+      return { accepted: changed.length > 0, outcome: outcomeOf(states.map(({ state }) => state)) };
     },
   };
 }
 
-function endOf(states: readonly PartState[]): JobOutcome | undefined {
+function outcomeOf(states: readonly PartState[]): JobOutcome | undefined {
   if (states.includes("queued") || states.includes("running")) return undefined;
   return states.includes("failed") ? "failed" : "done";
 }
 
-/** Items that are not reports about a part pass through without effect. */
+/** Items that are not reports about a part are ignored here. */
 const EmulatorReports = z
   .array(z.unknown())
   .transform((items) => items.flatMap((item) => EmulatorReport.safeParse(item).data ?? []));
 
-/** Records what an emulator reports about its parts of a job. The first emulator that reports a part owns it. */
+/** Creates the handler of emulators' reports. The first emulator that reports a part owns it. */
 export function createEmulatorReports(parts: PartStore, outbox: Pick<Outbox, "withdraw">): ReportHandler {
-  return async (jobNumber, data) => {
+  return async (jobNumber, items) => {
     let state: "running" | JobOutcome | undefined;
-    for (const report of EmulatorReports.parse(JSON.parse(data))) {
-      const noted = await parts.note(jobNumber, report);
-      if (!noted.isNoted) throw new Conflict("This part of the job is another emulator's, or over");
+    for (const report of EmulatorReports.parse(items)) {
+      const { accepted, outcome } = await parts.recordReport(jobNumber, report);
+      if (!accepted) throw new Conflict("Another emulator runs this part of the job, or the part has ended");
       await outbox.withdraw(jobNumber, report.part);
-      state = noted.end ?? "running";
+      state = outcome ?? "running";
     }
     return state;
   };

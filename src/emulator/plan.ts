@@ -1,9 +1,10 @@
 import { EMULATED_PREFIX, JOB_CHARACTERS } from "../accounts/agent-names.ts";
 import type { Location } from "../geo/geocode.ts";
 import type { AccessPointType, EmulatorSpinupRequest } from "../schemas/emulator.ts";
+import { COMMANDS } from "./models/commands.ts";
 import { spreadAround } from "./spread.ts";
 
-/** Which agents a request stands for, and what whoever runs them is told. */
+/** The agents that a request creates, and the messages to the emulators that run them. */
 export interface Plan {
   agents: { apId: string; configuration: Record<string, unknown> }[];
   detail: string;
@@ -18,17 +19,21 @@ export interface SpinupMessage {
     access_point_type: AccessPointType;
     num_devices: number;
     duration: number;
-    /** `site`: the location that the access point was planned for. Devices move between the access points of one site. */
+    /** `site` identifies the location of the request. Devices move between the access points of one site. */
     agents: { ap_id: string; password: string; latitude: number; longitude: number; site: string }[];
   }[];
 }
 
 const MAX_AGENTS_PER_MESSAGE = 1_000;
-/** What every emulated access point obeys. */
-const COMMANDS = ["power_on", "power_off", "reboot", "set_tx_power", "set_channel"];
 
-/** Every location has been found by then. */
-const NOWHERE = { latitude: 0, longitude: 0 };
+/** An access point before its position is chosen. */
+interface UnplacedAgent {
+  spec: number;
+  apId: string;
+  type: AccessPointType;
+  centre: Location;
+  site: string;
+}
 
 interface PlannedAgent {
   spec: number;
@@ -38,22 +43,24 @@ interface PlannedAgent {
   longitude: number;
 }
 
+/** Plans the agents of a request. `positions` must have the position of each of its locations. */
 export function planSpinup(
   { emulators }: EmulatorSpinupRequest,
   jobNumber: string,
-  located: ReadonlyMap<string, Location>,
+  positions: ReadonlyMap<string, Location>,
 ): Plan {
   const counts = new Map<AccessPointType, number>();
-  const chosen = emulators.flatMap(({ access_point_type: type, num_access_points, locations }, spec) =>
+  const unplaced = emulators.flatMap(({ access_point_type: type, num_access_points, locations }, spec) =>
     Array.from({ length: num_access_points }, (_, i) => {
       const number = (counts.get(type) ?? 0) + 1;
       counts.set(type, number);
       const apId = `${EMULATED_PREFIX}${type.toLowerCase()}-${jobNumber.slice(0, JOB_CHARACTERS)}-${String(number).padStart(4, "0")}`;
-      const centre = located.get(locations[i % locations.length] ?? "") ?? NOWHERE;
+      const centre = positions.get(locations[i % locations.length] ?? "");
+      if (centre === undefined) throw new Error("A location has no position");
       return { spec, apId, type, centre, site: `${centre.latitude},${centre.longitude}` };
     }),
   );
-  const planned = placeAll(chosen);
+  const planned = placeAll(unplaced);
   const parts = Math.ceil(planned.length / MAX_AGENTS_PER_MESSAGE);
   return {
     detail: [...counts].map(([type, count]) => `${count} ${type}`).join(", "),
@@ -72,12 +79,12 @@ export function planSpinup(
     })),
     messages: (passwordOf) =>
       Array.from({ length: parts }, (_, i) => {
-        const its = planned.slice(i * MAX_AGENTS_PER_MESSAGE, (i + 1) * MAX_AGENTS_PER_MESSAGE);
+        const agentsOfPart = planned.slice(i * MAX_AGENTS_PER_MESSAGE, (i + 1) * MAX_AGENTS_PER_MESSAGE);
         return {
           job_number: jobNumber,
           part: i + 1,
           parts,
-          emulators: [...Map.groupBy(its, ({ spec }) => spec)].map(([spec, agents]) => ({
+          emulators: [...Map.groupBy(agentsOfPart, ({ spec }) => spec)].map(([spec, agents]) => ({
             access_point_type: emulators[spec]?.access_point_type ?? "WiFi",
             num_devices: emulators[spec]?.num_devices ?? 1,
             duration: emulators[spec]?.duration ?? 1,
@@ -94,27 +101,19 @@ export function planSpinup(
   };
 }
 
-interface Chosen {
-  spec: number;
-  apId: string;
-  type: AccessPointType;
-  centre: Location;
-  site: string;
-}
-
-/** Gives each access point a place of its own around its location; one that is alone there stands exactly at it. */
-function placeAll(chosen: readonly Chosen[]): PlannedAgent[] {
-  const kindAt = ({ type, site }: Chosen): string => `${type} ${site}`;
-  const atSite = countBy(chosen, ({ site }) => site);
-  const ofKind = countBy(chosen, kindAt);
+/** Gives each access point its own position around its location. A single access point is placed exactly at the location. */
+function placeAll(unplaced: readonly UnplacedAgent[]): PlannedAgent[] {
+  const groupOf = ({ type, site }: UnplacedAgent): string => `${type} ${site}`;
+  const countAtSite = countBy(unplaced, ({ site }) => site);
+  const countInGroup = countBy(unplaced, groupOf);
   const placed = new Map<string, number>();
-  return chosen.map((accessPoint) => {
+  return unplaced.map((accessPoint) => {
     const { spec, apId, type, centre, site } = accessPoint;
-    const kind = kindAt(accessPoint);
-    const index = placed.get(kind) ?? 0;
-    placed.set(kind, index + 1);
+    const group = groupOf(accessPoint);
+    const index = placed.get(group) ?? 0;
+    placed.set(group, index + 1);
     const { latitude, longitude } =
-      atSite.get(site) === 1 ? centre : spreadAround(centre, type, index, ofKind.get(kind) ?? 1);
+      countAtSite.get(site) === 1 ? centre : spreadAround(centre, type, index, countInGroup.get(group) ?? 1);
     return { spec, apId, site, latitude, longitude };
   });
 }

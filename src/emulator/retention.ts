@@ -1,39 +1,39 @@
 import type { AuditActor } from "../accounts/audit.ts";
-import { type Emulation, type EmulationStore, REMOVED_AT_ONCE } from "./emulation-store.ts";
+import { type Emulation, type EmulationStore, REMOVAL_BATCH_SIZE } from "./emulation-store.ts";
 
-/** Removes an emulation's agents, some at a time; returns how many there were. */
+/** Removes all agents of an emulation, in batches, and returns their number. */
 export async function removeAllAgents(
   store: EmulationStore,
   emulation: Pick<Emulation, "jobNumber" | "ownerId" | "owner">,
-  by: AuditActor,
+  actor: AuditActor,
 ): Promise<number> {
   let removed = 0;
-  for (let some = REMOVED_AT_ONCE; some === REMOVED_AT_ONCE; removed += some) {
-    some = await store.removeSomeAgents(emulation.jobNumber);
+  for (let batch = REMOVAL_BATCH_SIZE; batch === REMOVAL_BATCH_SIZE; removed += batch) {
+    batch = await store.removeSomeAgents(emulation.jobNumber);
   }
-  // Only now: if this got no further, the agents would stay for ever.
-  await store.markRemoved(emulation, removed, by);
+  // Mark last: if this stopped earlier, the sweep would never remove the remaining agents.
+  await store.markRemoved(emulation, removed, actor);
   return removed;
 }
 
 /** Removes the agents of emulations whose retention has ended. */
 export interface EmulationRetention {
-  /** Works on a few emulations; the next call goes on with the others. */
+  /** Handles a few emulations. The next call continues with the others. */
   sweep(): Promise<void>;
 }
 
-/** Of at most 10,000 agents each. */
-const REMOVED_PER_SWEEP = 5;
+/** Emulations per sweep. Each has at most 10,000 agents. */
+const MAX_PER_SWEEP = 5;
 const RETENTION: AuditActor = { kind: "service", name: "retention", requestId: "" };
 
 export function createEmulationRetention(store: EmulationStore, retentionMs: number): EmulationRetention {
-  let hasAdopted = false;
+  let hasInsertedMissing = false;
   return {
     async sweep() {
-      if (!hasAdopted) await store.adopt();
-      hasAdopted = true;
+      if (!hasInsertedMissing) await store.insertMissing();
+      hasInsertedMissing = true;
       await store.recordEnded();
-      for (const emulation of await store.endedFor(retentionMs, REMOVED_PER_SWEEP)) {
+      for (const emulation of await store.endedFor(retentionMs, MAX_PER_SWEEP)) {
         await removeAllAgents(store, emulation, RETENTION);
       }
     },

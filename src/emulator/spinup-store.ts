@@ -8,10 +8,10 @@ import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "../j
 import { type Database, query } from "../storage/libsql.ts";
 import { emulations, emulatorParts } from "./emulation-tables.ts";
 
-/** Emulated agents, their job and the messages to those who run them, stored together or not at all. */
+/** Stores a spin-up in one transaction: the emulated agents, their job, and the messages to the emulators. */
 export interface SpinupStore {
-  /** Throws `QuotaExceeded` if there is no room for it. */
-  insert(spinup: NewSpinup, by: AuditActor): Promise<void>;
+  /** Throws `QuotaExceeded` if the quota has no room for the spin-up. */
+  insert(spinup: NewSpinup, actor: AuditActor): Promise<void>;
 }
 
 export interface NewSpinup {
@@ -22,19 +22,22 @@ export interface NewSpinup {
   agents: readonly { apId: string; credential: string; configuration: Record<string, unknown> }[];
   messages: readonly NewOutboxMessage[];
   createdMs: number;
-  /** No emulator can claim it after this. */
+  /** No emulator can claim the job after this time. */
   expiresMs: number;
-  /** The latest time at which it can still run. */
+  /** The latest time at which the emulation can still run. */
   endsMs: number;
 }
 
-/** One parameter holds the rows of a statement; this many keep it within what a server takes at once. */
+/** One parameter holds all rows of a statement. This number keeps it below the size that a server accepts. */
 const ROWS_PER_STATEMENT = 2_000;
 
 export function createSpinupStore(database: Database, quotas: Quotas = NO_QUOTAS): SpinupStore {
   return {
-    async insert({ jobNumber, ownerId, owner, detail, agents: its, messages, createdMs, expiresMs, endsMs }, by) {
-      const rows = its.map(({ apId, credential, configuration }) => ({
+    async insert(
+      { jobNumber, ownerId, owner, detail, agents: newAgents, messages, createdMs, expiresMs, endsMs },
+      actor,
+    ) {
+      const rows = newAgents.map(({ apId, credential, configuration }) => ({
         id: crypto.randomUUID(),
         apId,
         credential,
@@ -43,14 +46,14 @@ export function createSpinupStore(database: Database, quotas: Quotas = NO_QUOTAS
       const chunks = Array.from({ length: Math.ceil(rows.length / ROWS_PER_STATEMENT) }, (_, i) =>
         rows.slice(i * ROWS_PER_STATEMENT, (i + 1) * ROWS_PER_STATEMENT),
       );
-      const demand = { ownerId, nowMs: createdMs, jobs: 1, emulated: its.length };
-      // The first statement decides, and all others follow it.
+      const demand = { ownerId, nowMs: createdMs, jobs: 1, emulated: newAgents.length };
+      // The first statement checks the quotas. The others insert only if it has inserted a row.
       const isAccepted = sql`exists (select 1 from ${emulations} where job_number = ${jobNumber})`;
       const results = await query(
         database.batch([
           database.run(
             sql`insert into ${emulations} (job_number, owner_id, owner, access_points, created_at, ends_at)
-                select ${jobNumber}, ${ownerId}, ${owner}, ${its.length}, ${createdMs}, ${endsMs}
+                select ${jobNumber}, ${ownerId}, ${owner}, ${newAgents.length}, ${createdMs}, ${endsMs}
                 where ${hasRoom(demand, quotas)}`,
           ),
           database.all(usedUnless(isAccepted, demand, quotas)),
@@ -61,12 +64,12 @@ export function createSpinupStore(database: Database, quotas: Quotas = NO_QUOTAS
           ),
           auditIfChanged(
             database,
-            by,
+            actor,
             "spin up",
             `job:${jobNumber}`,
             JSON.stringify({ access_points: detail, job_number: jobNumber, outcome: "queued" }),
           ),
-          // Parts go with their jobs, sooner or later.
+          // Delete the parts of deleted jobs. This need not happen soon, so the next spin-up does it.
           database
             .delete(emulatorParts)
             .where(notInArray(emulatorParts.jobNumber, database.select({ jobNumber: jobs.jobNumber }).from(jobs))),

@@ -1,23 +1,23 @@
-import type { Geolocation } from "../schemas/configuration.ts";
+import type { Geolocation } from "../schemas/agent.ts";
 import type { AccessPointType } from "../schemas/emulator.ts";
 
 /**
- * Where the access points of one location stand. Uses arithmetic that IEEE 754 defines exactly, and no `Math.cos`: the same request gives
- * the same places on every machine.
+ * The positions of the access points around one location. Uses only arithmetic that IEEE 754 defines exactly, and no `Math.cos`: the same
+ * request gives the same positions on every machine.
  */
 
-/** How far an access point may stand from its location: LiFi within a building, WiFi on a campus, 5G in a part of a town. */
-export const REACH_M: Record<AccessPointType, number> = { "5G": 1_500, WiFi: 150, LiFi: 30 };
+/** Maximum distance from the location: LiFi within a building, WiFi on a campus, 5G in a district of a town. */
+export const MAX_DISTANCE_M: Record<AccessPointType, number> = { "5G": 1_500, WiFi: 150, LiFi: 30 };
 
-/** More than anywhere on Earth, so that no place is beyond its reach. */
+/** More than the real value anywhere on Earth, so that no position exceeds the maximum distance. */
 const M_PER_DEGREE = 111_700;
 const DEGREE_RAD = 0.017453292519943295;
-/** So near a pole a disc would reach around it, and a metre east is many degrees. */
+/** Nearer to a pole, a disc would include the pole, and a metre to the east is many degrees. */
 const POLAR_LATITUDE = 89;
 
-/** Cosine and sine of the golden angle: points at its multiples fill a disc evenly, however many there are. */
+/** Cosine and sine of the golden angle. Points at its multiples fill a disc evenly, for any number of points. */
 const GOLDEN: Complex = { re: -0.7373688780783197, im: 0.6754902942615238 };
-/** A third of a turn apart, so that the access points of two technologies do not stand in line. */
+/** A third of a turn apart, so that the access points of two technologies do not coincide. */
 const FIRST_DIRECTION: Record<AccessPointType, Complex> = {
   "5G": { re: 1, im: 0 },
   WiFi: { re: -0.5, im: 0.8660254037844386 },
@@ -29,24 +29,24 @@ interface Complex {
   im: number;
 }
 
-/** Returns the place of one of `count` access points of a technology around a location. */
+/** Returns the position of one of `count` access points of a technology around a location. */
 export function spreadAround(centre: Geolocation, type: AccessPointType, index: number, count: number): Geolocation {
-  const radiusM = REACH_M[type] * Math.sqrt((index + 0.5) / count);
+  const radiusM = MAX_DISTANCE_M[type] * Math.sqrt((index + 0.5) / count);
   const { latitude, longitude } = centre;
   if (Math.abs(latitude) > POLAR_LATITUDE) {
-    // Along the meridian, away from the pole: valid at the pole itself, too.
+    // Move along the meridian, away from the pole. This works at the pole itself, too.
     const towardsEquator = latitude > 0 ? -1 : 1;
     return { latitude: rounded(latitude + (towardsEquator * radiusM) / M_PER_DEGREE), longitude };
   }
   const direction = times(FIRST_DIRECTION[type], power(GOLDEN, index));
-  // A degree of longitude is longest at the edge that is nearer to the equator; with that length no place is too far away.
-  const widest = cosine(Math.max(0, Math.abs(latitude) - REACH_M[type] / M_PER_DEGREE));
+  // A degree of longitude is longest at the edge nearest to the equator. With that length, no position is too far away.
+  const widest = cosine(Math.max(0, Math.abs(latitude) - MAX_DISTANCE_M[type] / M_PER_DEGREE));
   const northDegrees = (radiusM * direction.re) / M_PER_DEGREE;
   const eastDegrees = (radiusM * direction.im) / (M_PER_DEGREE * widest);
   return { latitude: rounded(latitude + northDegrees), longitude: wrapped(rounded(longitude + eastDegrees)) };
 }
 
-/** To a centimetre. */
+/** Rounds to a centimetre. */
 const rounded = (degrees: number): number => Math.round(degrees * 1e7) / 1e7;
 
 const wrapped = (longitude: number): number => {
@@ -69,7 +69,7 @@ function power(base: Complex, exponent: number): Complex {
   return result;
 }
 
-/** Its Taylor series up to the 16th power: right to eleven digits between the poles. */
+/** Returns the cosine by its Taylor series up to the 16th power, exact to eleven digits between the poles. */
 function cosine(degrees: number): number {
   const radians = degrees * DEGREE_RAD;
   const square = radians * radians;

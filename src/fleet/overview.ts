@@ -7,20 +7,20 @@ import { presenceOf } from "../telemetry/presence.ts";
 import type { ShardClient } from "../telemetry/shard/shard-client.ts";
 import type { TelemetryStore } from "../telemetry/store/telemetry-store.ts";
 
-/** The whole network at a glance. */
+/** The state of all access points. */
 export interface NetworkOverview {
-  /** An `Overview`, or a page of it, as JSON: many ask for the same. */
+  /** Returns an `Overview`, or one page of it, as JSON text, which many requests share. */
   json(actor: Actor, page?: Page): Promise<string>;
 }
 
-/** However many ask, all access points are looked through once in this time. */
-const RENEWED_EVERY_MS = 2_000;
-/** Whoever asks while that is being done gets the one before, unless it is older than this. */
+/** The overview is built at most once in this time, for any number of requests. */
+const REFRESH_INTERVAL_MS = 2_000;
+/** Requests during a build get the previous overview, unless it is older than this. */
 const MAX_AGE_MS = 5_000;
 
-const NO_FIGURES = { load: null, quality: null, users: null };
+const NO_METRICS = { load: null, quality: null, users: null };
 
-interface Made {
+interface Snapshot {
   atMs: number;
   overview: Overview;
   json: string;
@@ -32,14 +32,14 @@ export function createOverview(
   shards: Pick<ShardClient, "latest">,
   now: () => number = Date.now,
 ): NetworkOverview {
-  let last: Made | undefined;
-  let begunMs = Number.NEGATIVE_INFINITY;
+  let last: Snapshot | undefined;
+  let startedMs = Number.NEGATIVE_INFINITY;
 
-  const make = async (atMs: number): Promise<Made> => {
-    const [outlines, lastSeen, figures] = await Promise.all([agents.outlines(), store.lastSeen(), shards.latest()]);
+  const build = async (atMs: number): Promise<Snapshot> => {
+    const [outlines, lastSeen, metrics] = await Promise.all([agents.outlines(), store.lastSeen(), shards.latest()]);
     const access_points = outlines.map(
       ({ apId, onboard, accessPointType, latitude, longitude, interval }): AccessPointState => {
-        const { load, quality, users } = figures.get(apId) ?? NO_FIGURES;
+        const { load, quality, users } = metrics.get(apId) ?? NO_METRICS;
         return {
           ap_id: apId,
           access_point_type: accessPointType,
@@ -56,15 +56,16 @@ export function createOverview(
     const overview = { at: new Date(atMs).toISOString(), access_points };
     return { atMs, overview, json: JSON.stringify(overview) };
   };
-  /** Not one promise for all who wait: it would end with the request that began it. */
-  const current = async (): Promise<Made> => {
+
+  /** Does not share one promise between requests: the platform cancels it with the request that started it. */
+  const current = async (): Promise<Snapshot> => {
     const nowMs = now();
-    if (last !== undefined && nowMs - begunMs < RENEWED_EVERY_MS && nowMs - last.atMs < MAX_AGE_MS) return last;
-    begunMs = nowMs;
-    const made = await make(nowMs);
-    // A slow one may be overtaken.
-    if (last === undefined || made.atMs > last.atMs) last = made;
-    return made;
+    if (last !== undefined && nowMs - startedMs < REFRESH_INTERVAL_MS && nowMs - last.atMs < MAX_AGE_MS) return last;
+    startedMs = nowMs;
+    const snapshot = await build(nowMs);
+    // A later build may have finished before a slow one.
+    if (last === undefined || snapshot.atMs > last.atMs) last = snapshot;
+    return snapshot;
   };
 
   return {
@@ -73,9 +74,9 @@ export function createOverview(
       authorize(actor, "agents.list");
       const { overview, json } = await current();
       if (actor.apIds === undefined && limit === undefined && offset === 0) return json;
-      const own = actor.apIds && new Set(actor.apIds);
+      const allowed = actor.apIds && new Set(actor.apIds);
       const access_points = overview.access_points
-        .filter(({ ap_id }) => own?.has(ap_id) ?? true)
+        .filter(({ ap_id }) => allowed?.has(ap_id) ?? true)
         .slice(offset, limit === undefined ? undefined : offset + limit);
       return JSON.stringify({ at: overview.at, access_points } satisfies Overview);
     },

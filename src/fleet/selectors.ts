@@ -1,29 +1,18 @@
-import type { AgentOutline } from "../accounts/agent-store.ts";
+import type { AgentOutline } from "../accounts/agent-lists.ts";
+import { distanceM } from "../geo/distance.ts";
 import type { AgentSelection } from "../schemas/command.ts";
 
-/** Whether an agent is of the kind and in the area that were asked for. */
+type SelectableAgent = Pick<AgentOutline, "accessPointType" | "latitude" | "longitude">;
+
+/**
+ * Returns whether an agent has the type and is in the area of a selection. An agent without a position is in no area. The names in the
+ * selection are matched by the query that finds the agents.
+ */
 export function isSelected(
-  { accessPointType, latitude, longitude }: Pick<AgentOutline, "accessPointType" | "latitude" | "longitude">,
+  { accessPointType, latitude, longitude }: SelectableAgent,
   { access_point_type, area }: AgentSelection,
 ): boolean {
   if (access_point_type !== undefined && accessPointType !== access_point_type) return false;
   if (area === undefined) return true;
   return latitude !== null && longitude !== null && distanceM({ latitude, longitude }, area) <= area.radius_m;
-}
-
-interface Position {
-  latitude: number;
-  longitude: number;
-}
-
-const EARTH_RADIUS_M = 6_371_009;
-const radians = (degrees: number): number => (degrees * Math.PI) / 180;
-
-/** Along the surface, by the haversine formula. */
-export function distanceM(a: Position, b: Position): number {
-  const [south, north] = [radians(a.latitude), radians(b.latitude)];
-  const halfHeight = Math.sin((north - south) / 2);
-  const halfWidth = Math.sin(radians(b.longitude - a.longitude) / 2);
-  const chord = halfHeight ** 2 + Math.cos(south) * Math.cos(north) * halfWidth ** 2;
-  return 2 * EARTH_RADIUS_M * Math.asin(Math.min(1, Math.sqrt(chord)));
 }

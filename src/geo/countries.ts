@@ -1,8 +1,8 @@
 import { normalizePlaceName } from "./normalize-name.ts";
 
 /**
- * Countries by ISO 3166-1 alpha-2 code, alpha-3 code, English name, and what else they are commonly called. A list of our own,
- * because the names that `Intl.DisplayNames` knows differ between Node and the Workers runtime.
+ * Countries: ISO 3166-1 alpha-2 code, alpha-3 code, English name and other common names. Not from `Intl.DisplayNames`, because its names
+ * differ between Node and the Workers runtime.
  */
 const COUNTRIES = `
 AD,AND,Andorra
@@ -257,7 +257,7 @@ const countryKey = (name: string): string =>
     .replace(/^the /, "")
     .replace(/\bst\b/g, "saint");
 
-function index(): Map<string, string> {
+function indexNames(): Map<string, string> {
   const codes = new Map<string, string>();
   for (const line of COUNTRIES.trim().split("\n")) {
     const [code = "", ...names] = line.split(",");
@@ -267,8 +267,8 @@ function index(): Map<string, string> {
 }
 let codes: Map<string, string> | undefined;
 
-/** The alpha-2 code of a country by its code, its name or another name in common use. */
+/** Returns the alpha-2 code of a country by one of its codes or names. */
 export function countryCode(name: string): string | undefined {
-  codes ??= index();
+  codes ??= indexNames();
   return codes.get(countryKey(name));
 }

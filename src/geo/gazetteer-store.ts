@@ -6,25 +6,25 @@ import { gazetteer, gazetteerEditions } from "./gazetteer-tables.ts";
 import type { Place, PlaceQuery } from "./geocode.ts";
 import type { PlaceNames } from "./suggest.ts";
 
-/** The stack loads the towns in the background after its first start. Until all are there, a name could mean the wrong town. */
+/** The stack loads the towns in the background after its first start. Before all are loaded, a name could match the wrong town. */
 const IS_LOADED = sql`exists (select 1 from ${gazetteerEditions})`;
 
 const FoundPlace = z.object({ name: z.string(), country: z.string(), latitude: z.number(), longitude: z.number() });
-const Answer = z.object({
+const FoundRow = z.object({
   position: z.int(),
   isLoaded: z.int().transform(Boolean),
-  found: z
+  place: z
     .string()
     .transform((text): unknown => JSON.parse(text))
     .pipe(FoundPlace)
     .nullable(),
 });
 
-/** Sorts after whatever else may stand in a key. */
+/** Sorts after every other character of a key. */
 const LAST_CHARACTER = "\u{10FFFF}";
-/** The greatest among the names that begin with a letter; with several to a town, still more towns than anybody asks for. */
+/** Names with the highest weight that match a prefix. A town has several names, so this yields fewer towns. */
 const MAX_NAMES = 400;
-/** So many names in one statement stay far below the time that a statement has. */
+/** Keeps each statement far below its time limit. */
 const QUERIES_PER_STATEMENT = 1_000;
 
 export function createGazetteer(database: Database): PlaceNames {
@@ -38,19 +38,19 @@ export function createGazetteer(database: Database): PlaceNames {
   async function findSome(queries: readonly PlaceQuery[]): Promise<(Place | undefined)[]> {
     const rows = await query(
       database.all(sql`
-        select asked.key as position, (
+        select queries.key as position, (
           select json_object('name', name, 'country', country, 'latitude', latitude, 'longitude', longitude)
           from ${gazetteer}
-          where ${gazetteer.key} = asked.value ->> 'key'
-            and (asked.value ->> 'country' is null or country = asked.value ->> 'country')
+          where ${gazetteer.key} = queries.value ->> 'key'
+            and (queries.value ->> 'country' is null or country = queries.value ->> 'country')
           order by weight desc
-          limit 1) as found,
+          limit 1) as place,
           ${IS_LOADED} as isLoaded
-        from json_each(${JSON.stringify(queries)}) as asked`),
+        from json_each(${JSON.stringify(queries)}) as queries`),
     );
-    const answers = Answer.array().parse(rows);
-    if (answers.some(({ isLoaded }) => !isLoaded)) throw notLoaded();
-    const places = new Map(answers.map(({ position, found }) => [position, found ?? undefined]));
+    const found = FoundRow.array().parse(rows);
+    if (found.some(({ isLoaded }) => !isLoaded)) throw notLoaded();
+    const places = new Map(found.map(({ position, place }) => [position, place ?? undefined]));
     return queries.map((_, index) => places.get(index));
   }
 
@@ -59,7 +59,7 @@ export function createGazetteer(database: Database): PlaceNames {
 
   return {
     findAll,
-    async beginning({ key, country }, limit) {
+    async findByPrefix({ key, country }, limit) {
       const rows = await query(
         database.all(sql`
           select name, country, latitude, longitude, max(weight) as weight

@@ -1,16 +1,16 @@
 import { integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
-/** Names of the world's towns, several of them for one town. `src/programs/gazetteer/load.ts` fills it; the Worker only reads it. */
+/** Names of the world's towns. A town may have several. `src/programs/gazetteer/load.ts` fills the table, the Worker only reads it. */
 export const gazetteer = sqliteTable(
   "gazetteer",
   {
-    /** A name of the place, as `placeKey` makes it. */
+    /** A name of the place, normalized by `normalizePlaceName`. */
     key: text("key").notNull(),
-    /** Of several places with one name, the one with the greatest is meant: inhabitants, and more for a city's own name. */
+    /** Ranks the places of one name: the number of inhabitants, higher for a city's primary name. The highest weight wins. */
     weight: integer("weight").notNull(),
-    /** GeoNames' number of the place. */
+    /** Id of the place in GeoNames. */
     placeId: integer("place_id").notNull(),
-    /** Its own name, to be shown. */
+    /** The name to display. */
     name: text("name").notNull(),
     /** ISO 3166-1 alpha-2. */
     country: text("country").notNull(),
@@ -18,11 +18,11 @@ export const gazetteer = sqliteTable(
     longitude: real("longitude").notNull(),
     edition: integer("edition").notNull(),
   },
-  // Read backwards, it gives the places of one name by falling weight.
+  // A backward scan of the key returns the places of one name by descending weight.
   (table) => [primaryKey({ columns: [table.key, table.weight, table.placeId] })],
 );
 
-/** Which editions of the data are there in full. */
+/** Editions of the data that are completely loaded. */
 export const gazetteerEditions = sqliteTable("gazetteer_editions", {
   edition: integer("edition").primaryKey(),
   loadedAt: integer("loaded_at", { mode: "timestamp_ms" }).notNull(),

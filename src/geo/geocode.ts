@@ -1,9 +1,9 @@
-import type { Geolocation } from "../schemas/configuration.ts";
-import { readCoordinates } from "./coordinates.ts";
+import type { Geolocation } from "../schemas/agent.ts";
+import { parseCoordinates } from "./coordinates.ts";
 import { countryCode } from "./countries.ts";
 import { normalizePlaceName } from "./normalize-name.ts";
 
-/** Where access points are to stand: coordinates in any common form, or the name of a place. */
+/** Resolves the locations of access points: coordinates in a common format, or the name of a place. */
 
 export interface Place extends Geolocation {
   name: string;
@@ -12,71 +12,71 @@ export interface Place extends Geolocation {
 }
 
 export interface PlaceQuery {
-  /** As `normalizePlaceName` makes it. */
+  /** A name, normalized by `normalizePlaceName`. */
   key: string;
   country?: string | undefined;
 }
 
-/** Of several places with one name, the most populous. */
 export interface Gazetteer {
-  /** In the order of the queries. */
+  /** Returns one result per query, in the same order. Of several places with one name it returns the most populous. */
   findAll(queries: readonly PlaceQuery[]): Promise<(Place | undefined)[]>;
 }
 
 export interface Location extends Geolocation {
-  /** What a name was taken for: "Bristol, GB". */
+  /** The place that matched a name: "Bristol, GB". */
   place?: string;
 }
 
-export type Resolution = Location | { refused: string };
+/** `reason` says why a text is not a location. */
+export type Resolution = Location | { reason: string };
 
-/** The longest name of a place in the gazetteer is shorter, with a country after it. */
+/** Longer than any name in the gazetteer followed by a country. */
 const MAX_LENGTH = 200;
-const NOT_UNDERSTOOD =
+const NOT_A_LOCATION =
   "not a location: give latitude and longitude, a geo: URI, an Open Location Code or the name of a town";
 
-/** What the text says by itself: coordinates, a name to look up, or nothing. */
-export function readLocation(text: string): Resolution | { query: PlaceQuery } {
-  if (text.length > MAX_LENGTH) return { refused: `longer than ${MAX_LENGTH} characters` };
+/** Parses a text without the gazetteer: returns coordinates, a query for a name, or the reason for a rejection. */
+export function parseLocation(text: string): Resolution | { query: PlaceQuery } {
+  if (text.length > MAX_LENGTH) return { reason: `longer than ${MAX_LENGTH} characters` };
   const plain = text.trim().replace(/\s+/g, " ");
-  // Whatever JSON lets through: half characters, NUL, colours of a terminal.
-  if (!plain.isWellFormed() || /[\p{Cc}\p{Co}\p{Cn}]/u.test(plain)) return { refused: NOT_UNDERSTOOD };
-  const coordinates = readCoordinates(plain);
+  // JSON allows lone surrogates, NUL and terminal escape sequences.
+  if (!plain.isWellFormed() || /[\p{Cc}\p{Co}\p{Cn}]/u.test(plain)) return { reason: NOT_A_LOCATION };
+  const coordinates = parseCoordinates(plain);
   if (coordinates !== undefined) return coordinates;
   const query = placeQuery(plain);
-  return query === undefined ? { refused: NOT_UNDERSTOOD } : { query };
+  return query === undefined ? { reason: NOT_A_LOCATION } : { query };
 }
 
 function placeQuery(text: string): PlaceQuery | undefined {
-  const parts = text.split(",").map((part) => part.trim());
-  const country = parts.length > 1 ? countryCode(parts.at(-1) ?? "") : undefined;
+  const segments = text.split(",").map((segment) => segment.trim());
+  const country = segments.length > 1 ? countryCode(segments.at(-1) ?? "") : undefined;
   const names =
     country === undefined
       ? // A comma can be part of a name: "Washington, D.C.".
-        parts
-      : // "Bristol, England, UK": England says nothing that UK does not.
-        parts.slice(0, -1).filter((part, index) => index === 0 || countryCode(part) !== country);
+        segments
+      : // "Bristol, England, UK": drops England, which names the same country as UK.
+        segments.slice(0, -1).filter((segment, index) => index === 0 || countryCode(segment) !== country);
   const key = normalizePlaceName(names.join(" "));
   return /\p{L}/u.test(key) ? { key, country } : undefined;
 }
 
-/** All at once, each name being looked up once. In the order of the texts. */
+/** Resolves texts with one call to the gazetteer, which looks up each name once. Returns the results in the order of the texts. */
 export async function geocode(texts: readonly string[], gazetteer: Gazetteer): Promise<Resolution[]> {
-  const readings = new Map<string, ReturnType<typeof readLocation>>();
-  const wanted = new Map<string, PlaceQuery>();
+  const parsed = new Map<string, ReturnType<typeof parseLocation>>();
+  const queries = new Map<string, PlaceQuery>();
   for (const text of texts) {
-    if (readings.has(text)) continue;
-    const reading = readLocation(text);
-    readings.set(text, reading);
-    if ("query" in reading) wanted.set(idOf(reading.query), reading.query);
+    if (parsed.has(text)) continue;
+    const location = parseLocation(text);
+    parsed.set(text, location);
+    if ("query" in location) queries.set(idOf(location.query), location.query);
   }
-  const places = wanted.size === 0 ? [] : await gazetteer.findAll([...wanted.values()]);
-  const found = new Map([...wanted.keys()].map((id, index) => [id, places[index]]));
+  const places = queries.size === 0 ? [] : await gazetteer.findAll([...queries.values()]);
+  const found = new Map([...queries.keys()].map((id, index) => [id, places[index]]));
   return texts.map((text) => {
-    const reading = readings.get(text) ?? { refused: NOT_UNDERSTOOD };
-    if (!("query" in reading)) return reading;
-    const place = found.get(idOf(reading.query));
-    if (place === undefined) return { refused: "no such place in the gazetteer" };
+    const location = parsed.get(text) ?? { reason: NOT_A_LOCATION };
+    if (!("query" in location)) return location;
+    const place = found.get(idOf(location.query));
+    if (place === undefined) return { reason: "no such place in the gazetteer" };
     const { latitude, longitude, name, country } = place;
     return { latitude, longitude, place: `${name}, ${country}` };
   });

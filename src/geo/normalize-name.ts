@@ -1,4 +1,4 @@
-/** Letters that do not come apart into one of the alphabet and a mark. */
+/** Letters that Unicode normalization does not decompose into a basic letter and a mark. */
 const FOLDED: Record<string, string> = {
   ß: "ss",
   æ: "ae",
@@ -12,15 +12,15 @@ const FOLDED: Record<string, string> = {
   þ: "th",
 };
 
-const PLAIN = /^[ -~]*$/;
+const ASCII = /^[ -~]*$/;
 
 /**
- * What a place is looked up by: a name in lower case, without marks, apostrophes and full stops, with single blanks between
- * its words. "Zürich" is "zurich", "St. John’s" is "st johns", "Saint-Denis" is "saint denis".
+ * Returns the key that the gazetteer stores for a name: lower case, without diacritics, apostrophes and full stops, with single spaces.
+ * "Zürich" becomes "zurich", "St. John’s" "st johns", "Saint-Denis" "saint denis". A change here requires a new load of the gazetteer.
  */
 export const normalizePlaceName = (name: string): string =>
-  // Most names have nothing to take apart.
-  (PLAIN.test(name) ? name : name.normalize("NFKD"))
+  // Most names are ASCII and need no decomposition.
+  (ASCII.test(name) ? name : name.normalize("NFKD"))
     .toLowerCase()
     .replace(/[\p{M}\p{Cf}.'’‘ʻʼ`´]+/gu, "")
     .replace(/[ßæœøđðłħıþ]/g, (letter) => FOLDED[letter] ?? letter)

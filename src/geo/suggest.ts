@@ -3,27 +3,27 @@ import { type Gazetteer, geocode, type Place, type PlaceQuery } from "./geocode.
 import { normalizePlaceName } from "./normalize-name.ts";
 
 export interface PlaceNames extends Gazetteer {
-  /** Places of which some name begins with the key, each once, the one that is most likely meant first. */
-  beginning(query: PlaceQuery, limit: number): Promise<Place[]>;
+  /** Returns places with a name that starts with the key, each once, by descending weight. */
+  findByPrefix(query: PlaceQuery, limit: number): Promise<Place[]>;
 }
 
 export interface Suggestion extends Place {
-  /** Taken for this place, and no other: its name, or its coordinates where a greater place has that name. */
+  /** Geocodes to exactly this place: its name, or its coordinates if a place of higher weight has the same name. */
   location: string;
 }
 
-/** Completes the name of a place. A country after a comma narrows it, once there is enough of it to be known. */
+/** Suggests places for the start of a name. A country after a comma filters them, as soon as it is complete enough to be recognized. */
 export async function suggestPlaces(text: string, limit: number, places: PlaceNames): Promise<Suggestion[]> {
   const [name = "", ...rest] = text.split(",");
   const key = normalizePlaceName(name);
   if (key === "") return [];
-  const found = await places.beginning({ key, country: countryCode(rest.at(-1) ?? "") }, limit);
+  const found = await places.findByPrefix({ key, country: countryCode(rest.at(-1) ?? "") }, limit);
   const names = found.map((place) => `${place.name}, ${place.country}`);
-  const meant = await geocode(names, places);
+  const resolved = await geocode(names, places);
   return found.map((place, i) => {
     const { latitude, longitude } = place;
-    const taken = meant[i];
-    const isMeant = taken && "latitude" in taken && taken.latitude === latitude && taken.longitude === longitude;
-    return { ...place, location: (isMeant && names[i]) || `${latitude}, ${longitude}` };
+    const match = resolved[i];
+    const isUnique = match && "latitude" in match && match.latitude === latitude && match.longitude === longitude;
+    return { ...place, location: (isUnique && names[i]) || `${latitude}, ${longitude}` };
   });
 }

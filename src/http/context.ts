@@ -1,19 +1,32 @@
 import type { Context } from "hono";
 import type { Actor } from "../auth/identity.ts";
 import type { Action } from "../auth/permissions.ts";
+import { describeError, log } from "../lib/log.ts";
 
-/** What travels with a request through Hono. */
+/** Variables that Hono carries through the handlers of one request. */
 export interface AppEnv {
   Variables: {
-    /** Names the request in the log, in the answer and in the audit trail. */
+    /** Identifies the request in the log, in the response and in the audit trail. */
     requestId: string;
-    /** Set by `operation()`; for requests that match none there is none. */
+    /** Set by `operation()`. Absent if no route matches the request. */
     operation: Action;
-    /** Set by `operation()` for every operation that is not public. */
+    /** Set by `operation()`, unless the operation is public. */
     actor: Actor;
-    /** Set by a successful login: who the new token is for, for the log. */
+    /** Set by a successful login: the account of the new token, for the log. */
     loggedIn: string;
   };
 }
 
 export type AppContext = Context<AppEnv>;
+
+/** Runs work that continues after the response. Logs its failure, because no caller awaits it. */
+export function runAfterResponse(c: AppContext, work: () => Promise<void>): void {
+  const logged = work().catch((error: unknown) => {
+    log.error("background work failed", {
+      request_id: c.get("requestId"),
+      path: c.req.path,
+      error: describeError(error),
+    });
+  });
+  c.executionCtx.waitUntil(logged);
+}

@@ -1,19 +1,19 @@
 import type { AppContext } from "./context.ts";
 
 /**
- * Answers with an array in JSON, page by page: a long list is never in memory as a whole. If the first page fails, the error goes the
- * usual way. Later it breaks the connection: an array that ends early must not look whole.
+ * Responds with a JSON array, one page at a time, so that a long list is never in memory as a whole. If the first or second page fails,
+ * the error handler responds. A later failure breaks the connection: a truncated array must not look complete.
  */
 export async function jsonArray(c: AppContext, pages: AsyncGenerator<readonly unknown[]>): Promise<Response> {
   const headers = { "Content-Type": "application/json" };
-  const first = await nextText(pages);
-  const second = first === undefined ? undefined : await nextText(pages);
+  const first = await nextItems(pages);
+  const second = first === undefined ? undefined : await nextItems(pages);
   if (second === undefined) return c.body(`[${first ?? ""}]`, 200, headers);
   const ready = [`[${first}`, `,${second}`];
   const encoder = new TextEncoder();
   const stream = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const text = ready.shift() ?? (await following(pages));
+      const text = ready.shift() ?? (await nextChunk(pages));
       controller.enqueue(encoder.encode(text ?? "]"));
       if (text === undefined) controller.close();
     },
@@ -24,13 +24,13 @@ export async function jsonArray(c: AppContext, pages: AsyncGenerator<readonly un
   return c.body(stream, 200, headers);
 }
 
-const following = async (pages: AsyncGenerator<readonly unknown[]>): Promise<string | undefined> => {
-  const text = await nextText(pages);
+const nextChunk = async (pages: AsyncGenerator<readonly unknown[]>): Promise<string | undefined> => {
+  const text = await nextItems(pages);
   return text === undefined ? undefined : `,${text}`;
 };
 
-/** The members of the next page that has any, as they stand in an array. */
-async function nextText(pages: AsyncGenerator<readonly unknown[]>): Promise<string | undefined> {
+/** Returns the items of the next page that is not empty, as JSON without the brackets. */
+async function nextItems(pages: AsyncGenerator<readonly unknown[]>): Promise<string | undefined> {
   for (let page = await pages.next(); !page.done; page = await pages.next())
     if (page.value.length > 0) return JSON.stringify(page.value).slice(1, -1);
   return undefined;

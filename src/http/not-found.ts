@@ -5,8 +5,8 @@ import type { AppEnv } from "./context.ts";
 import type { DeclaredRoute } from "./route-registry.ts";
 
 /**
- * What is answered where no route matched: 405 with `Allow` where another method would have, 307 where only the final slash is
- * off, else 404. Worked out here, so that requests that do match pay nothing for it.
+ * Creates the handler for requests that match no route. It responds with 405 and `Allow` if another method matches, with 307 if only the
+ * final slash differs, and else with 404. It matches the path itself, so that other requests pay nothing for it.
  */
 export function createNotFound(routes: readonly DeclaredRoute[]): NotFoundHandler<AppEnv> {
   const router = new TrieRouter<string>();

@@ -1,10 +1,10 @@
 import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
-import { DomainError, type ErrorCode, Invalid, Unavailable } from "../lib/errors.ts";
+import { DomainError, type ErrorCode, Invalid, Unavailable, type ValidationItem } from "../lib/errors.ts";
 import { describeError, log } from "../lib/log.ts";
 import type { AppContext } from "./context.ts";
 
-/** The one table from what went wrong to what the caller is told. */
+/** The only mapping from error codes to statuses. */
 const STATUS: Record<ErrorCode, ContentfulStatusCode> = {
   malformed: 400,
   invalid: 422,
@@ -19,6 +19,7 @@ const STATUS: Record<ErrorCode, ContentfulStatusCode> = {
   unavailable: 503,
 };
 
+/** Converts any error that a handler throws to a response. */
 export function onError(error: Error, c: AppContext): Response {
   const requestId = c.get("requestId");
   if (error instanceof DomainError) {
@@ -31,11 +32,11 @@ export function onError(error: Error, c: AppContext): Response {
       c.header("Retry-After", String(error.retryAfterSeconds));
     }
     if (error instanceof Unavailable) {
-      log.warn("unavailable", { request_id: requestId, error: describeError(error) });
+      log.warn("dependency unavailable", { request_id: requestId, error: describeError(error) });
     }
-    return c.json({ detail: error instanceof Invalid ? error.items : error.message }, STATUS[error.code]);
+    return c.json({ detail: error instanceof Invalid ? locate(error) : error.message }, STATUS[error.code]);
   }
-  // Hono's own, thrown for a form that cannot be read.
+  // Hono throws this for a form that it cannot read.
   if (error instanceof HTTPException && error.status === 400) {
     return c.json({ detail: "There was an error parsing the body" }, 400);
   }
@@ -47,7 +48,13 @@ export function onError(error: Error, c: AppContext): Response {
   return c.json({ detail: "Internal Server Error" }, 500);
 }
 
-/** The frames alone: what stands above them may quote the values of a query. */
+const PLACES: ReadonlySet<string | number | undefined> = new Set(["body", "query", "path", "header"]);
+
+/** Prefixes the paths of a service's field errors with their place. Those of `http/validation.ts` have it already. */
+const locate = ({ items, place }: Invalid): ValidationItem[] =>
+  items.map((item) => (PLACES.has(item.loc[0]) ? item : { ...item, loc: [place, ...item.loc] }));
+
+/** Returns the stack frames only. The message above them may quote values of a query. */
 function framesOf({ stack = "" }: Error): string {
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
   return frames.slice(0, 8).join("\n");

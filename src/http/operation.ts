@@ -5,21 +5,21 @@ import { NotAuthenticated } from "../lib/errors.ts";
 import type { AppEnv } from "./context.ts";
 import { type OperationSpec, registerOperation } from "./route-registry.ts";
 
-export type Operation = (description: OperationSpec) => MiddlewareHandler<AppEnv>;
+export type Operation = (spec: OperationSpec) => MiddlewareHandler<AppEnv>;
 
 /**
- * Declares an operation of the interface. It must be the first handler of its route: who calls is settled before anything of
- * the request is read.
+ * Returns a function that declares an operation of the API. Its handler must be the first of the route: it authenticates and authorizes
+ * the caller before anything of the request is read.
  */
 export function createOperation(authenticate: Authenticate): Operation {
-  return (description) =>
-    registerOperation(description, async function operation(c, next) {
-      c.set("operation", description.action);
-      if (!isPublic(description.action)) {
-        const header = c.req.header("Authorization") ?? (description.webSocket && offeredToken(c.req.raw.headers));
+  return (spec) =>
+    registerOperation(spec, async function operation(c, next) {
+      c.set("operation", spec.action);
+      if (!isPublic(spec.action)) {
+        const header = c.req.header("Authorization") ?? (spec.webSocket && tokenInProtocols(c.req.raw.headers));
         const identity = await authenticate(bearerToken(header || undefined));
         c.set("actor", { ...identity, requestId: c.get("requestId") });
-        authorize(identity, description.action);
+        authorize(identity, spec.action);
       }
       await next();
     } satisfies MiddlewareHandler<AppEnv>);
@@ -27,8 +27,8 @@ export function createOperation(authenticate: Authenticate): Operation {
 
 export const BEARER_PROTOCOL = "bearer.";
 
-/** The token that a browser names among the protocols it offers, as a header would say it. */
-function offeredToken(headers: Headers): string | undefined {
+/** Returns the token that a browser offers as a WebSocket protocol, in the form of an `Authorization` header. */
+function tokenInProtocols(headers: Headers): string | undefined {
   const offered = (headers.get("Sec-WebSocket-Protocol") ?? "").split(",").map((protocol) => protocol.trim());
   const token = offered.find((protocol) => protocol.startsWith(BEARER_PROTOCOL))?.slice(BEARER_PROTOCOL.length);
   return token === undefined ? undefined : `Bearer ${token}`;

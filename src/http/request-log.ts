@@ -2,10 +2,10 @@ import type { MiddlewareHandler } from "hono";
 import { log } from "../lib/log.ts";
 import type { AppEnv } from "./context.ts";
 
-/** Counts a finished request under its operation, never under its path: the number of paths is unlimited. */
+/** Counts a finished request by its operation. Paths are not counted: their number is unlimited. */
 export type CountRequest = (operation: string | undefined, status: number, startedMs: number, endedMs: number) => void;
 
-/** What is kept of each request: it is counted, and has a line in the log. Neither query nor headers nor bodies: each may carry a secret. */
+/** Counts and logs each request. Never logs the query, headers or bodies: each may contain a secret. */
 export function requestLog(logged: "all" | "failures", count: CountRequest): MiddlewareHandler<AppEnv> {
   return async function requestLog(c, next) {
     const startedMs = Date.now();

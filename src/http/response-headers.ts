@@ -2,9 +2,8 @@ import type { MiddlewareHandler } from "hono";
 import type { AppEnv } from "./context.ts";
 
 /**
- * What every answer says besides what it answers, errors included, and the name by which a request is found in the log. All of it is
- * set in one go when the answer is there: each header is a call into the platform, and together they cost as much as the rest of a
- * small request.
+ * Gives each request an id, and sets the headers that every response has, errors included. It sets them once, on the finished response:
+ * each header is a call into the platform, and together they cost as much as the rest of a small request.
  */
 export function responseHeaders(imageOrigins: readonly string[]): MiddlewareHandler<AppEnv> {
   const constant = Object.entries({
@@ -25,19 +24,19 @@ export function responseHeaders(imageOrigins: readonly string[]): MiddlewareHand
     "X-Content-Type-Options": "nosniff",
   });
   return async function responseHeaders(c, next) {
-    const requestId = asRequestId(c.req.header("X-Request-Id")) ?? crypto.randomUUID();
+    const requestId = validRequestId(c.req.header("X-Request-Id")) ?? crypto.randomUUID();
     c.set("requestId", requestId);
     await next();
     const { headers } = c.res;
     for (const [name, value] of constant) headers.set(name, value);
     headers.set("X-Request-Id", requestId);
-    // Not every platform says it: pages and agents whose clocks are off can tell by it.
+    // Not every platform sets it. Pages and agents use it to detect that their clock is wrong.
     headers.set("Date", new Date().toUTCString());
-    // Answers carry tokens and keys; a page or a public document has said otherwise itself.
+    // Responses contain tokens and keys. Pages and public documents set their own value.
     if (!headers.has("Cache-Control")) headers.set("Cache-Control", "no-store");
   };
 }
 
-/** The caller's own name for its request, where it is one that may stand in a log. */
-const asRequestId = (given: string | undefined): string | undefined =>
+/** Returns the caller's own request id, if it is safe to log. */
+const validRequestId = (given: string | undefined): string | undefined =>
   given !== undefined && /^[\w=-]{1,64}$/.test(given) ? given : undefined;

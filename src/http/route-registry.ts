@@ -4,8 +4,8 @@ import type { Action } from "../auth/permissions.ts";
 import type { StreamFormat } from "../schemas/stream-protocol.ts";
 
 /**
- * What a route's middleware says about the route. A route is declared once, where it is registered; the guard, the
- * validation, the OpenAPI document and the tests all read that one declaration off the registered handlers.
+ * The declarations of routes. A route is declared once, as middleware. Authorization, validation, the OpenAPI document and the tests all
+ * read that declaration from the registered handlers.
  */
 
 export interface OperationSpec {
@@ -13,37 +13,21 @@ export interface OperationSpec {
   summary: string;
   description?: string;
   tag: string;
-  answer: z.ZodType;
-  /** Answers with a WebSocket. A browser cannot set headers there, and names its token among the protocols that it offers. */
+  /** Schema of the response with status 200. */
+  response: z.ZodType;
+  /** Responds with a WebSocket. A browser cannot set headers there, and offers its token as a protocol instead. */
   webSocket?: StreamFormat;
-  /** The answer's content type where it is not JSON. */
+  /** Content type of the response, if it is not JSON. */
   produces?: string;
-  /** Left out of the document: part of a page, not of the interface. */
+  /** Not in the OpenAPI document: belongs to a page, not to the API. */
   hidden?: true;
-  /** Statuses that the declaration alone does not imply, and what each means. */
+  /** Further statuses that this operation responds with, and their meaning. */
   errorResponses?: Record<number, string>;
 }
 
-export type InputPlace = "json" | "form" | "query" | "param";
+export type InputPlace = "json" | "form" | "query" | "param" | "header";
 
-export interface Description {
-  operation?: OperationSpec;
-  input?: { place: InputPlace; schema: z.ZodType };
-}
-
-const descriptions = new WeakMap<object, Description>();
-
-export function registerOperation<H extends object>(operation: OperationSpec, handler: H): H {
-  descriptions.set(handler, { operation });
-  return handler;
-}
-
-export function registerInput<H extends object>(place: InputPlace, schema: z.ZodType, handler: H): H {
-  descriptions.set(handler, { input: { place, schema } });
-  return handler;
-}
-
-/** A declared route: its operation, and its inputs by place. */
+/** A declared route: its operation, and the schemas of its inputs by place. */
 export interface DeclaredRoute {
   method: string;
   path: string;
@@ -51,24 +35,42 @@ export interface DeclaredRoute {
   inputs: Partial<Record<InputPlace, z.ZodType>>;
 }
 
-interface RegisteredHandler {
+interface Registration {
+  operation?: OperationSpec;
+  input?: { place: InputPlace; schema: z.ZodType };
+}
+
+const registrations = new WeakMap<object, Registration>();
+
+export function registerOperation<H extends object>(operation: OperationSpec, handler: H): H {
+  registrations.set(handler, { operation });
+  return handler;
+}
+
+export function registerInput<H extends object>(place: InputPlace, schema: z.ZodType, handler: H): H {
+  registrations.set(handler, { input: { place, schema } });
+  return handler;
+}
+
+interface RoutedHandler {
   method: string;
   path: string;
   handler: MiddlewareHandler | object;
 }
 
-export function declaredRoutes(registered: readonly RegisteredHandler[]): DeclaredRoute[] {
+/** Returns the routes that the handlers of an app declare. */
+export function declaredRoutes(handlers: readonly RoutedHandler[]): DeclaredRoute[] {
   const routes = new Map<string, DeclaredRoute>();
-  for (const { method, path, handler } of registered) {
-    const description = descriptions.get(handler);
+  for (const { method, path, handler } of handlers) {
+    const registration = registrations.get(handler);
     const key = `${method} ${path}`;
-    if (description?.operation !== undefined) {
+    if (registration?.operation !== undefined) {
       if (routes.has(key)) throw new Error(`${key} is declared twice`);
-      routes.set(key, { method, path, operation: description.operation, inputs: {} });
+      routes.set(key, { method, path, operation: registration.operation, inputs: {} });
     }
     const route = routes.get(key);
-    if (description?.input !== undefined && route !== undefined) {
-      route.inputs[description.input.place] = description.input.schema;
+    if (registration?.input !== undefined && route !== undefined) {
+      route.inputs[registration.input.place] = registration.input.schema;
     }
   }
   return [...routes.values()];

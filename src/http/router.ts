@@ -2,28 +2,28 @@ import type { Result, Router } from "hono/router";
 import { TrieRouter } from "hono/router/trie-router";
 
 /**
- * Remembers what matches where a path has no parameters, as those have that are asked most. Hono's own fast router takes no
- * `/users/me` beside a `/users/:username`, and the one it falls back to walks its tree for every request.
+ * Caches the match of paths without parameters, which are the most requested ones. Hono's fast router does not support `/users/me` beside
+ * `/users/:username`, and its fallback walks the tree for every request.
  */
 export class CachingRouter<T> implements Router<T> {
   readonly name = "CachingRouter";
   readonly #router = new TrieRouter<T>();
   /** By method, then path. */
-  readonly #remembered = new Map<string, Map<string, Result<T> | undefined>>();
+  readonly #cached = new Map<string, Map<string, Result<T> | undefined>>();
 
   add(method: string, path: string, handler: T): void {
     this.#router.add(method, path, handler);
     if (/[:*]/.test(path)) return;
-    const ofMethod = this.#remembered.get(method) ?? new Map();
-    this.#remembered.set(method, ofMethod.set(path, undefined));
+    const ofMethod = this.#cached.get(method) ?? new Map();
+    this.#cached.set(method, ofMethod.set(path, undefined));
   }
 
   match(method: string, path: string): Result<T> {
-    const ofMethod = this.#remembered.get(method);
-    const known = ofMethod?.get(path);
-    if (known !== undefined) return known;
+    const ofMethod = this.#cached.get(method);
+    const cached = ofMethod?.get(path);
+    if (cached !== undefined) return cached;
     const matched = this.#router.match(method, path);
-    // Only paths that were added: others, of which there may be any number, are not remembered.
+    // Cache registered paths only: the number of other paths is unlimited.
     if (ofMethod?.has(path)) ofMethod.set(path, matched);
     return matched;
   }

@@ -4,13 +4,14 @@ import { bodyLimit } from "hono/body-limit";
 import type * as z from "zod";
 import { Invalid, TooLarge } from "../lib/errors.ts";
 import { MISSING, parse, toValidationItems } from "../lib/field-errors.ts";
+import { encodeJson, type JsonText } from "../lib/json-text.ts";
 import type { AppContext, AppEnv } from "./context.ts";
 import { parseJson } from "./json.ts";
-import { registerInput } from "./route-registry.ts";
+import { type InputPlace, registerInput } from "./route-registry.ts";
 
-/** Input against its schema. Each of these is a middleware that also carries its schema to the OpenAPI document. */
+/** Middleware that validates one input of a request. Each also registers its schema for the OpenAPI document. */
 
-type Validates<Target extends "json" | "form" | "query" | "param", S extends z.ZodType> = MiddlewareHandler<
+type Validator<Target extends InputPlace, S extends z.ZodType> = MiddlewareHandler<
   AppEnv,
   string,
   { in: { [T in Target]: z.input<S> }; out: { [T in Target]: z.output<S> } }
@@ -18,44 +19,64 @@ type Validates<Target extends "json" | "form" | "query" | "param", S extends z.Z
 
 const MAX_BODY_BYTES = 1024 * 1024;
 
-const bodyLimited = bodyLimit({
+const limitStreamedBody = bodyLimit({
   maxSize: MAX_BODY_BYTES,
   onError: () => {
     throw new TooLarge();
   },
 });
 
-/** Asked by whoever reads a body. One that no operation reads is nobody's business, however large. */
+/** Throws `TooLarge` for a large body. Called before reading a body: bodies that no handler reads are not limited. */
 async function limitBody(c: AppContext): Promise<void> {
   const { headers } = c.req.raw;
   const length = headers.get("Content-Length");
-  // A body that says its length need not be looked at, which by itself costs something.
-  if (length === null || headers.has("Transfer-Encoding")) await bodyLimited(c, async () => {});
+  // If the length is declared, the body need not be inspected, which is slower.
+  if (length === null || headers.has("Transfer-Encoding")) await limitStreamedBody(c, async () => {});
   else if (Number(length) > MAX_BODY_BYTES) throw new TooLarge();
 }
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 
-/** A JSON body. Not zod-validator's own, which would parse twice and knows none of FastAPI's answers to odd bodies. */
-export function body<S extends z.ZodType>(schema: S): Validates<"json", S> {
+/** Validates a JSON body. zod-validator would parse it twice, and does not treat unusual bodies as FastAPI does. */
+export function body<S extends z.ZodType>(schema: S): Validator<"json", S> {
   return registerInput("json", schema, async function jsonBody(c, next) {
-    await limitBody(c);
-    const bytes = await c.req.arrayBuffer();
-    if (bytes.byteLength === 0) throw new Invalid([{ loc: ["body"], ...MISSING }]);
-    const contentType = c.req.header("Content-Type");
-    // As in FastAPI: no content type is taken for JSON, another one for bytes, which are no object.
-    const isJson = contentType === undefined || JSON_TYPE.test(contentType);
-    const value = isJson ? parseJson(bytes) : "";
-    if (value === null) throw new Invalid([{ loc: ["body"], ...MISSING }]);
-    const parsed = parse(schema, value);
-    if (!parsed.success) throw new Invalid(toValidationItems("body", parsed.error));
-    c.req.addValidatedData("json", parsed.data as object);
+    const { value } = await readJson(c, schema);
+    c.req.addValidatedData("json", value as object);
     await next();
   });
 }
 
-/** A form, URL-encoded or multipart. An empty field counts as absent, as in FastAPI. */
-export function form<S extends z.ZodObject>(schema: S): Validates<"form", S> {
+type TextValidator<S extends z.ZodType> = MiddlewareHandler<
+  AppEnv,
+  string,
+  { in: { json: z.input<S> }; out: { json: { value: z.output<S>; text: JsonText } } }
+>;
+
+/** Validates a JSON body like `body`, and passes the caller's text on as well, for operations that forward it unchanged. */
+export function jsonText<S extends z.ZodType>(schema: S): TextValidator<S> {
+  return registerInput("json", schema, async function jsonTextBody(c, next) {
+    c.req.addValidatedData("json", await readJson(c, schema));
+    await next();
+  });
+}
+
+async function readJson<S extends z.ZodType>(
+  c: AppContext,
+  schema: S,
+): Promise<{ value: z.output<S>; text: JsonText }> {
+  await limitBody(c);
+  const bytes = await c.req.arrayBuffer();
+  if (bytes.byteLength === 0) throw new Invalid([{ loc: ["body"], ...MISSING }]);
+  const contentType = c.req.header("Content-Type");
+  // As in FastAPI: a body without a content type is JSON, one with another type is bytes, which are not an object.
+  const isJson = contentType === undefined || JSON_TYPE.test(contentType);
+  const { value, text } = isJson ? parseJson(bytes) : { value: "", text: encodeJson("") };
+  if (value === null) throw new Invalid([{ loc: ["body"], ...MISSING }]);
+  return { value: valid("body", parse(schema, value)), text };
+}
+
+/** Validates a form, URL-encoded or multipart. An empty field counts as absent, as in FastAPI. */
+export function form<S extends z.ZodObject>(schema: S): Validator<"form", S> {
   const fields = validated("form", "body", schema, (fields) =>
     Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== "")),
   );
@@ -65,20 +86,36 @@ export function form<S extends z.ZodObject>(schema: S): Validates<"form", S> {
   });
 }
 
-export const query = <S extends z.ZodObject>(schema: S): Validates<"query", S> => validated("query", "query", schema);
-export const path = <S extends z.ZodObject>(schema: S): Validates<"param", S> => validated("param", "path", schema);
+export const query = <S extends z.ZodObject>(schema: S): Validator<"query", S> => validated("query", "query", schema);
+export const path = <S extends z.ZodObject>(schema: S): Validator<"param", S> => validated("param", "path", schema);
+
+/** Validates the headers that a schema names, in the spelling of the schema. */
+export function header<S extends z.ZodObject>(schema: S): Validator<"header", S> {
+  const names = Object.keys(schema.shape);
+  return registerInput("header", schema, async function headers(c, next) {
+    const values = Object.fromEntries(names.map((name) => [name, c.req.header(name)]));
+    c.req.addValidatedData("header", valid("header", parse(schema, values)) as object);
+    await next();
+  });
+}
 
 function validated<Target extends "form" | "query" | "param", S extends z.ZodObject>(
   target: Target,
   place: string,
   schema: S,
   prepare: (fields: object) => object = (fields) => fields,
-): Validates<Target, S> {
-  const refuse = (outcome: { success: true } | { success: false; error: z.core.$ZodError }): void => {
-    if (!outcome.success) throw new Invalid(toValidationItems(place, outcome.error));
-  };
-  const validator = zValidator(target, schema, refuse, {
+): Validator<Target, S> {
+  const throwIfInvalid = (outcome: Parsed<unknown>): void => void valid(place, outcome);
+  const validator = zValidator(target, schema, throwIfInvalid, {
     validationFunction: (_, fields) => parse<z.ZodType>(schema, prepare(fields)) as never,
   });
-  return registerInput(target, schema, validator as unknown as Validates<Target, S>);
+  return registerInput(target, schema, validator as unknown as Validator<Target, S>);
+}
+
+type Parsed<T> = { success: true; data: T } | { success: false; error: z.core.$ZodError };
+
+/** Returns the parsed input. Throws `Invalid` with paths that begin with the place. */
+function valid<T>(place: string, parsed: Parsed<T>): T {
+  if (!parsed.success) throw new Invalid(toValidationItems(place, parsed.error));
+  return parsed.data;
 }

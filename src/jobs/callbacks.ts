@@ -1,21 +1,22 @@
+import * as z from "zod";
 import type { AuditActor } from "../accounts/audit.ts";
 import type { Actor } from "../auth/identity.ts";
 import { authorize, authorizeJob, canAccessAnyJob } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
-import { Conflict, Invalid, NotFound, TooLarge, TooMany } from "../lib/errors.ts";
-import { type CallbackAnswer, type CommandResult, type JobKind, type JobState, ObjectItems } from "../schemas/job.ts";
+import { Conflict, NotFound, TooLarge, TooMany } from "../lib/errors.ts";
+import { encodeJson, type JsonText } from "../lib/json-text.ts";
+import type { CallbackResponse, CommandResult, JobKind, JobState } from "../schemas/job.ts";
 import type { JobCache } from "./job-cache.ts";
 import type { JobStore } from "./job-store.ts";
-import { MAX_KEY_LENGTH } from "./stream/idempotency.ts";
 import type { Posted } from "./stream/job-stream.ts";
 import type { NewMessage } from "./stream/message-buffer.ts";
 import type { ClosedState } from "./stream/message-store.ts";
 import type { StreamClient } from "./stream/stream-client.ts";
 
-/** What others have to say to whoever reads a job, and what that says of the job itself. */
+/** Adds messages from callback clients and agents to a job's stream, and updates the job's state from them. */
 export interface Callbacks {
-  take(actor: Actor, kind: CallbackKind, callback: Callback): Promise<CallbackAnswer>;
-  /** An agent's answer to a command, which came by way of the broker. */
+  accept(actor: Actor, kind: CallbackKind, callback: Callback): Promise<CallbackResponse>;
+  /** Accepts an agent's result of a command that arrived through the broker. */
   acceptCommandResult(apId: string, result: CommandResult, requestId: string): Promise<void>;
 }
 
@@ -23,30 +24,34 @@ export type CallbackKind = Exclude<JobKind, "stream">;
 
 export interface Callback {
   jobNumber: string;
-  /** JSON text. */
-  data: string;
-  /** Of several callbacks with the same key only the first counts. */
+  /** The parsed and validated body. */
+  items: readonly unknown[];
+  /** The same body as the caller sent it. Readers get this text. */
+  text: JsonText;
+  /** Idempotency key: of several callbacks with the same key, only the first counts. */
   key?: string | undefined;
 }
 
 const RESULT_KEY = "result";
 
-/** States that a callback can bring a job to. */
+/** States that a callback can move a job to. */
 type ProgressState = Exclude<JobState, "queued" | "cancelled" | "expired">;
 
-/** Records what a callback's data says about the job itself, and returns the state that the job reaches by it, if any. */
-export type ReportHandler = (jobNumber: string, data: string) => Promise<ProgressState | undefined>;
+/** Records the reports in a callback's items, and returns the state that the job reaches by them, if any. */
+export type ReportHandler = (jobNumber: string, items: readonly unknown[]) => Promise<ProgressState | undefined>;
 
 export interface CallbacksOptions {
-  index: JobStore;
-  known: JobCache;
+  jobStore: JobStore;
+  jobCache: JobCache;
   streams: Pick<StreamClient, "post">;
   outbox: Pick<Outbox, "withdraw">;
   /** Handles callbacks about emulator jobs. */
   emulatorReports: ReportHandler;
 }
 
-export function createCallbacks({ index, known, streams, outbox, emulatorReports }: CallbacksOptions): Callbacks {
+export function createCallbacks(options: CallbacksOptions): Callbacks {
+  const { jobStore, jobCache, streams, outbox, emulatorReports } = options;
+
   const post = async (jobNumber: string, message: NewMessage): Promise<Posted & { outcome: "stored" }> => {
     const posted = await streams.post(jobNumber, message);
     switch (posted.outcome) {
@@ -55,49 +60,48 @@ export function createCallbacks({ index, known, streams, outbox, emulatorReports
       case "too_large":
         throw new TooLarge();
       case "closed":
-        throw closed(posted.state);
+        throw closedError(posted.state);
       case "stored":
         return posted;
     }
   };
 
-  /** Notes how far a job has come, before anybody reads of it; refuses to where it was cancelled or has expired. */
+  /** Stores the job's new state before a reader can see the message. Throws if the job was cancelled or has expired. */
   const advance = async (jobNumber: string, state: ProgressState, by: AuditActor): Promise<void> => {
-    const standing = await index.note(jobNumber, { state }, by);
-    if (standing === "cancelled" || standing === "expired") throw closed(standing);
+    const current = await jobStore.update(jobNumber, { state }, by);
+    if (current === "cancelled" || current === "expired") throw closedError(current);
   };
 
   return {
-    async take(actor, kind, { jobNumber, data, key }) {
+    async accept(actor, kind, { jobNumber, items, text, key }) {
       const action = `callbacks.${kind}` as const;
       authorize(actor, action);
-      refuseLongKey(key);
-      const job = await known.find(jobNumber);
+      const job = await jobCache.find(jobNumber);
       if (job !== undefined) authorizeJob(actor, action, job);
-      // A subscriber does not take a number from its reader.
-      else if (!canAccessAnyJob(actor, action)) authorizeJob(actor, action, await known.claim(actor, jobNumber));
+      // A caller that may post to any job does not claim an unused number: it belongs to the first reader.
+      else if (!canAccessAnyJob(actor, action)) authorizeJob(actor, action, await jobCache.claim(actor, jobNumber));
       const isResult = kind === "command" && job?.kind === "command";
-      if (isResult) await advance(jobNumber, statusIn(data), actor);
+      if (isResult) await advance(jobNumber, resultStatus(items), actor);
       const isReport = kind === "emulator" && job?.kind === "emulator";
-      const reported = isReport ? await emulatorReports(jobNumber, data) : undefined;
+      const reported = isReport ? await emulatorReports(jobNumber, items) : undefined;
       if (reported !== undefined) await advance(jobNumber, reported, actor);
       const isLast = isResult || reported === "done" || reported === "failed";
-      const { seq, delivered, queued } = await post(jobNumber, { type: kind, data, key, final: isLast });
-      // Only then: until its answer is stored, a command is published again.
+      const { seq, delivered, queued } = await post(jobNumber, { type: kind, data: text, key, final: isLast });
+      // Withdraw only now: the publisher must repeat a command until its result is stored.
       if (isResult) await outbox.withdraw(jobNumber);
       const detail = queued ? "Stored until a socket connects" : `Sent to ${delivered} of the job's sockets`;
       return { status: "success", job_number: jobNumber, seq, delivered, queued, detail };
     },
 
     async acceptCommandResult(apId, { job_number, status, data }, requestId) {
-      const job = await known.find(job_number);
+      const job = await jobCache.find(job_number);
       if (job?.target !== apId) throw new NotFound("Job");
       const isResult = job.kind === "command";
       if (isResult) await advance(job_number, status, { kind: "agent", name: apId, requestId });
-      // One answer to a command, however often the broker brings it.
+      // The key deduplicates: the broker may deliver a result more than once.
       await post(job_number, {
         type: "command",
-        data: JSON.stringify([{ status, data }]),
+        data: encodeJson([{ status, data }]),
         final: true,
         key: RESULT_KEY,
       });
@@ -106,15 +110,11 @@ export function createCallbacks({ index, known, streams, outbox, emulatorReports
   };
 }
 
-const closed = (state: ClosedState): Conflict =>
+const closedError = (state: ClosedState): Conflict =>
   new Conflict(state === "cancelled" ? "The job was cancelled" : "The job has expired");
 
-/** An answer that comes by HTTP may say how it went, as one by way of the broker has to. */
-const statusIn = (data: string): CommandResult["status"] =>
-  ObjectItems.parse(JSON.parse(data)).some(({ status }) => status === "failed") ? "failed" : "done";
+const FailedItem = z.object({ status: z.literal("failed") });
 
-function refuseLongKey(key: string | undefined): void {
-  if ((key?.length ?? 0) <= MAX_KEY_LENGTH) return;
-  const msg = `String should have at most ${MAX_KEY_LENGTH} characters`;
-  throw new Invalid([{ loc: ["header", "Idempotency-Key"], msg, type: "string_too_long" }]);
-}
+/** Returns a command's outcome. A result over HTTP may omit the status, and counts as done then. */
+const resultStatus = (items: readonly unknown[]): CommandResult["status"] =>
+  items.some((item) => FailedItem.safeParse(item).success) ? "failed" : "done";

@@ -8,7 +8,7 @@ import { type Database, query } from "../storage/libsql.ts";
 import { jobs } from "./job-table.ts";
 import { exceededQuota, hasRoom, NO_QUOTAS, type Quotas, usedUnless } from "./quotas.ts";
 
-/** The index of jobs in libSQL: whose each is, what it is about, and how far it has come. */
+/** Jobs in libSQL: owner, target and state of each. Their messages are in their Durable Objects. */
 
 const JobRow = z.object({
   jobNumber: z.string(),
@@ -27,26 +27,26 @@ export type JobRow = z.output<typeof JobRow>;
 const CountedState = z.object({ state: z.enum(JOB_STATES), jobs: z.int() });
 
 export interface NewJob extends Pick<JobRow, "jobNumber" | "kind" | "state" | "ownerId" | "owner" | "target"> {
-  /** When a live stream ends. */
+  /** When a live stream of an agent's data ends. */
   endsMs?: number | undefined;
 }
 
-/** As the index names whom a job belongs to. */
+/** Returns the columns that name a job's owner. */
 export const ownerOf = ({ id, kind, name }: Actor) => ({
   ownerId: id,
   owner: `${kind === "admin" ? "user" : kind}:${name}`,
 });
 
 export interface JobStore {
-  /** Makes a job, unless there is one of that number; returns the one that is there. Throws `QuotaExceeded` if there is no room for it. */
+  /** Creates a job unless the number exists, and returns the stored one. Throws `QuotaExceeded` if the job exceeds a quota. */
   insert(job: NewJob): Promise<JobRow>;
   find(jobNumber: string): Promise<JobRow | undefined>;
   list(filter: JobFilter): Promise<JobRow[]>;
   /**
-   * Notes how far a job has come, and returns the state that stands. Of several ends the first stands, but a job that has ended can
-   * still be cancelled. The end of a command or an emulation goes into the audit trail, once, if its author is given.
+   * Updates a job and returns its state afterwards, if the job exists. The first terminal state wins, but a job that is done or has
+   * failed can still be cancelled. Audits the end of a command or an emulation once, if `by` is given.
    */
-  note(
+  update(
     jobNumber: string,
     change: { state?: JobState; detail?: string; messages?: number },
     by?: AuditActor,
@@ -63,7 +63,7 @@ export interface JobFilter {
   offset: number;
 }
 
-/** A job's object notes something every hour at the least; a row that is older than this belongs to none. */
+/** A job's Durable Object updates its row at least once an hour. An older row has no object any more. */
 const ORPHANED_MS = 48 * 3_600_000;
 
 export function createJobStore(
@@ -82,7 +82,7 @@ export function createJobStore(
     async insert({ jobNumber, kind, state, ownerId, owner, target, endsMs }) {
       const nowMs = now();
       const demand = { ownerId, nowMs, jobs: 1, endsMs };
-      const isThere = sql`exists (select 1 from ${jobs} where job_number = ${jobNumber})`;
+      const isStored = sql`exists (select 1 from ${jobs} where job_number = ${jobNumber})`;
       const [, , found, used] = await query(
         database.batch([
           database.delete(jobs).where(lt(jobs.updatedAt, new Date(nowMs - ORPHANED_MS))),
@@ -93,10 +93,10 @@ export function createJobStore(
                 where ${hasRoom(demand, quotas)} on conflict do nothing`,
           ),
           database.select().from(jobs).where(eq(jobs.jobNumber, jobNumber)),
-          database.all(usedUnless(isThere, demand, quotas)),
+          database.all(usedUnless(isStored, demand, quotas)),
         ]),
       );
-      if (found[0] === undefined) throw exceededQuota(demand, quotas, used) ?? new Error("A job was not stored");
+      if (found[0] === undefined) throw exceededQuota(demand, quotas, used) ?? new Error("The job was not stored");
       return JobRow.parse(found[0]);
     },
 
@@ -119,8 +119,8 @@ export function createJobStore(
       return z.array(JobRow).parse(rows);
     },
 
-    async note(jobNumber, change, by) {
-      const isOfJob = eq(jobs.jobNumber, jobNumber);
+    async update(jobNumber, change, by) {
+      const isJob = eq(jobs.jobNumber, jobNumber);
       const isOpen =
         change.state === undefined || change.state === "cancelled"
           ? notInArray(jobs.state, ["cancelled", "expired"])
@@ -128,15 +128,15 @@ export function createJobStore(
       const update = database
         .update(jobs)
         .set({ ...change, updatedAt: new Date(now()) })
-        .where(and(isOfJob, isOpen));
-      const standing = database.select({ state: jobs.state }).from(jobs).where(isOfJob);
+        .where(and(isJob, isOpen));
+      const current = database.select({ state: jobs.state }).from(jobs).where(isJob);
       const { state } = change;
       const isEnd = state !== undefined && state !== "queued" && state !== "running";
-      // The entry comes first: it is written if the job is still open, with the detail that the update may replace.
+      // The audit entry precedes the update: it requires an open job, and records the detail that the update may replace.
       const [row] =
         by !== undefined && isEnd
-          ? (await query(database.batch([auditEnd(database, jobNumber, state, by, now()), update, standing])))[2]
-          : (await query(database.batch([update, standing])))[1];
+          ? (await query(database.batch([auditEnd(database, jobNumber, state, by, now()), update, current])))[2]
+          : (await query(database.batch([update, current])))[1];
       return row && JobRow.shape.state.parse(row.state);
     },
 
@@ -156,7 +156,7 @@ export function createJobStore(
   };
 }
 
-/** Returns the statement that writes the end of a command or an emulation into the audit trail, unless it has ended before. */
+/** Returns the statement that audits the end of a command or an emulation, unless the job has ended before. */
 function auditEnd(database: Database, jobNumber: string, end: End, by: AuditActor, atMs: number) {
   return database.run(
     sql`insert into ${audit} (at, request_id, actor, action, object, detail)

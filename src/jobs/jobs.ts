@@ -19,12 +19,12 @@ import { type JobRow, type JobStore, ownerOf } from "./job-store.ts";
 import type { ProducerInput } from "./producers/producer.ts";
 import type { StreamClient } from "./stream/stream-client.ts";
 
-/** Jobs: asked for, read, looked up and cancelled. */
+/** Starts, reads, lists and cancels jobs. */
 export interface Jobs {
   requestAgentDetails(actor: Actor): Promise<Queued>;
   requestAgentData(actor: Actor, request: DataRequest): Promise<Queued>;
-  /** The answer to a request for a WebSocket. */
-  open(actor: Actor, opening: SocketRequest): Promise<Response>;
+  /** Returns the response that upgrades a request to a WebSocket. Creates the job if the number is unused. */
+  open(actor: Actor, request: SocketRequest): Promise<Response>;
   get(actor: Actor, jobNumber: string): Promise<JobStatus>;
   list(actor: Actor, query: JobsQuery): Promise<JobRecord[]>;
   cancel(actor: Actor, jobNumber: string): Promise<Ack>;
@@ -32,36 +32,43 @@ export interface Jobs {
 
 export interface SocketRequest {
   jobNumber: string;
-  form: StreamFormat;
+  format: StreamFormat;
   after?: number | undefined;
   offeredProtocols: string | null;
 }
 
 export interface JobsOptions {
-  index: JobStore;
+  jobStore: JobStore;
+  jobCache: JobCache;
   streams: StreamClient;
   agents: AgentStore;
-  known: JobCache;
   outbox: Pick<Outbox, "withdraw">;
 }
 
-export function createJobs({ index, streams, agents, known, outbox }: JobsOptions): Jobs {
-  const findNow = async (actor: Actor, action: "jobs.read" | "jobs.cancel", jobNumber: string): Promise<JobRow> => {
+export function createJobs({ jobStore, jobCache, streams, agents, outbox }: JobsOptions): Jobs {
+  /** Reads the store, not the cache: the state must be current. */
+  const findCurrent = async (actor: Actor, action: "jobs.read" | "jobs.cancel", jobNumber: string): Promise<JobRow> => {
     authorize(actor, action);
-    const job = await index.find(jobNumber);
+    const job = await jobStore.find(jobNumber);
     if (job === undefined) throw new NotFound("Job");
     authorizeJob(actor, action, job);
     return job;
   };
-  const begin = async (actor: Actor, kind: JobKind, target: string | null, work: ProducerInput): Promise<Queued> => {
+
+  const startJob = async (
+    actor: Actor,
+    kind: JobKind,
+    target: string | null,
+    input: ProducerInput,
+  ): Promise<Queued> => {
     const jobNumber = crypto.randomUUID();
-    const endsMs = work.kind === "agent_data" && work.toMs > Date.now() ? work.toMs : undefined;
-    await index.insert({ jobNumber, kind, state: "queued", target, endsMs, ...ownerOf(actor) });
+    const endsMs = input.kind === "agent_data" && input.toMs > Date.now() ? input.toMs : undefined;
+    await jobStore.insert({ jobNumber, kind, state: "queued", target, endsMs, ...ownerOf(actor) });
     try {
-      await streams.start(jobNumber, work);
+      await streams.start(jobNumber, input);
     } catch (error) {
-      // Nobody was told its number: it would be among the caller's jobs for two days, and never begin.
-      await index.remove(jobNumber).catch(() => {});
+      // The caller does not learn the number. Without this, the job would stay listed for two days and never start.
+      await jobStore.remove(jobNumber).catch(() => {});
       throw error;
     }
     return queued(jobNumber);
@@ -70,30 +77,30 @@ export function createJobs({ index, streams, agents, known, outbox }: JobsOption
   return {
     async requestAgentDetails(actor) {
       authorize(actor, "jobs.request_details");
-      return await begin(actor, "agent_details", null, { kind: "agent_details", apIds: actor.apIds });
+      return await startJob(actor, "agent_details", null, { kind: "agent_details", apIds: actor.apIds });
     },
 
     async requestAgentData(actor, { agent_id: apId, start_time: fromMs, end_time: toMs }) {
       authorizeAgent(actor, "jobs.request_data", apId);
       if ((await agents.find(apId)) === undefined) throw new NotFound("Agent");
-      return await begin(actor, "agent_data", apId, { kind: "agent_data", apId, fromMs, toMs });
+      return await startJob(actor, "agent_data", apId, { kind: "agent_data", apId, fromMs, toMs });
     },
 
-    async open(actor, { jobNumber, form, after, offeredProtocols }) {
+    async open(actor, { jobNumber, format, after, offeredProtocols }) {
       authorize(actor, "jobs.stream");
-      const job = (await known.find(jobNumber)) ?? (await known.claim(actor, jobNumber));
+      const job = (await jobCache.find(jobNumber)) ?? (await jobCache.claim(actor, jobNumber));
       authorizeJob(actor, "jobs.stream", job);
-      allowToRead(actor, job);
+      authorizeRead(actor, job);
       const { kind, name, version, expiresAtMs } = actor;
       if (kind === "setup" || kind === "enrolment" || kind === "scraper") throw new NotAllowed();
       return await streams.open(
-        { jobNumber, form, after, reader: { kind, name, version, expiresAtMs } },
+        { jobNumber, form: format, after, reader: { kind, name, version, expiresAtMs } },
         offeredProtocols,
       );
     },
 
     async get(actor, jobNumber) {
-      const job = await findNow(actor, "jobs.read", jobNumber);
+      const job = await findCurrent(actor, "jobs.read", jobNumber);
       const { messages, retained, retainedBytes, acknowledgedUpTo, sockets, rows } = await streams.describe(jobNumber);
       return {
         ...toRecord(job),
@@ -110,26 +117,26 @@ export function createJobs({ index, streams, agents, known, outbox }: JobsOption
     async list(actor, query) {
       authorize(actor, "jobs.list");
       const ownerId = canAccessAnyJob(actor, "jobs.list") ? undefined : actor.id;
-      return (await index.list({ ...query, ownerId })).map(toRecord);
+      return (await jobStore.list({ ...query, ownerId })).map(toRecord);
     },
 
     async cancel(actor, jobNumber) {
-      const job = await findNow(actor, "jobs.cancel", jobNumber);
+      const job = await findCurrent(actor, "jobs.cancel", jobNumber);
       if (job.state === "done" || job.state === "failed" || job.state === "expired") {
         throw new Conflict(`The job is ${job.state} already`);
       }
-      // The object first: when the index says so, nothing more is taken.
+      // Close the stream first: a job that is listed as cancelled must accept no more messages.
       await streams.close(jobNumber, "cancelled");
-      // Nobody is to hear of it from now on. Not before: what is in the outbox ends by itself, should this get no further.
+      // Withdraw after that: if this fails, the message in the outbox still expires by itself.
       await outbox.withdraw(jobNumber);
-      await index.note(jobNumber, { state: "cancelled", detail: "Cancelled" }, actor);
+      await jobStore.update(jobNumber, { state: "cancelled", detail: "Cancelled" }, actor);
       return ack("Job cancelled");
     },
   };
 }
 
-/** Whoever may not ask any more may not read the answer either. */
-function allowToRead(actor: Actor, { kind, target }: JobRow): void {
+/** Throws if the caller may no longer request such a job: a permission that was withdrawn also ends reading. */
+function authorizeRead(actor: Actor, { kind, target }: JobRow): void {
   if (kind === "agent_details") authorize(actor, "jobs.request_details");
   if (kind === "agent_data") authorizeAgent(actor, "jobs.request_data", target ?? "");
 }

@@ -4,8 +4,8 @@ import type { Config } from "../env.ts";
 import { QuotaExceeded } from "../lib/errors.ts";
 
 /**
- * How much an account, and all accounts together, may have at one time. The statement that stores something new also checks the quota, so
- * that of several requests at once only those pass that there is room for.
+ * Limits for one account and for all accounts together. The statement that stores a job also checks the quotas, so that concurrent
+ * requests cannot exceed them.
  */
 export interface Quotas {
   emulatedPerAccount: number;
@@ -18,7 +18,7 @@ export interface Quotas {
   longLiveJobsTotal: number;
 }
 
-/** For those that store no jobs of callers. */
+/** For components that store no jobs on behalf of callers. */
 export const NO_QUOTAS: Quotas = {
   emulatedPerAccount: Number.MAX_SAFE_INTEGER,
   emulatedTotal: Number.MAX_SAFE_INTEGER,
@@ -41,7 +41,7 @@ export const quotasOf = (config: Config): Quotas => ({
   longLiveJobsTotal: config.LONG_LIVE_JOBS_TOTAL,
 });
 
-/** What a request asks for. */
+/** The amounts that a request would add. */
 export interface Demand {
   ownerId: string;
   nowMs: number;
@@ -51,14 +51,14 @@ export interface Demand {
   emulated?: number | undefined;
 }
 
-/** As the partial index `jobs_open` says it: SQLite uses that index only for this text. */
+/** Equals the condition of the partial index `jobs_open`: SQLite uses that index only for this exact text. */
 export const IS_OPEN = sql.raw("state in ('queued', 'running')");
 const LONG_MS = 24 * 3_600_000;
 const RETRY_S = 60;
 const RETRY_LONG_S = 3_600;
 
 interface Limit {
-  /** A number out of the database: what is there already. */
+  /** An SQL expression for the amount in use. */
   used: SQL;
   demanded: number;
   limit: number;
@@ -68,7 +68,7 @@ interface Limit {
   retryAfterS: number;
 }
 
-/** The limits that apply to a demand. */
+/** Returns the limits that apply to a demand. */
 function limitsFor({ ownerId, nowMs, jobs, endsMs = 0, emulated = 0 }: Demand, quotas: Quotas): Limit[] {
   const ofOwner = sql`owner_id = ${ownerId} and`;
   const open = { what: "open jobs", demanded: jobs, retryAfterS: RETRY_S };
@@ -78,7 +78,7 @@ function limitsFor({ ownerId, nowMs, jobs, endsMs = 0, emulated = 0 }: Demand, q
     retryAfterS: RETRY_LONG_S,
   };
   const running = { what: "running emulated access points", demanded: emulated, retryAfterS: RETRY_S };
-  // Ended ones stay registered for a day: without this, short emulations could fill the database.
+  // Ended access points stay registered for a day: without this limit, short emulations could fill the database.
   const kept = {
     what: "registered emulated access points (running or ended)",
     demanded: emulated,
@@ -91,7 +91,7 @@ function limitsFor({ ownerId, nowMs, jobs, endsMs = 0, emulated = 0 }: Demand, q
   const openJobs = (owner: SQL) => sql`(select count(*) from jobs where ${owner} ${IS_OPEN})`;
   const longJobs = (owner: SQL) =>
     sql`(select count(*) from jobs where ${owner} ${IS_OPEN} and ends_at > ${nowMs + LONG_MS})`;
-  // By the job's state, which is right at once; `ended_at` follows within a minute and keeps the number of rows small.
+  // The job's state is current. `ended_at` follows within a minute; it only limits the number of rows to read.
   const runningOf = (owner: SQL) => sql`(select coalesce(sum(access_points), 0) from emulations
     where ${owner} ended_at is null
       and exists (select 1 from jobs where jobs.job_number = emulations.job_number and ${IS_OPEN}))`;
@@ -133,7 +133,7 @@ function limitsFor({ ownerId, nowMs, jobs, endsMs = 0, emulated = 0 }: Demand, q
   return limits.filter(({ demanded, limit }) => demanded > 0 && limit < Number.MAX_SAFE_INTEGER);
 }
 
-/** A condition for the statement that stores what is demanded. */
+/** Returns a condition for the statement that stores the demanded jobs. */
 export function hasRoom(demand: Demand, quotas: Quotas): SQL {
   const conditions = limitsFor(demand, quotas).map(
     ({ used, demanded, limit }) => sql`${used} + ${demanded} <= ${limit}`,
@@ -142,8 +142,8 @@ export function hasRoom(demand: Demand, quotas: Quotas): SQL {
 }
 
 /**
- * What is in use, for `exceededQuota`: a statement for the same batch as the one that stores, behind it. It counts only if that one
- * stored nothing, so that a job that passes is counted for once.
+ * Returns the statement that reads the usage for `exceededQuota`. Run it in the same batch after the statement that stores. It reads
+ * only if nothing was stored, so that an accepted job pays for one count only.
  */
 export const usedUnless = (isStored: SQL, demand: Demand, quotas: Quotas): SQL =>
   sql`select json_array(${sql.join(
@@ -160,7 +160,7 @@ export function exceededQuota(demand: Demand, quotas: Quotas, rows: unknown): Qu
   const used = Used.parse(rows);
   for (const [i, quota] of limitsFor(demand, quotas).entries()) {
     if ((used[i] ?? 0) + quota.demanded <= quota.limit) continue;
-    // A request that is too large by itself never passes.
+    // A demand over the limit can never succeed, so it gets no time to retry.
     return new QuotaExceeded(quota, quota.demanded > quota.limit ? undefined : quota.retryAfterS);
   }
   return undefined;

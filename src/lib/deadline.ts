@@ -1,12 +1,13 @@
-/**
- * Time limits on what others do, counted in short steps. A password hash keeps this isolate busy for a while, many of them for
- * seconds, with an answer lying there unread; of such a time, only one step counts.
- */
+/** Length of one step in which `withDeadline` counts time. */
 const STEP_MS = 50;
 
+/**
+ * Runs `work`. Rejects and aborts its signal if it takes longer than `ms`. The time is counted in short steps because a password hash
+ * blocks the isolate, many of them for seconds, while a response is already waiting to be read. A blocked period counts as one step.
+ */
 export async function withDeadline<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();
-  const late = Promise.withResolvers<never>();
+  const timeout = Promise.withResolvers<never>();
   let leftMs = ms;
   const step = () => {
     leftMs -= STEP_MS;
@@ -14,14 +15,16 @@ export async function withDeadline<T>(ms: number, work: (signal: AbortSignal) =>
       timer = setTimeout(step, STEP_MS);
       return;
     }
-    const reason = new Error(`No answer within ${ms} ms`);
+    const reason = new Error(`No response within ${ms} ms`);
     controller.abort(reason);
-    late.reject(reason);
+    timeout.reject(reason);
   };
   let timer = setTimeout(step, STEP_MS);
   try {
-    return await Promise.race([work(controller.signal), late.promise]);
+    return await Promise.race([work(controller.signal), timeout.promise]);
   } finally {
     clearTimeout(timer);
   }
 }
+
+export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

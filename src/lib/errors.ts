@@ -1,4 +1,4 @@
-/** What can go wrong, in the words of the domain. `http/on-error.ts` alone knows which status each becomes. */
+/** The kinds of expected errors. Only `http/on-error.ts` maps them to HTTP statuses. */
 export type ErrorCode =
   | "malformed"
   | "invalid"
@@ -22,19 +22,22 @@ export class DomainError extends Error {
   }
 }
 
-/** One thing wrong with what the caller sent: the contract's `HTTPValidationError` item. */
+/** One invalid field of the input: an item of the contract's `HTTPValidationError`. */
 export interface ValidationItem {
   loc: (string | number)[];
   msg: string;
   type: string;
 }
 
+/** Rejects input. The paths of the items are relative to the input, which is in one place of the request. */
 export class Invalid extends DomainError {
   readonly items: ValidationItem[];
+  readonly place: "body" | "query" | "path" | "header";
 
-  constructor(items: ValidationItem[]) {
+  constructor(items: ValidationItem[], place: Invalid["place"] = "body") {
     super("invalid", "Invalid input");
     this.items = items;
+    this.place = place;
   }
 }
 
@@ -57,13 +60,13 @@ export class NotAllowed extends DomainError {
 }
 
 export class NotFound extends DomainError {
-  constructor(what: string) {
-    super("not_found", `${what} not found`);
+  constructor(resource: string) {
+    super("not_found", `${resource} not found`);
   }
 }
 
 export class Conflict extends DomainError {
-  /** Where it will pass by itself. */
+  /** Set if the conflict ends by itself. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(message: string, retryAfterSeconds?: number) {
@@ -82,17 +85,17 @@ export class TooMany extends DomainError {
 }
 
 export interface Quota {
-  /** What is limited, in the plural: "open jobs". */
+  /** The limited resource, in the plural: "open jobs". */
   what: string;
   limit: number;
   scope: "per account" | "in total";
-  /** The setting that an operator raises it with. */
+  /** The setting that raises the limit. */
   setting: string;
 }
 
-/** An account, or all accounts together, have as much as they may have at one time. */
+/** One account, or all accounts together, have reached a limit on what may exist at one time. */
 export class QuotaExceeded extends DomainError {
-  /** Absent if waiting does not help. */
+  /** Undefined if waiting does not help. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor({ what, limit, scope, setting }: Quota, retryAfterSeconds?: number) {
@@ -102,14 +105,14 @@ export class QuotaExceeded extends DomainError {
 }
 
 export class Duplicate extends DomainError {
-  constructor(what: string) {
-    super("duplicate", `${what} already exists`);
+  constructor(resource: string) {
+    super("duplicate", `${resource} already exists`);
   }
 }
 
 export class TooLarge extends DomainError {
-  constructor(what = "Request body") {
-    super("too_large", `${what} too large`);
+  constructor(input = "Request body") {
+    super("too_large", `${input} too large`);
   }
 }
 
@@ -119,11 +122,11 @@ export class UpgradeRequired extends DomainError {
   }
 }
 
-/** A store or another part did not answer, or not in time. The cause is for the log only. */
+/** A store or another component failed or did not respond in time. The cause is for the log only. */
 export class Unavailable extends DomainError {
   readonly retryAfterSeconds = 2;
 
-  constructor(part: string, cause: unknown) {
-    super("unavailable", `The ${part} is not available at the moment`, { cause });
+  constructor(component: string, cause: unknown) {
+    super("unavailable", `The ${component} is not available at the moment`, { cause });
   }
 }

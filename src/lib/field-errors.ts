@@ -2,28 +2,32 @@ import * as z from "zod";
 import { datetimeError } from "./datetimes.ts";
 import type { ValidationItem } from "./errors.ts";
 
-/** zod's issues in the words of pydantic v2, which clients of FastAPI services know. The input is never echoed. */
+/** Translates zod's issues to the messages of pydantic v2, which clients match on. The messages never contain the input. */
 
-type Fault = Pick<ValidationItem, "msg" | "type">;
+type FieldError = Pick<ValidationItem, "msg" | "type">;
 
-export const MISSING: Fault = { type: "missing", msg: "Field required" };
+export const MISSING: FieldError = { type: "missing", msg: "Field required" };
 
-/** More faults than this help nobody, and an answer should not outgrow its question. */
+/** Limits the size of an error response. */
 const MAX_ITEMS = 100;
 
-/** The issues of `parse`. */
-export function toValidationItems(place: string, error: z.core.$ZodError): ValidationItem[] {
+/**
+ * Converts the issues of `parse`.
+ *
+ * @param source the first element of each `loc`, such as "body" or "query"
+ */
+export function toValidationItems(source: string, error: z.core.$ZodError): ValidationItem[] {
   return error.issues.slice(0, MAX_ITEMS).map((issue) => {
     const path = issue.path.map((key) => (typeof key === "symbol" ? String(key) : key));
-    return { loc: [place, ...path], ...toFault(issue) };
+    return { loc: [source, ...path], ...toFieldError(issue) };
   });
 }
 
-/** Parses in a way that keeps each issue's input, which tells a missing value from a wrong one. */
+/** Parses and keeps each issue's input, which distinguishes a missing value from a wrong one. */
 export const parse = <S extends z.ZodType>(schema: S, value: unknown) =>
   z.safeParse(schema, value, { reportInput: true });
 
-function toFault(issue: z.core.$ZodIssue): Fault {
+function toFieldError(issue: z.core.$ZodIssue): FieldError {
   const { input } = issue;
   if (input === undefined && issue.code !== "custom") return MISSING;
   switch (issue.code) {
@@ -43,7 +47,7 @@ function toFault(issue: z.core.$ZodIssue): Fault {
         : valueError(issue.message);
     case "invalid_union": {
       const [first] = issue.errors.flat();
-      return first === undefined ? valueError(issue.message) : toFault(first);
+      return first === undefined ? valueError(issue.message) : toFieldError(first);
     }
     case "not_multiple_of":
       return { type: "multiple_of", msg: `Input should be a multiple of ${issue.divisor}` };
@@ -54,9 +58,9 @@ function toFault(issue: z.core.$ZodIssue): Fault {
   }
 }
 
-const valueError = (message: string): Fault => ({ type: "value_error", msg: `Value error, ${message}` });
+const valueError = (message: string): FieldError => ({ type: "value_error", msg: `Value error, ${message}` });
 
-const TYPE_FAULTS: Record<string, Fault> = {
+const TYPE_ERRORS: Record<string, FieldError> = {
   string: { type: "string_type", msg: "Input should be a valid string" },
   number: { type: "float_type", msg: "Input should be a valid number" },
   boolean: { type: "bool_type", msg: "Input should be a valid boolean" },
@@ -68,20 +72,19 @@ const TYPE_FAULTS: Record<string, Fault> = {
   },
 };
 
-function wrongType(expected: string, input: unknown): Fault {
+function wrongType(expected: string, input: unknown): FieldError {
   if (expected === "number" && typeof input === "string") {
     return { type: "float_parsing", msg: "Input should be a valid number, unable to parse string as a number" };
   }
-  return TYPE_FAULTS[expected] ?? valueError(`expected ${expected}`);
+  return TYPE_ERRORS[expected] ?? valueError(`expected ${expected}`);
 }
 
 const characters = (count: number | bigint): string => (Number(count) === 1 ? "1 character" : `${count} characters`);
 const items = (count: number | bigint): string => (Number(count) === 1 ? "1 item" : `${count} items`);
 
-/** How long a list is that is too short or too long. */
 const lengthOf = (input: unknown): number => (Array.isArray(input) ? input.length : 0);
 
-function tooSmall({ origin, minimum, inclusive, input }: z.core.$ZodIssueTooSmall): Fault {
+function tooSmall({ origin, minimum, inclusive, input }: z.core.$ZodIssueTooSmall): FieldError {
   if (origin === "string") {
     return { type: "string_too_short", msg: `String should have at least ${characters(minimum)}` };
   }
@@ -94,7 +97,7 @@ function tooSmall({ origin, minimum, inclusive, input }: z.core.$ZodIssueTooSmal
     : { type: "greater_than", msg: `Input should be greater than ${minimum}` };
 }
 
-function tooBig({ origin, maximum, inclusive, input }: z.core.$ZodIssueTooBig): Fault {
+function tooBig({ origin, maximum, inclusive, input }: z.core.$ZodIssueTooBig): FieldError {
   if (origin === "string") {
     return { type: "string_too_long", msg: `String should have at most ${characters(maximum)}` };
   }
@@ -107,7 +110,7 @@ function tooBig({ origin, maximum, inclusive, input }: z.core.$ZodIssueTooBig): 
     : { type: "less_than", msg: `Input should be less than ${maximum}` };
 }
 
-function wrongFormat({ format, pattern, message, input = "" }: z.core.$ZodIssueInvalidStringFormat): Fault {
+function wrongFormat({ format, pattern, message, input = "" }: z.core.$ZodIssueInvalidStringFormat): FieldError {
   switch (format) {
     case "email":
       return { type: "value_error", msg: "value is not a valid email address" };
@@ -126,7 +129,7 @@ function wrongFormat({ format, pattern, message, input = "" }: z.core.$ZodIssueI
   }
 }
 
-/** 'a', 'b' or 'c' */
+/** Returns a list such as: 'a', 'b' or 'c'. */
 function alternatives(values: readonly unknown[]): string {
   const quoted = values.map((value) => (typeof value === "string" ? `'${value}'` : String(value)));
   const last = quoted.pop() ?? "";

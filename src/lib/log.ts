@@ -1,4 +1,4 @@
-/** Structured log lines: one JSON object each, on standard output, where Workers Logs and any collector read them. */
+/** Writes one JSON object per line to standard output, which Workers Logs and other collectors read. Errors go to standard error. */
 
 export type LogFields = Record<string, string | number | boolean | null | undefined>;
 type Level = "info" | "warn" | "error";
@@ -15,16 +15,18 @@ export const log = {
   error: (message: string, fields: LogFields = {}): void => write("error", message, fields),
 };
 
-/** The chain of causes as text. Never the values of a query: a driver's message may quote the parameters it was given. */
+/**
+ * Returns an error and its causes as text. Cuts the parameters that a database driver appends to its message: they may hold secrets.
+ */
 export function describeError(error: unknown): string {
-  const parts: string[] = [];
-  for (let cause: unknown = error; cause !== undefined && parts.length < 5; ) {
+  const causes: string[] = [];
+  for (let cause: unknown = error; cause !== undefined && causes.length < 5; ) {
     if (!(cause instanceof Error)) {
-      parts.push(typeof cause);
+      causes.push(typeof cause);
       break;
     }
-    parts.push(`${cause.name}: ${cause.message.split("\nparams:")[0]}`);
+    causes.push(`${cause.name}: ${cause.message.split("\nparams:")[0]}`);
     cause = cause.cause;
   }
-  return parts.join(" < ");
+  return causes.join(" < ");
 }

@@ -1,4 +1,4 @@
-/** Values remembered for a while, and no more of them than `maxEntries`: the oldest goes first. */
+/** A cache whose values expire. When it holds more than `maxEntries`, it removes the entry that was set first. */
 export class TtlCache<V> {
   readonly #entries = new Map<string, { value: V; expiresMs: number }>();
   readonly #maxEntries: number;
@@ -14,12 +14,13 @@ export class TtlCache<V> {
     return entry !== undefined && entry.expiresMs > this.#now() ? entry.value : undefined;
   }
 
-  /** Forgets those that are named by what they hold. */
-  forget(isOver: (value: V) => boolean): void {
-    for (const [key, { value }] of this.#entries) if (isOver(value)) this.#entries.delete(key);
+  /** Removes the entries whose value matches. */
+  deleteWhere(matches: (value: V) => boolean): void {
+    for (const [key, { value }] of this.#entries) if (matches(value)) this.#entries.delete(key);
   }
 
   set(key: string, value: V, expiresMs: number): void {
+    // A Map keeps the order of insertion: the deletion moves the entry to the end.
     this.#entries.delete(key);
     this.#entries.set(key, { value, expiresMs });
     if (this.#entries.size > this.#maxEntries) {

@@ -1,4 +1,4 @@
-/** How messages leave the service: through Cloudflare's e-mail binding or, on one's own machine, by POST to a mail service. */
+/** Sends e-mail through Cloudflare's e-mail binding or, on one machine, with a POST request to a mail service. */
 
 export interface Message {
   to: string;
@@ -11,14 +11,14 @@ export type SendMail = (message: Message) => Promise<void>;
 
 export interface MailOptions {
   from: string | undefined;
-  /** Takes each message as JSON; wins over the binding. */
+  /** Receives each message as JSON. Takes precedence over the binding. */
   url: string | undefined;
   binding: SendEmail | undefined;
 }
 
 const TIMEOUT_MS = 10_000;
 
-/** The way out, or what is missing for there to be one. */
+/** Returns a function that sends a message, or the reason why the settings do not allow sending. */
 export function createMailer({ from, url, binding }: MailOptions): SendMail | { missing: string } {
   if (from === undefined) return { missing: "The setting MAIL_FROM is missing." };
   if (url !== undefined) {
@@ -29,7 +29,7 @@ export function createMailer({ from, url, binding }: MailOptions): SendMail | { 
         body: JSON.stringify({ from, ...message }),
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
-      if (!response.ok) throw new Error(`The mail service answered ${response.status}`);
+      if (!response.ok) throw new Error(`The mail service returned status ${response.status}`);
     };
   }
   if (binding !== undefined) {

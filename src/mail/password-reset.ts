@@ -3,10 +3,10 @@ import type { Message } from "./mailer.ts";
 
 export function passwordResetMessage(to: string, link: string, validMinutes: number): Message {
   const subject = "Set a new password";
-  const intro = `Someone, probably you, asked for a new password for ${to} at the Multi-Access Network Controller.`;
-  const action = `Open this link within ${validMinutes} minutes to set one:`;
+  const intro = `Someone, probably you, requested a new password for ${to} at the Multi-Access Network Controller.`;
+  const action = `Open this link within ${validMinutes} minutes to set it:`;
   const outro =
-    "The link works once. With the new password all earlier sign-ins end. If it was not you, do nothing: your password stays as it is.";
+    "The link works once. Setting a new password signs you out everywhere. If you did not request this, ignore this message: your password stays the same.";
   return {
     to,
     subject,

@@ -1,52 +1,55 @@
-/** What the service counts and measures of itself. All of it is data; what is not written here is not shown. */
+/** The service metrics: everything that `/metrics` exposes. Other series are not shown. */
 
 export interface MetricDefinition {
   type: "counter" | "gauge" | "histogram";
   help: string;
-  /** Names of the labels, in the order of a series' words. Their values are words of the code, never of a request. */
+  /** Names of the labels, in the order of a series' label values. The values are constants of the code, never taken from a request. */
   labels: readonly string[];
-  /** Series that are shown from the start, at zero: of one that appears with its first event, an alert would miss that event. */
-  always?: readonly string[];
+  /**
+   * Label values of series that are shown as zero before their first event. A counter that first appears with the value 1 does not count
+   * as an increase, so an alert would miss that event.
+   */
+  initial?: readonly string[];
 }
 
 export const METRICS = {
-  controller_build_info: { type: "gauge", help: "The version that answers; always 1.", labels: ["version"] },
-  controller_up: { type: "gauge", help: "Whether a part answers that the service needs.", labels: ["part"] },
+  controller_build_info: { type: "gauge", help: "The running version. Always 1.", labels: ["version"] },
+  controller_up: { type: "gauge", help: "Whether a component that the service needs responds.", labels: ["part"] },
   controller_requests_total: {
     type: "counter",
-    help: "Requests answered.",
+    help: "Completed requests.",
     labels: ["operation", "status"],
   },
   controller_request_seconds: {
     type: "histogram",
-    help: "Time from a request to the head of its answer.",
+    help: "Time from a request to the head of its response.",
     labels: ["operation"],
   },
   controller_errors_total: {
     type: "counter",
-    help: "Requests that the service failed at: by a fault of its own, or because a part was away.",
+    help: "Requests that failed with 5xx: because of a bug, or because a component was unavailable.",
     labels: ["kind"],
-    always: ["bug", "unavailable"],
+    initial: ["bug", "unavailable"],
   },
   controller_logins_total: {
     type: "counter",
-    help: "Logins: accepted, failed, or turned away after too many that failed.",
+    help: "Logins: accepted, failed, or rejected after too many failures.",
     labels: ["login_type", "outcome"],
-    always: ["user", "agent", "third_party_app"].flatMap((type) =>
+    initial: ["user", "agent", "third_party_app"].flatMap((type) =>
       ["accepted", "failed", "limited"].map((outcome) => `${type} ${outcome}`),
     ),
   },
   controller_ingest_samples_total: {
     type: "counter",
-    help: "Samples: committed to the telemetry store, or refused since it was away or behind; those come again.",
+    help: "Samples: committed to the telemetry store, or refused because it was unavailable or overloaded. Senders retry those.",
     labels: ["outcome"],
-    always: ["committed", "refused"],
+    initial: ["committed", "refused"],
   },
   controller_ingest_batches_total: {
     type: "counter",
     help: "Batches of samples committed to the telemetry store.",
     labels: [],
-    always: [""],
+    initial: [""],
   },
   controller_ingest_lag_seconds: {
     type: "histogram",
@@ -55,53 +58,54 @@ export const METRICS = {
   },
   controller_bridge_messages_total: {
     type: "counter",
-    help: "Messages of agents that the bridge brought from the broker: accepted, or rejected for their content by the bridge or the service.",
+    help: "Messages that the bridge delivered from the broker: accepted, or rejected by the bridge or the service for their content.",
     labels: ["outcome"],
-    always: ["accepted", "rejected"],
+    initial: ["accepted", "rejected"],
   },
   controller_ingest_waiting_samples: {
     type: "gauge",
-    help: "Samples that wait in a shard for their insert.",
+    help: "Samples in a shard that are not yet inserted.",
     labels: ["shard"],
   },
   controller_outbox_messages: {
     type: "gauge",
-    help: "Messages for the broker that are not known to have arrived.",
+    help: "Messages to the broker without a confirmed delivery.",
     labels: [],
   },
   controller_outbox_oldest_seconds: {
     type: "gauge",
-    help: "How long the oldest message has waited to be published for the first time.",
+    help: "Age of the oldest message that has not been published yet.",
     labels: [],
   },
-  controller_jobs: { type: "gauge", help: "Jobs that are kept, by state.", labels: ["state"] },
-  controller_job_sockets: { type: "gauge", help: "Open sockets of jobs.", labels: [] },
+  controller_jobs: { type: "gauge", help: "Stored jobs by state.", labels: ["state"] },
+  controller_job_sockets: { type: "gauge", help: "Open WebSockets of job streams.", labels: [] },
 } as const satisfies Record<string, MetricDefinition>;
 
 export type MetricName = keyof typeof METRICS;
 
-/** Upper bounds of the histograms' buckets: few, and the same for all. */
+/** Upper bounds of the buckets of every histogram. */
 export const BUCKETS_MS = [5, 25, 100, 500, 2_500, 10_000] as const;
-export const BEYOND = "+Inf";
-/** The word in the place of a bucket under which a histogram's values are added up, in milliseconds. */
+export const INFINITE = "+Inf";
+/** Takes the place of a bucket in the series that sums up the values of a histogram, in milliseconds. */
 export const SUM = "sum";
 
-/** A figure and its labels' values, as one text of words; of a histogram, its bucket or the sum besides. */
-export const series = (figure: MetricName, ...words: string[]): string => [figure, ...words].join(" ").trimEnd();
+/** Returns the key of a series: the metric and its label values, separated by spaces. For a histogram, the bucket or `SUM` follows. */
+export const series = (metric: MetricName, ...labelValues: string[]): string =>
+  [metric, ...labelValues].join(" ").trimEnd();
 
-/** Those that are shown at zero before anything is counted. */
-export const ALWAYS: readonly string[] = Object.entries<MetricDefinition>(METRICS).flatMap(
-  ([figure, { always = [] }]) => always.map((words) => series(figure as MetricName, words)),
+/** Series that are shown as zero before their first event. */
+export const INITIAL_SERIES: readonly string[] = Object.entries<MetricDefinition>(METRICS).flatMap(
+  ([metric, { initial = [] }]) => initial.map((labelValues) => series(metric as MetricName, labelValues)),
 );
 
-/** The series of a histogram, made once for the many times that something is measured. */
+/** The series of a histogram, built once and used for every observation. */
 export interface Histogram {
-  /** One more than there are bounds. */
+  /** One per bound of `BUCKETS_MS`, and one for larger values. */
   buckets: readonly string[];
   sum: string;
 }
 
-export const histogram = (figure: MetricName, ...words: string[]): Histogram => ({
-  buckets: [...BUCKETS_MS.map(String), BEYOND].map((bound) => series(figure, ...words, bound)),
-  sum: series(figure, ...words, SUM),
+export const histogram = (metric: MetricName, ...labelValues: string[]): Histogram => ({
+  buckets: [...BUCKETS_MS.map(String), INFINITE].map((bound) => series(metric, ...labelValues, bound)),
+  sum: series(metric, ...labelValues, SUM),
 });

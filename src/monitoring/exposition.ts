@@ -1,46 +1,53 @@
-import { BEYOND, BUCKETS_MS, METRICS, type MetricDefinition, SUM } from "./catalog.ts";
+import { BUCKETS_MS, INFINITE, METRICS, type MetricDefinition, SUM } from "./catalog.ts";
 
-/** Prometheus' text format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/ */
+/** The text format of Prometheus, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/ */
 
 export const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** The values, by series. Those of a figure that this version does not know, which an earlier one left behind, are passed over. */
+/** Formats the values by series. Skips metrics that this version does not define: the ledger may hold those of another version. */
 export function toText(values: ReadonlyMap<string, number>): string {
-  const byFigure = Map.groupBy(values, ([series]) => series.split(" ", 1)[0] ?? "");
-  const lines = Object.entries<MetricDefinition>(METRICS).flatMap(([name, figure]) => {
-    const own = new Map(byFigure.get(name)?.map(([series, value]) => [series.slice(name.length + 1), value]));
+  const byMetric = Map.groupBy(values, ([series]) => series.split(" ", 1)[0] ?? "");
+  const lines = Object.entries<MetricDefinition>(METRICS).flatMap(([name, metric]) => {
+    const own = new Map(byMetric.get(name)?.map(([series, value]) => [series.slice(name.length + 1), value]));
     if (own.size === 0) return [];
-    const linesOf = figure.type === "histogram" ? histogramLines : plainLines;
-    return [`# HELP ${name} ${figure.help}`, `# TYPE ${name} ${figure.type}`, ...linesOf(name, figure, own)];
+    const linesOf = metric.type === "histogram" ? histogramLines : plainLines;
+    return [`# HELP ${name} ${metric.help}`, `# TYPE ${name} ${metric.type}`, ...linesOf(name, metric, own)];
   });
   return `${lines.join("\n")}\n`;
 }
 
 const plainLines = (name: string, { labels }: MetricDefinition, own: ReadonlyMap<string, number>): string[] =>
-  [...own].toSorted(byWords).map(([words, value]) => `${name}${inBraces(pairs(labels, words))} ${value}`);
+  [...own]
+    .toSorted(byLabelValues)
+    .map(([labelValues, value]) => `${name}${inBraces(pairs(labels, labelValues))} ${value}`);
 
 function histogramLines(name: string, { labels }: MetricDefinition, own: ReadonlyMap<string, number>): string[] {
-  const all = new Set([...own.keys()].map((words) => words.slice(0, words.lastIndexOf(" "))));
-  return [...all].toSorted().flatMap((words) => {
-    const of = (word: string): number => own.get(`${words} ${word}`) ?? 0;
-    const labelled = pairs(labels, words);
+  const all = new Set([...own.keys()].map((key) => key.slice(0, key.lastIndexOf(" "))));
+  return [...all].toSorted().flatMap((labelValues) => {
+    const valueIn = (bucket: string): number => own.get(`${labelValues} ${bucket}`) ?? 0;
+    const labelPairs = pairs(labels, labelValues);
     let count = 0;
-    // Each bucket holds those below it, too.
-    const bucket = (word: string, le: string): string => {
-      count += of(word);
-      return `${name}_bucket${inBraces([...labelled, `le="${le}"`])} ${count}`;
+    // Buckets are cumulative: each includes the smaller ones.
+    const line = (bucket: string, le: string): string => {
+      count += valueIn(bucket);
+      return `${name}_bucket${inBraces([...labelPairs, `le="${le}"`])} ${count}`;
     };
-    const buckets = BUCKETS_MS.map((ms) => bucket(String(ms), String(ms / 1_000)));
-    const end = inBraces(labelled);
-    return [...buckets, bucket(BEYOND, BEYOND), `${name}_sum${end} ${of(SUM) / 1_000}`, `${name}_count${end} ${count}`];
+    const buckets = BUCKETS_MS.map((ms) => line(String(ms), String(ms / 1_000)));
+    const end = inBraces(labelPairs);
+    return [
+      ...buckets,
+      line(INFINITE, INFINITE),
+      `${name}_sum${end} ${valueIn(SUM) / 1_000}`,
+      `${name}_count${end} ${count}`,
+    ];
   });
 }
 
-const byWords = ([a]: [string, number], [b]: [string, number]): number => (a < b ? -1 : 1);
+const byLabelValues = ([a]: [string, number], [b]: [string, number]): number => (a < b ? -1 : 1);
 
-/** Words have nothing in them that a label's value would have to escape. */
-const pairs = (labels: readonly string[], words: string): string[] => {
-  const values = words.split(" ");
+/** Needs no escaping: label values contain neither quotes nor backslashes nor line breaks. */
+const pairs = (labels: readonly string[], labelValues: string): string[] => {
+  const values = labelValues.split(" ");
   return labels.map((label, i) => `${label}="${values[i]}"`);
 };
 

@@ -2,31 +2,31 @@ import { DurableObject } from "cloudflare:workers";
 import * as z from "zod";
 import { describeError, log } from "../lib/log.ts";
 
-/** Figures of the whole service. */
+/** Metrics of the whole service. */
 export interface MetricTotals {
   /** By series. */
   sums: Map<string, number>;
-  /** Open sockets of all jobs. */
+  /** Open WebSockets of all jobs. */
   sockets: number;
 }
 
 const Sums = z.map(z.string(), z.number()).optional();
-const Counted = z.object({ sockets: z.int() });
+const SocketCount = z.object({ sockets: z.int() });
 
-/** Series are words of the code; should they ever be more, the further ones are not counted. */
+/** Far more than the code defines. Further series are not counted. */
 const MAX_SERIES = 5_000;
 const WRITE_AFTER_MS = 1_000;
-/** No socket outlives its reader's token, and no token a day. */
+/** No socket outlives the token of its reader, and tokens live for a day at most. */
 const MAX_SOCKET_MS = 25 * 3_600_000;
 
 /**
- * The one place where the figures of all isolates and objects come together. They are on disk, since an object that is not called for a
- * few seconds ends: counters that began anew each time would have nothing to tell at the next scrape.
+ * Collects the metrics of all isolates and Durable Objects. It stores them on disk, because the platform evicts an object that is idle
+ * for a few seconds: counters in memory would restart from zero before the next scrape.
  */
 export class Ledger extends DurableObject<Env> {
   readonly #sums: Map<string, number>;
-  /** What jobs have told since it was last written. */
-  readonly #told = new Map<string, number>();
+  /** Socket counts by job that are not yet written. */
+  readonly #unwritten = new Map<string, number>();
   #writing: Promise<void> | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -42,44 +42,44 @@ export class Ledger extends DurableObject<Env> {
       const sum = this.#sums.get(series);
       if (sum !== undefined || this.#sums.size < MAX_SERIES) this.#sums.set(series, (sum ?? 0) + by);
     }
-    // As one value: one row costs less than hundreds.
+    // Stored as one value: one row costs less than hundreds.
     this.ctx.storage.kv.put("sums", this.#sums);
   }
 
-  /** A job tells how many sockets it has. Not by how many more or fewer: told twice, or not at all, the next time sets it right. */
+  /** Sets the number of sockets of a job. An absolute number: after a lost or repeated call the next one corrects the total. */
   async setSockets(jobNumber: string, sockets: number): Promise<void> {
-    this.#told.set(jobNumber, sockets);
+    this.#unwritten.set(jobNumber, sockets);
     this.#writeSoon();
   }
 
-  /** Together, however many tell something: a crowd of sockets that goes at once would be thousands of writes. */
+  /** Batches the writes: thousands of sockets that close at once would otherwise cause thousands of writes. */
   #writeSoon(): void {
     this.#writing ??= scheduler
       .wait(WRITE_AFTER_MS)
       .then(() => this.#write())
-      .catch((error: unknown) => log.warn("figures not written", { error: describeError(error) }));
+      .catch((error: unknown) => log.warn("socket counts write failed", { error: describeError(error) }));
   }
 
   #write(): void {
     this.#writing = undefined;
     const { sql } = this.ctx.storage;
-    for (const [jobNumber, sockets] of this.#told) {
+    for (const [jobNumber, sockets] of this.#unwritten) {
       if (sockets === 0) sql.exec("DELETE FROM job WHERE number = ?", jobNumber);
       else sql.exec("INSERT OR REPLACE INTO job VALUES (?, ?, ?)", jobNumber, sockets, Date.now());
     }
-    this.#told.clear();
+    this.#unwritten.clear();
   }
 
   async read(): Promise<MetricTotals> {
     this.#write();
     const { sql } = this.ctx.storage;
     sql.exec("DELETE FROM job WHERE told_ms < ?", Date.now() - MAX_SOCKET_MS);
-    const { sockets } = Counted.parse(sql.exec("SELECT coalesce(sum(sockets), 0) AS sockets FROM job").one());
+    const { sockets } = SocketCount.parse(sql.exec("SELECT coalesce(sum(sockets), 0) AS sockets FROM job").one());
     return { sums: this.#sums, sockets };
   }
 }
 
-/** The way to it, for as many requests as come: a stub is good only in the one that it was made in. */
+/** Returns a client of the ledger for many requests. It gets a new stub for each call: a stub is valid in one request only. */
 export function ledgerOf(namespace: DurableObjectNamespace<Ledger>): Pick<Ledger, "add" | "setSockets" | "read"> {
   const ledger = () => namespace.getByName("ledger");
   return {

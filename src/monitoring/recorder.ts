@@ -3,23 +3,23 @@ import { describeError, log } from "../lib/log.ts";
 import { BUCKETS_MS, type Histogram } from "./catalog.ts";
 import type { Ledger } from "./ledger.ts";
 
-/**
- * What has been counted here since it was last handed over. On Cloudflare a service runs in many isolates, none of which knows of the
- * others: each hands its increments to the one ledger, with the first event after half a minute and behind the back of whoever
- * caused it; a scrape asks for what there is. So an isolate loses at most the half minute before its end.
- */
 export interface MetricRecorderOptions {
   ledger: Pick<Ledger, "add">;
   now: () => number;
 }
 
-/** Each time is a write to a disk, for which everybody waits on a machine with one thread. */
-const HAND_OVER_EVERY_MS = 30_000;
+/** Each flush writes to disk, which blocks all requests on a machine with one thread. */
+const FLUSH_INTERVAL_MS = 30_000;
 
+/**
+ * Collects the metrics of one isolate between two flushes. On Cloudflare the service runs in many isolates that do not know each other.
+ * Each sends its increments to the ledger with the first event after the flush interval, without delaying the response. A scrape
+ * flushes immediately. An isolate that ends loses at most the increments of one interval.
+ */
 export class MetricRecorder {
   readonly #options: MetricRecorderOptions;
   #increments = new Map<string, number>();
-  #handedOverMs = Number.NEGATIVE_INFINITY;
+  #flushedMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: MetricRecorderOptions) {
     this.#options = options;
@@ -33,17 +33,17 @@ export class MetricRecorder {
     let bucket = 0;
     while (ms > (BUCKETS_MS[bucket] ?? Number.POSITIVE_INFINITY)) bucket++;
     this.add(buckets[bucket] ?? "");
-    // Clocks differ: what seems to have arrived in the future took no time.
+    // Clocks of different machines differ: a negative duration counts as zero.
     this.add(sum, Math.max(0, ms));
   }
 
   flushIfDue(nowMs = this.#options.now()): void {
-    if (nowMs - this.#handedOverMs >= HAND_OVER_EVERY_MS) waitUntil(this.flush());
+    if (nowMs - this.#flushedMs >= FLUSH_INTERVAL_MS) waitUntil(this.flush());
   }
 
-  /** Never fails: what could not be handed over is kept for the next time. */
+  /** Never throws: after a failure it keeps the increments for the next flush. */
   async flush(): Promise<void> {
-    this.#handedOverMs = this.#options.now();
+    this.#flushedMs = this.#options.now();
     const increments = this.#increments;
     if (increments.size === 0) return;
     this.#increments = new Map();
@@ -51,7 +51,7 @@ export class MetricRecorder {
       await this.#options.ledger.add(increments);
     } catch (error) {
       for (const [series, by] of increments) this.add(series, by);
-      log.warn("figures not handed over", { error: describeError(error) });
+      log.warn("metric flush failed", { error: describeError(error) });
     }
   }
 }

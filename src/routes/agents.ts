@@ -11,8 +11,8 @@ import type { Services } from "../services.ts";
 
 const BASE = "/api/v1/agents";
 const TAG = "Agents";
-const TAKEN = { 409: "The ap_id is taken" };
-const UNKNOWN = { 404: "There is no such agent" };
+const TAKEN = { 409: "An agent with this ap_id exists already" };
+const UNKNOWN = { 404: "The agent does not exist" };
 
 export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Services, "agents" | "metrics">) {
   return new Hono<AppEnv>()
@@ -21,8 +21,8 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
       operation({
         action: "agents.list",
         tag: TAG,
-        summary: "All agents and their state",
-        answer: z.array(AgentState),
+        summary: "List agents and their state",
+        response: z.array(AgentState),
       }),
       query(Page),
       async (c) => await jsonArray(c, metrics.agentStates(c.get("actor"), c.req.valid("query"))),
@@ -34,9 +34,9 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
         tag: TAG,
         summary: "Enrol a new access point",
         description:
-          "With the enrolment token as bearer: an access point registers itself. Also for administrators. A token that has expired, or " +
-          "was used as often as `ENROLMENT_MAX_USES` says, is 403.",
-        answer: Agent,
+          "An access point registers itself with the enrolment token as bearer token. Administrators may use this operation too. Responds " +
+          "with 403 if the token has expired or was used `ENROLMENT_MAX_USES` times.",
+        response: Agent,
         errorResponses: TAKEN,
       }),
       body(AgentCreate),
@@ -48,7 +48,7 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
         action: "agents.create",
         tag: TAG,
         summary: "Register an agent",
-        answer: Agent,
+        response: Agent,
         errorResponses: TAKEN,
       }),
       body(AgentCreate),
@@ -56,7 +56,7 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
     )
     .get(
       `${BASE}/:ap_id`,
-      operation({ action: "agents.read", tag: TAG, summary: "One agent", answer: Agent, errorResponses: UNKNOWN }),
+      operation({ action: "agents.read", tag: TAG, summary: "Get an agent", response: Agent, errorResponses: UNKNOWN }),
       path(AgentPath),
       async (c) => c.json(await agents.read(c.get("actor"), c.req.valid("param").ap_id)),
     )
@@ -66,8 +66,9 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
         action: "agents.update",
         tag: TAG,
         summary: "Change an agent's password or configuration",
-        description: "What is absent or null stays; a given configuration replaces the old one whole.",
-        answer: Agent,
+        description:
+          "Fields that are absent or null stay unchanged. A new configuration replaces the old one completely.",
+        response: Agent,
         errorResponses: UNKNOWN,
       }),
       path(AgentPath),
@@ -80,7 +81,7 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
         action: "agents.delete",
         tag: TAG,
         summary: "Delete an agent",
-        answer: Ack,
+        response: Ack,
         errorResponses: UNKNOWN,
       }),
       path(AgentPath),

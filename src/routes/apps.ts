@@ -9,7 +9,7 @@ import type { Services } from "../services.ts";
 
 const BASE = "/api/v1/third_party_apps";
 const TAG = "Third-party apps";
-const UNKNOWN = { 404: "There is no such app" };
+const UNKNOWN = { 404: "The app does not exist" };
 
 export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps">) {
   return new Hono<AppEnv>()
@@ -18,9 +18,9 @@ export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps"
       operation({
         action: "apps.list",
         tag: TAG,
-        summary: "All third-party apps",
-        description: "With their keys, in the order of their names.",
-        answer: z.array(ThirdPartyApp),
+        summary: "List third-party apps",
+        description: "Returns the apps with their keys, sorted by name.",
+        response: z.array(ThirdPartyApp),
       }),
       query(Page),
       async (c) => c.json(await apps.list(c.get("actor"), c.req.valid("query"))),
@@ -31,8 +31,8 @@ export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps"
         action: "apps.create",
         tag: TAG,
         summary: "Register a third-party app",
-        answer: ThirdPartyApp,
-        errorResponses: { 409: "The app_name is taken" },
+        response: ThirdPartyApp,
+        errorResponses: { 409: "An app with this app_name exists already" },
       }),
       body(ThirdPartyAppCreate),
       async (c) => c.json(await apps.create(c.get("actor"), c.req.valid("json"))),
@@ -42,8 +42,8 @@ export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps"
       operation({
         action: "apps.read",
         tag: TAG,
-        summary: "One third-party app",
-        answer: ThirdPartyApp,
+        summary: "Get a third-party app",
+        response: ThirdPartyApp,
         errorResponses: UNKNOWN,
       }),
       path(AppPath),
@@ -56,8 +56,9 @@ export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps"
         tag: TAG,
         summary: "Change an app's key or permissions",
         description:
-          "What is absent or null stays; given permissions replace the old ones whole. All earlier tokens of the app end.",
-        answer: ThirdPartyApp,
+          "Fields that are absent or null stay unchanged. New permissions replace the old ones completely. All earlier tokens of the app become " +
+          "invalid.",
+        response: ThirdPartyApp,
         errorResponses: UNKNOWN,
       }),
       path(AppPath),
@@ -66,7 +67,7 @@ export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps"
     )
     .delete(
       `${BASE}/:app_name`,
-      operation({ action: "apps.delete", tag: TAG, summary: "Delete an app", answer: Ack, errorResponses: UNKNOWN }),
+      operation({ action: "apps.delete", tag: TAG, summary: "Delete an app", response: Ack, errorResponses: UNKNOWN }),
       path(AppPath),
       async (c) => {
         await apps.delete(c.get("actor"), c.req.valid("param").app_name);

@@ -12,10 +12,11 @@ export function auditRoutes(operation: Operation, { auditTrail }: Pick<Services,
     operation({
       action: "audit.list",
       tag: "Audit",
-      summary: "Who did what to which account or access point",
+      summary: "List the audit trail",
       description:
-        "Changes of accounts, commands and how they ended, emulations. Newest first. The `id` of the last entry as `before` gives the next page.",
-      answer: z.array(AuditEntry),
+        "Lists changes of accounts, commands with their outcomes, and emulations, newest first. To get the next page, set `before` to the `id` " +
+        "of the last entry.",
+      response: z.array(AuditEntry),
     }),
     query(AuditQuery),
     async (c) => c.json(await auditTrail.list(c.get("actor"), c.req.valid("query"))),

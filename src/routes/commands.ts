@@ -2,11 +2,11 @@ import { Hono } from "hono";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, query } from "../http/validation.ts";
-import { CommandMany, CommandRequest, ManyQueued } from "../schemas/command.ts";
+import { CommandRequest, CommandsQueued, CommandsRequest } from "../schemas/command.ts";
 import { Queued } from "../schemas/job.ts";
 import type { Services } from "../services.ts";
 
-const QUOTA = { 429: "A quota of open jobs is exceeded; the detail names it" };
+const QUOTA = { 429: "A quota of open jobs is exceeded; `detail` names it" };
 
 export function commandsRoutes(operation: Operation, { commands }: Pick<Services, "commands">) {
   return new Hono<AppEnv>()
@@ -17,13 +17,15 @@ export function commandsRoutes(operation: Operation, { commands }: Pick<Services
         tag: "Agent operations",
         summary: "Send a command to an agent",
         description:
-          "The agent hears it over MQTT; its answer comes over the job's WebSocket, as the last message. A job that nobody answers within a " +
-          "minute expires.",
-        answer: Queued,
+          "The agent receives the command over MQTT. Its result is the last message on the job's WebSocket. A job without a result within " +
+          "a minute expires.",
+        response: Queued,
         errorResponses: {
           400: "The agent does not know this command",
-          404: "There is no such agent",
-          409: "The agent was sent another command within 10 seconds (an administrator's yields to administrators' only); Retry-After says when to try again",
+          404: "The agent does not exist",
+          409:
+            "The agent was sent another command within 10 seconds; for an administrator, only commands of administrators count. Retry " +
+            "after the time in Retry-After",
           ...QUOTA,
         },
       }),
@@ -36,11 +38,12 @@ export function commandsRoutes(operation: Operation, { commands }: Pick<Services
         action: "commands.send_many",
         tag: "Agent operations",
         summary: "Send a command to many agents",
-        description: "To those that are named, or to all of a kind or in an area. Each has a job of its own.",
-        answer: ManyQueued,
+        description:
+          "Sends the command to named agents, or to all agents of a type or in an area. Creates one job for each agent.",
+        response: CommandsQueued,
         errorResponses: QUOTA,
       }),
-      body(CommandMany),
+      body(CommandsRequest),
       async (c) => c.json(await commands.sendMany(c.get("actor"), c.req.valid("json"))),
     );
 }

@@ -1,55 +1,55 @@
 import { type Context, Hono } from "hono";
 import * as z from "zod";
-import { acceptsGzip } from "../http/accept-encoding.ts";
+import { acceptsGzip, clientAcceptEncoding } from "../http/accept-encoding.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { NotFound } from "../lib/errors.ts";
-import { DashboardSettings } from "../schemas/dashboard.ts";
+import { DashboardSettings } from "../schemas/service.ts";
 import type { Services } from "../services.ts";
 
-/** Of the files that a build of the page is made of. */
-const TYPES: Record<string, string> = {
+/** Content types of the files of the dashboard, by extension. */
+const CONTENT_TYPES: Record<string, string> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
   svg: "image/svg+xml",
   json: "application/json",
 };
-/** Every file but the page itself is named by its content. */
+/** Every file except the page is named by a hash of its content, so it never changes. */
 const FOREVER = "public, max-age=31536000, immutable";
 
-/** The dashboard: static files, and what the page has to know before anybody signs in. */
+/** Serves the dashboard: its static files, and the settings that it needs before a user logs in. */
 export function dashboardRoutes(operation: Operation, { assets, dashboard }: Pick<Services, "assets" | "dashboard">) {
   const file = (summary: string, hidden?: true) =>
     operation({
       action: "service.dashboard",
       tag: "Pages",
       summary,
-      answer: z.string(),
+      response: z.string(),
       produces: "text/html",
       ...(hidden && { hidden }),
     });
-  // Through the Worker, not past it: headers are then the same on Cloudflare and on a machine of one's own.
+  // The Worker serves the files itself, so that the headers are the same on Cloudflare and on a self-hosted machine.
   const serve = async (c: Context<AppEnv>, name: string, cacheControl: string): Promise<Response> => {
-    const type = TYPES[name.split(".").at(-1) ?? ""];
+    const type = CONTENT_TYPES[name.split(".").at(-1) ?? ""];
     if (type === undefined) throw new NotFound("File");
     const { ok, body } = await assets.fetch(`http://assets/${name}`);
     if (!ok || body === null) throw new NotFound("File");
-    const isPacked = acceptsGzip(clientAcceptEncoding(c.req.raw));
+    const useGzip = acceptsGzip(clientAcceptEncoding(c.req.raw));
     return c.body(body, 200, {
       "Content-Type": type,
       "Cache-Control": cacheControl,
       Vary: "Accept-Encoding",
-      // The platform does the packing.
-      ...(isPacked && { "Content-Encoding": "gzip" }),
+      // The platform compresses the body.
+      ...(useGzip && { "Content-Encoding": "gzip" }),
     });
   };
 
   return new Hono<AppEnv>()
-    .get("/", file("The dashboard"), async (c) => await serve(c, "index.html", "no-cache"))
+    .get("/", file("Get the dashboard"), async (c) => await serve(c, "index.html", "no-cache"))
     .get(
       "/assets/:file{[\\w.-]+}",
-      file("What belongs to it", true),
+      file("Get a file of the dashboard", true),
       async (c) => await serve(c, `assets/${c.req.param("file")}`, FOREVER),
     )
     .get(
@@ -57,15 +57,9 @@ export function dashboardRoutes(operation: Operation, { assets, dashboard }: Pic
       operation({
         action: "service.dashboard",
         tag: "Pages",
-        summary: "Settings of the dashboard",
-        answer: DashboardSettings,
+        summary: "Get the settings of the dashboard",
+        response: DashboardSettings,
       }),
       (c) => c.json(dashboard, 200, { "Cache-Control": "no-cache" }),
     );
-}
-
-/** The client's own `Accept-Encoding`: proxies such as Cloudflare and `wrangler dev` replace the header, and keep what it was. */
-function clientAcceptEncoding(request: Request): string | undefined {
-  const replaced = request.cf?.clientAcceptEncoding;
-  return typeof replaced === "string" ? replaced : (request.headers.get("Accept-Encoding") ?? undefined);
 }

@@ -20,11 +20,11 @@ export function emulatorRoutes(operation: Operation, { emulators }: Pick<Service
         tag: TAG,
         summary: "Spin up emulated access points",
         description:
-          "Makes an agent for each and has them run for `duration` seconds. How far that has come is told over the job's WebSocket. All or " +
-          "nothing: where one location is not understood, nothing is made.",
-        answer: SpinupQueued,
+          "Creates an agent for each access point and runs it for `duration` seconds. The job's WebSocket reports the progress. If a " +
+          "location is not understood, no agent is created.",
+        response: SpinupQueued,
         errorResponses: {
-          429: "More than 30 within a minute; or a quota is exceeded, which the detail names. Retry-After says when to try again",
+          429: "More than 30 requests within a minute, or a quota is exceeded; `detail` names it. Retry after the time in Retry-After",
         },
       }),
       body(EmulatorSpinupRequest),
@@ -35,11 +35,11 @@ export function emulatorRoutes(operation: Operation, { emulators }: Pick<Service
       operation({
         action: "emulator.places",
         tag: TAG,
-        summary: "Towns whose names begin like this",
+        summary: "Suggest towns by the first characters of their names",
         description:
-          "For a form that completes what is being typed. Each town once, by whichever of its names; the most populous first, cities " +
-          "that have it as their own name before all others.",
-        answer: z.array(PlaceSuggestion),
+          "For a form with completion. Each town appears once, whichever of its names matches. Cities whose main name matches are " +
+          "first; then the order is by population.",
+        response: z.array(PlaceSuggestion),
       }),
       query(PlacesQuery),
       async (c) => c.json(await emulators.places(c.get("actor"), c.req.valid("query"))),
@@ -49,9 +49,9 @@ export function emulatorRoutes(operation: Operation, { emulators }: Pick<Service
       operation({
         action: "emulator.list",
         tag: TAG,
-        summary: "Emulator jobs that are running or about to",
-        description: "The caller's own; an administrator sees everybody's.",
-        answer: z.array(JobRecord),
+        summary: "List running and queued emulator jobs",
+        description: "Lists the caller's jobs; for an administrator, the jobs of all accounts.",
+        response: z.array(JobRecord),
       }),
       async (c) => c.json(await emulators.list(c.get("actor"))),
     )
@@ -62,9 +62,9 @@ export function emulatorRoutes(operation: Operation, { emulators }: Pick<Service
         tag: TAG,
         summary: "Stop an emulator job and remove its agents",
         description:
-          "Its owner and administrators can do this at any time, also when the emulation has ended or its agents are removed already.",
-        answer: Ack,
-        errorResponses: { 404: "There is no such job, or it was removed more than 30 days ago" },
+          "For the owner of the job and administrators, at any time: also after the emulation has ended or its agents were removed.",
+        response: Ack,
+        errorResponses: { 404: "The job does not exist, or was removed more than 30 days ago" },
       }),
       path(JobPath),
       async (c) => c.json(await emulators.remove(c.get("actor"), c.req.valid("param").job_number)),

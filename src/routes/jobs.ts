@@ -8,8 +8,8 @@ import { Ack } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
 
 const TAG = "Jobs";
-const UNKNOWN = { 404: "There is no such job" };
-const QUOTA = { 429: "A quota of open jobs is exceeded; the detail names it" };
+const UNKNOWN = { 404: "The job does not exist" };
+const QUOTA = { 429: "A quota of open jobs is exceeded; `detail` names it" };
 
 export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs">) {
   return new Hono<AppEnv>()
@@ -19,8 +19,8 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
         action: "jobs.request_details",
         tag: "Agent operations",
         summary: "Request the details of all agents",
-        description: "They come over the job's WebSocket, in pages.",
-        answer: Queued,
+        description: "The job's WebSocket delivers them, in pages.",
+        response: Queued,
         errorResponses: QUOTA,
       }),
       async (c) => c.json(await jobs.requestAgentDetails(c.get("actor"))),
@@ -32,10 +32,11 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
         tag: "Agent operations",
         summary: "Request an agent's data for a period",
         description:
-          "It comes over the job's WebSocket: rows `{time, field, value}`, metric by metric, ascending in time within each. A period that " +
-          "ends in the future goes on with what comes until then; without a reader for five minutes it is suspended until one connects.",
-        answer: Queued,
-        errorResponses: { ...QUOTA, 404: "There is no such agent" },
+          "The job's WebSocket delivers rows `{time, field, value}`, one metric after another, each in ascending order of time. If the " +
+          "period ends in the future, the job continues with new data until then. After five minutes without a reader, the job pauses " +
+          "until one connects.",
+        response: Queued,
+        errorResponses: { ...QUOTA, 404: "The agent does not exist" },
       }),
       query(DataRequest),
       async (c) => c.json(await jobs.requestAgentData(c.get("actor"), c.req.valid("query"))),
@@ -45,9 +46,9 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
       operation({
         action: "jobs.list",
         tag: TAG,
-        summary: "The caller's jobs, newest first",
-        description: "An administrator sees everybody's.",
-        answer: z.array(JobRecord),
+        summary: "List the caller's jobs, newest first",
+        description: "Lists the jobs of all accounts for an administrator.",
+        response: z.array(JobRecord),
       }),
       query(JobsQuery),
       async (c) => c.json(await jobs.list(c.get("actor"), c.req.valid("query"))),
@@ -57,8 +58,8 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
       operation({
         action: "jobs.read",
         tag: TAG,
-        summary: "How far a job has come",
-        answer: JobStatus,
+        summary: "Get the state and progress of a job",
+        response: JobStatus,
         errorResponses: UNKNOWN,
       }),
       path(JobPath),
@@ -70,9 +71,9 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
         action: "jobs.cancel",
         tag: TAG,
         summary: "Cancel a job",
-        description: "Its sockets are closed, and nothing more is taken.",
-        answer: Ack,
-        errorResponses: { ...UNKNOWN, 409: "The job has come to its end already" },
+        description: "Closes the job's sockets and rejects further messages.",
+        response: Ack,
+        errorResponses: { ...UNKNOWN, 409: "The job has already ended" },
       }),
       path(JobPath),
       async (c) => c.json(await jobs.cancel(c.get("actor"), c.req.valid("param").job_number)),

@@ -12,12 +12,12 @@ export function overviewRoutes(operation: Operation, { overview }: Pick<Services
     operation({
       action: "agents.overview",
       tag: "Agents",
-      summary: "The whole network at a glance",
+      summary: "Get the state of all access points",
       description:
-        "All access points: where they are, whether they are there, and their latest figures. Made to be asked every few seconds; what " +
-        "it tells may be a few seconds old. Needs the scope `agents:read` besides `telemetry:read`. Figures are kept in memory: after a " +
-        "restart of the service they are null until the access point next reports. `limit` and `offset` select a part, in the order of names.",
-      answer: Overview,
+        "Returns the position, presence and latest metrics of each access point. Clients may poll it every few seconds; the data may be a " +
+        "few seconds old. Needs both scopes `agents:read` and `telemetry:read`. Metrics are kept in memory: after a restart of the service " +
+        "they are null until the access point reports again. `limit` and `offset` select a page, sorted by name.",
+      response: Overview,
     }),
     query(Page),
     async (c) =>

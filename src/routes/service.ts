@@ -3,40 +3,40 @@ import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
 import type { AsyncApiDocument } from "../http/docs/asyncapi.ts";
 import type { OpenApiDocument } from "../http/docs/openapi.ts";
+import { docsPage, docsStyle } from "../http/docs/reference-page.ts";
 import type { Operation } from "../http/operation.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import { CONTENT_TYPE } from "../monitoring/exposition.ts";
+import { type OutboxSize, Readiness } from "../schemas/service.ts";
 import type { Services } from "../services.ts";
 
 const TAG = "Service";
-const OUTBOX_MS = 1_000;
-const PartState = z.enum(["up", "down"]);
-const OutboxSize = z.object({
-  messages: z.int().describe("For the broker, and not known to have arrived."),
-  oldest_ms: z.int().describe("How long the oldest has waited to be published."),
-});
+const OUTBOX_TIMEOUT_MS = 1_000;
+const AnyObject = z.record(z.string(), z.unknown());
 
-/** Nothing where the store is away, which is said elsewhere. */
-async function sizeOf(outbox: Services["outbox"]): Promise<z.output<typeof OutboxSize> | undefined> {
-  const state = await withDeadline(OUTBOX_MS, () => outbox.state()).catch(() => undefined);
+/** Returns undefined if the store is unavailable: the state of the components already says so. */
+async function sizeOf(outbox: Services["outbox"]): Promise<OutboxSize | undefined> {
+  const state = await withDeadline(OUTBOX_TIMEOUT_MS, () => outbox.state()).catch(() => undefined);
   return state && { messages: state.messages, oldest_ms: state.oldestMs };
 }
 
-/** The service about itself: is it alive, is it ready, what can it do. */
+/** Serves the state of the service, its keys, and the documentation of its API. */
 export function serviceRoutes(
   operation: Operation,
   { health, outbox, scrape, tokens }: Pick<Services, "health" | "outbox" | "scrape" | "tokens">,
   openApi: () => OpenApiDocument,
   asyncApi: (url: URL) => AsyncApiDocument,
 ) {
+  let docs: string | undefined;
+
   return new Hono<AppEnv>()
     .get(
       "/healthz",
       operation({
         action: "service.health",
         tag: TAG,
-        summary: "Is the service alive?",
-        answer: z.object({ status: z.literal("ok") }),
+        summary: "Check that the service is alive",
+        response: z.object({ status: z.literal("ok") }),
       }),
       (c) => c.json({ status: "ok" }),
     )
@@ -45,14 +45,12 @@ export function serviceRoutes(
       operation({
         action: "service.ready",
         tag: TAG,
-        summary: "Can the service do its work?",
-        description: "Asks each part that it needs, one second at most. With 503 the answer says which part is down.",
-        answer: z.object({
-          status: z.enum(["ready", "unavailable"]),
-          parts: z.record(z.string(), PartState),
-          outbox: OutboxSize.optional(),
-        }),
-        errorResponses: { 503: "A part is down" },
+        summary: "Check that the service is ready",
+        description:
+          "Checks each component that the service needs, for at most one second. With 503, `parts` and `detail` name the components that " +
+          "are down.",
+        response: Readiness,
+        errorResponses: { 503: "A component is down" },
       }),
       async (c) => {
         const [parts, size] = await Promise.all([health.check(), sizeOf(outbox)]);
@@ -67,12 +65,13 @@ export function serviceRoutes(
       operation({
         action: "service.metrics",
         tag: TAG,
-        summary: "The service's own figures",
+        summary: "Get the service metrics",
         description:
-          "In Prometheus' text format, for administrators or with METRICS_TOKEN as bearer. What cannot be had within two seconds is left out.",
-        answer: z.string(),
+          "Prometheus text format, for administrators or with METRICS_TOKEN as bearer token. Omits metrics that are not available within " +
+          "two seconds.",
+        response: z.string(),
         produces: "text/plain",
-        errorResponses: { 503: "The accounts database is away, and with it who is an administrator" },
+        errorResponses: { 503: "The accounts database is unavailable, so the caller cannot be authorized" },
       }),
       async (c) => c.body(await scrape(), 200, { "Content-Type": CONTENT_TYPE }),
     )
@@ -81,9 +80,9 @@ export function serviceRoutes(
       operation({
         action: "service.keys",
         tag: TAG,
-        summary: "Public keys of the tokens",
-        description: "A JSON Web Key Set. Whoever trusts this service can check its tokens with it.",
-        answer: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }),
+        summary: "Get the public keys of the tokens",
+        description: "A JSON Web Key Set. Other services can use it to verify the tokens of this service.",
+        response: z.object({ keys: z.array(AnyObject) }),
       }),
       (c) => c.json(tokens.publicKeys(), 200, { "Cache-Control": "public, max-age=300" }),
     )
@@ -92,8 +91,8 @@ export function serviceRoutes(
       operation({
         action: "service.openapi",
         tag: TAG,
-        summary: "This interface as an OpenAPI 3.1 document",
-        answer: z.record(z.string(), z.unknown()),
+        summary: "Get the OpenAPI 3.1 document of the API",
+        response: AnyObject,
       }),
       (c) => c.json(openApi()),
     )
@@ -102,9 +101,36 @@ export function serviceRoutes(
       operation({
         action: "service.asyncapi",
         tag: TAG,
-        summary: "The WebSockets of jobs as an AsyncAPI 3.0 document",
-        answer: z.record(z.string(), z.unknown()),
+        summary: "Get the AsyncAPI 3.0 document of the jobs' WebSockets",
+        response: AnyObject,
       }),
       (c) => c.json(asyncApi(new URL(c.req.url))),
+    )
+    .get(
+      "/docs",
+      operation({
+        action: "service.docs",
+        tag: "Pages",
+        summary: "Get the API reference as a page",
+        response: z.string(),
+        produces: "text/html",
+      }),
+      (c) => {
+        docs ??= docsPage(openApi());
+        return c.html(docs);
+      },
+    )
+    .get(
+      "/docs/style.css",
+      operation({
+        action: "service.docs",
+        tag: "Pages",
+        summary: "Get the style of the API reference",
+        response: z.string(),
+        produces: "text/css",
+        hidden: true,
+      }),
+      (c) =>
+        c.body(docsStyle, 200, { "Content-Type": "text/css; charset=utf-8", "Cache-Control": "public, max-age=300" }),
     );
 }

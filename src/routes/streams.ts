@@ -10,22 +10,30 @@ import type { Services } from "../services.ts";
 
 const STREAM = {
   tag: "Jobs",
-  answer: z.unknown(),
-  errorResponses: { 429: "The job has 16 sockets already, or a quota of open jobs is exceeded" },
+  response: z.unknown(),
+  errorResponses: { 429: "The job already has 16 sockets, or a quota of open jobs is exceeded" },
 } as const;
 
-/** Of another version of the protocol the platform would say no itself, in words of its own; to a HEAD nothing can be upgraded. */
+/**
+ * Returns whether a request is a WebSocket handshake. The platform would reject another version of the protocol with its own message. A
+ * HEAD request cannot be upgraded.
+ */
 const isHandshake = ({ req }: Context<AppEnv>): boolean =>
   req.method === "GET" &&
   req.header("Upgrade")?.toLowerCase() === "websocket" &&
   (req.header("Sec-WebSocket-Version") ?? "13") === "13";
 
-/** The sockets of jobs. */
+/** The WebSockets of jobs. */
 export function streamsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs">) {
-  const open = async (c: Context<AppEnv>, form: StreamFormat, jobNumber: string, after?: number): Promise<Response> => {
+  const open = async (
+    c: Context<AppEnv>,
+    format: StreamFormat,
+    jobNumber: string,
+    after?: number,
+  ): Promise<Response> => {
     if (!isHandshake(c)) throw new UpgradeRequired();
     const offeredProtocols = c.req.header("Sec-WebSocket-Protocol") ?? null;
-    return await jobs.open(c.get("actor"), { jobNumber, form, after, offeredProtocols });
+    return await jobs.open(c.get("actor"), { jobNumber, format, after, offeredProtocols });
   };
 
   const routes = new Hono<AppEnv>();
@@ -35,16 +43,16 @@ export function streamsRoutes(operation: Operation, { jobs }: Pick<Services, "jo
       ...STREAM,
       webSocket: "envelope",
       action: "jobs.stream",
-      summary: "A job's messages, over a WebSocket",
+      summary: "Read a job's messages over a WebSocket",
       description:
-        "The token goes into the header `Authorization`, or among the protocols: `job-stream.v1, bearer.<token>`. All that was not " +
-        'acknowledged comes first. A message `{"ack": <seq>}` acknowledges up to there.',
+        "Send the token in the header `Authorization`, or offer it as a protocol: `job-stream.v1, bearer.<token>`. The stream starts " +
+        'with all unacknowledged messages. Send `{"ack": <seq>}` to acknowledge every message up to `seq`.',
     }),
     path(JobPath),
     query(StreamQuery),
     async (c) => await open(c, "envelope", c.req.valid("param").job_number, c.req.valid("query").after),
   );
-  // The reference has one for each kind of callback; all of them lead to the same stream.
+  // The reference service has one path for each kind of callback. All of them open the same stream.
   for (const kind of ["agent_data", "agent_details", "emulator"] as const) {
     routes.get(
       `/api/v1/callback/${kind}/ws/:job_number`,
@@ -52,7 +60,7 @@ export function streamsRoutes(operation: Operation, { jobs }: Pick<Services, "jo
         ...STREAM,
         webSocket: "bare",
         action: `jobs.stream_${kind}`,
-        summary: "The same, as bare arrays",
+        summary: "Read a job's messages as bare arrays",
       }),
       path(JobPath),
       async (c) => await open(c, "bare", c.req.valid("param").job_number),

@@ -14,12 +14,12 @@ import {
   MultiMetricData,
   MultiMetricQuery,
 } from "../schemas/metrics.ts";
-import { AgentReport, Delivered, Delivery, ReportAnswer } from "../schemas/telemetry.ts";
+import { AgentReport, Delivered, Delivery, ReportResponse } from "../schemas/telemetry.ts";
 import type { Services } from "../services.ts";
 
 const METRICS = "/api/v1/metrics";
 const TAG = "Metrics";
-const UNKNOWN = { 404: "There is no such agent" };
+const UNKNOWN = { 404: "The agent does not exist" };
 
 export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick<Services, "reports" | "metrics">) {
   return new Hono<AppEnv>()
@@ -28,33 +28,33 @@ export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick
       operation({
         action: "telemetry.report",
         tag: "Agent operations",
-        summary: "Onboard, and post telemetry",
+        summary: "Onboard and report telemetry",
         description:
-          "By an agent, about itself. Nested values are flattened with `.`; numbers and booleans become metrics, texts are kept as texts; " +
-          "everything else is named in the answer. With status 200 what was accepted is stored for good.",
-        answer: ReportAnswer,
-        errorResponses: { 409: "The configuration keeps changing" },
+          "For an agent, about itself. Nested fields are joined with `.`. Numbers and booleans become metrics; strings are stored as strings; " +
+          "the response lists all other values as rejected. After status 200 the accepted values are stored durably.",
+        response: ReportResponse,
+        errorResponses: { 409: "Other requests keep changing the configuration" },
       }),
       body(AgentReport),
-      async (c) => c.json(await reports.report(c.get("actor"), c.req.valid("json"))),
+      async (c) => c.json(await reports.ingestReport(c.get("actor"), c.req.valid("json"))),
     )
     .post(
       "/api/v1/bridge/data",
       operation({
         action: "telemetry.deliver",
         tag: "Bridge",
-        summary: "Bring what agents said to the broker",
+        summary: "Deliver messages that agents published to the broker",
         description:
-          "For services with the permission `broker`. Each message is what the agent would have posted itself. One that cannot be stored " +
-          "does not hold up the others: its result has an `error`.",
-        answer: Delivered,
+          "For apps with the permission `broker`. Each message has the same content as a request of the agent itself. A message that " +
+          "cannot be stored does not affect the others: its result has an `error`.",
+        response: Delivered,
       }),
       body(Delivery),
-      async (c) => c.json(await reports.deliver(c.get("actor"), c.req.valid("json"))),
+      async (c) => c.json(await reports.ingestBatch(c.get("actor"), c.req.valid("json"))),
     )
     .get(
       `${METRICS}/agent_details`,
-      operation({ action: "agents.list", tag: TAG, summary: "All agents", answer: z.array(AgentDetails) }),
+      operation({ action: "agents.list", tag: TAG, summary: "List agents", response: z.array(AgentDetails) }),
       query(AgentDetailsQuery),
       async (c) => await jsonArray(c, metrics.agentDetails(c.get("actor"), c.req.valid("query"))),
     )
@@ -63,8 +63,8 @@ export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick
       operation({
         action: "telemetry.read",
         tag: TAG,
-        summary: "All of an agent's telemetry",
-        answer: AgentData,
+        summary: "Get all telemetry of an agent",
+        response: AgentData,
         errorResponses: UNKNOWN,
       }),
       query(AgentDataQuery),
@@ -75,9 +75,9 @@ export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick
       operation({
         action: "telemetry.read",
         tag: TAG,
-        summary: "Some metrics of an agent",
-        description: "For charts that ask about once a second; with `since` they get only what is new.",
-        answer: MultiMetricData,
+        summary: "Get some metrics of an agent",
+        description: "For charts that poll about once a second. With `since`, only new points are returned.",
+        response: MultiMetricData,
         errorResponses: UNKNOWN,
       }),
       query(MultiMetricQuery),
@@ -91,8 +91,8 @@ export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick
       operation({
         action: "telemetry.read",
         tag: TAG,
-        summary: "Which metrics an agent has",
-        answer: AgentMetrics,
+        summary: "List the metrics of an agent",
+        response: AgentMetrics,
         errorResponses: UNKNOWN,
       }),
       query(MetricsQuery),

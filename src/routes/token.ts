@@ -1,6 +1,5 @@
 import { Hono } from "hono";
-import { runAfterResponse } from "../http/after-response.ts";
-import type { AppEnv } from "../http/context.ts";
+import { type AppEnv, runAfterResponse } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { form, query } from "../http/validation.ts";
 import { LoginForm, Token, TokenQuery } from "../schemas/token.ts";
@@ -13,11 +12,11 @@ export function tokenRoutes(operation: Operation, { login, clientAddress }: Pick
       action: "token.create",
       tag: "Token",
       summary: "Log in",
-      description: "Trades the credentials of a user, an agent or a third-party app for a bearer token.",
-      answer: Token,
+      description: "Issues a bearer token for the credentials of a user, an agent or a third-party app.",
+      response: Token,
       errorResponses: {
         401: "Incorrect username or password",
-        429: "Too many failed logins under this name, from this address or both; Retry-After says when to try again",
+        429: "Too many failed logins with this name or from this address. Retry after the time in Retry-After",
       },
     }),
     query(TokenQuery),
@@ -25,12 +24,12 @@ export function tokenRoutes(operation: Operation, { login, clientAddress }: Pick
     async (c) => {
       const loginType = c.req.valid("query").login_type;
       const credentials = c.req.valid("form");
-      const { token, afterwards } = await login(loginType, credentials, {
+      const { token, afterResponse } = await login(loginType, credentials, {
         requestId: c.get("requestId"),
         address: clientAddress(c.req.raw),
       });
       c.set("loggedIn", `${loginType === "third_party_app" ? "app" : loginType}:${credentials.username.trim()}`);
-      runAfterResponse(c, afterwards);
+      runAfterResponse(c, afterResponse);
       return c.json(token);
     },
   );

@@ -1,7 +1,6 @@
 import { Hono } from "hono";
 import * as z from "zod";
-import { runAfterResponse } from "../http/after-response.ts";
-import type { AppEnv } from "../http/context.ts";
+import { type AppEnv, runAfterResponse } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
 import { Ack, ack, Page } from "../schemas/primitives.ts";
@@ -18,9 +17,9 @@ import type { Services } from "../services.ts";
 
 const BASE = "/api/v1/users";
 const TAG = "Users";
-const TAKEN = { 409: "The name is taken" };
-const UNKNOWN = { 404: "There is no such user" };
-const LIMITED = { 429: "Too many tries; Retry-After says when to try again" };
+const TAKEN = { 409: "A user with this name exists already" };
+const UNKNOWN = { 404: "The user does not exist" };
+const LIMITED = { 429: "Too many attempts. Retry after the time in Retry-After" };
 
 export function usersRoutes(
   operation: Operation,
@@ -32,9 +31,10 @@ export function usersRoutes(
       operation({
         action: "users.set_up",
         tag: TAG,
-        summary: "Make the first user",
-        description: "With the setup token as bearer, while there is no user at all; later for administrators.",
-        answer: TokenData,
+        summary: "Create the first user",
+        description:
+          "Requires the setup token as bearer token until the first user exists; afterwards, an administrator.",
+        response: TokenData,
         errorResponses: TAKEN,
       }),
       body(UserCreate),
@@ -46,9 +46,9 @@ export function usersRoutes(
         action: "users.signup",
         tag: TAG,
         summary: "Sign up",
-        description: "Public self-registration. The new user gets the standard role `user`.",
-        answer: TokenData,
-        errorResponses: { ...TAKEN, 403: "Sign-up is closed; administrators create the accounts" },
+        description: "Public self-registration. The new user has the role `user`.",
+        response: TokenData,
+        errorResponses: { ...TAKEN, 403: "Sign-up is closed. Ask an administrator for an account" },
       }),
       body(UserRegister),
       async (c) => c.json(await users.signup(c.req.valid("json"), c.get("requestId"))),
@@ -58,16 +58,16 @@ export function usersRoutes(
       operation({
         action: "users.recover",
         tag: TAG,
-        summary: "Ask for a link to set a new password",
+        summary: "Request a link to set a new password",
         description:
-          "The link goes to the account's e-mail address. The answer is the same whether there is such an account or not.",
-        answer: Ack,
+          "Sends the link to the account's e-mail address. The response does not reveal whether the account exists.",
+        response: Ack,
         errorResponses: LIMITED,
       }),
       body(PasswordRecoveryRequest),
       async (c) => {
         runAfterResponse(c, await recovery.request(c.req.valid("json").username, c.get("requestId")));
-        return c.json(ack("If there is such an account, a message with a link is on its way to it."));
+        return c.json(ack("If this account exists, an e-mail with a link is on its way. Check your inbox."));
       },
     )
     .post(
@@ -76,8 +76,9 @@ export function usersRoutes(
         action: "users.reset",
         tag: TAG,
         summary: "Set a new password with a reset token",
-        description: "The token works once and for 15 minutes. All earlier tokens of the account end.",
-        answer: Ack,
+        description:
+          "The reset token can be used once, within 15 minutes. All earlier bearer tokens of the account become invalid.",
+        response: Ack,
         errorResponses: LIMITED,
       }),
       body(PasswordReset),
@@ -88,7 +89,7 @@ export function usersRoutes(
     )
     .get(
       `${BASE}/`,
-      operation({ action: "users.list", tag: TAG, summary: "All users", answer: z.array(TokenData) }),
+      operation({ action: "users.list", tag: TAG, summary: "List users", response: z.array(TokenData) }),
       query(Page),
       async (c) => c.json(await users.list(c.get("actor"), c.req.valid("query"))),
     )
@@ -98,7 +99,7 @@ export function usersRoutes(
         action: "users.create",
         tag: TAG,
         summary: "Create a user",
-        answer: TokenData,
+        response: TokenData,
         errorResponses: TAKEN,
       }),
       body(UserCreate),
@@ -106,12 +107,18 @@ export function usersRoutes(
     )
     .get(
       `${BASE}/me`,
-      operation({ action: "users.me", tag: TAG, summary: "The calling user", answer: TokenData }),
+      operation({ action: "users.me", tag: TAG, summary: "Get the calling user", response: TokenData }),
       (c) => c.json(users.me(c.get("actor"))),
     )
     .get(
       `${BASE}/:username`,
-      operation({ action: "users.read", tag: TAG, summary: "One user", answer: TokenData, errorResponses: UNKNOWN }),
+      operation({
+        action: "users.read",
+        tag: TAG,
+        summary: "Get a user",
+        response: TokenData,
+        errorResponses: UNKNOWN,
+      }),
       path(UserPath),
       async (c) => c.json(await users.read(c.get("actor"), c.req.valid("param").username)),
     )
@@ -122,9 +129,10 @@ export function usersRoutes(
         tag: TAG,
         summary: "Change a user's password or roles",
         description:
-          "What is absent or null stays. Only administrators change roles. All earlier tokens of the user end.",
-        answer: TokenData,
-        errorResponses: { ...UNKNOWN, 409: "It would leave no administrator" },
+          "Fields that are absent or null stay unchanged. Only administrators can change roles. All earlier tokens of the user become " +
+          "invalid.",
+        response: TokenData,
+        errorResponses: { ...UNKNOWN, 409: "No administrator would be left" },
       }),
       path(UserPath),
       body(UserUpdate),
@@ -136,8 +144,8 @@ export function usersRoutes(
         action: "users.delete",
         tag: TAG,
         summary: "Delete a user",
-        answer: Ack,
-        errorResponses: { ...UNKNOWN, 409: "It would leave no administrator" },
+        response: Ack,
+        errorResponses: { ...UNKNOWN, 409: "No administrator would be left" },
       }),
       path(UserPath),
       async (c) => {

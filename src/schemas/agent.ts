@@ -1,6 +1,35 @@
 import * as z from "zod";
-import { Configuration } from "./configuration.ts";
-import { Identifier, Password } from "./primitives.ts";
+import { dictionary, Identifier, Password } from "./primitives.ts";
+
+export interface Geolocation {
+  latitude: number;
+  longitude: number;
+}
+
+const LATITUDE_NAMES = ["latitude", "lat"];
+const LONGITUDE_NAMES = ["longitude", "lon", "lng", "long"];
+
+const toNumber = (value: unknown): unknown =>
+  typeof value === "string" && /^\s*[+-]?(?:\d+\.?\d*|\.\d+)\s*$/.test(value) ? Number(value) : value;
+
+const degrees = (bound: number) => z.preprocess(toNumber, z.number().gte(-bound).lte(bound));
+
+const Coordinates = z.object({ latitude: degrees(90), longitude: degrees(180) });
+
+/** Replaces alternative field names by `latitude` and `longitude`. */
+function withStandardNames(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  const given = new Map(Object.entries(value));
+  const first = (names: string[]): unknown => names.map((name) => given.get(name)).find((found) => found !== undefined);
+  return { latitude: first(LATITUDE_NAMES), longitude: first(LONGITUDE_NAMES) };
+}
+
+export const Geolocation = z.preprocess(withStandardNames, Coordinates);
+
+/** An agent's configuration. It may have any fields. Its geolocation is stored in one form. */
+export const Configuration = dictionary(z.looseObject({ geolocation: Geolocation.optional() })).meta({
+  description: "Any fields. `geolocation` has `latitude` and `longitude` (also accepted: `lat`, `lon`, `lng`, `long`).",
+});
 
 export const Agent = z
   .object({ id: z.uuid(), ap_id: z.string(), configuration: z.record(z.string(), z.unknown()) })

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { dictionary, Identifier } from "./primitives.ts";
 
-const permission = (meaning: string) => z.boolean().optional().describe(meaning);
+const permission = (description: string) => z.boolean().optional().describe(description);
 
-/** Keys that are not known here are kept and mean nothing. */
+/** Other keys are stored, and have no effect. */
 const KnownPermissions = z
   .looseObject({
     agents: permission("List and read agents. Default: true."),
@@ -16,7 +16,7 @@ const KnownPermissions = z
       .array(z.string())
       .max(10_000)
       .optional()
-      .describe("The only agents that the app may touch. Default: all."),
+      .describe("The only agents that the app may access. Default: all."),
   })
   .meta({ id: "Permissions" });
 export type AppPermission = Exclude<keyof typeof KnownPermissions.shape, "ap_ids">;

@@ -1,35 +1,36 @@
 import * as z from "zod";
 import { Identifier } from "./primitives.ts";
 
-/** What goes to an agent in one line: no more than a line, and nothing that a terminal would obey. */
+/** A command is one line, without characters that a terminal would interpret. */
 const Command = z
   .string()
   .min(1)
   .max(256)
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is kept out.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern excludes these characters.
   .regex(/^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$/u)
   .refine((command) => command.isWellFormed() && command.trim() === command, "must not begin or end with blanks");
 
 export const CommandRequest = z.object({
   agent_id: Identifier.describe("The agent's `ap_id`."),
-  command: Command.describe("A name that the agent knows, and what belongs to it, separated by blanks."),
+  command: Command.describe("The name of a command that the agent supports, and its arguments, separated by spaces."),
 });
 export type CommandRequest = z.output<typeof CommandRequest>;
 
-export const MAX_COMMANDED = 1_000;
+/** Agents that one request can send a command to. */
+export const MAX_COMMAND_TARGETS = 1_000;
 
 export const AgentSelection = z
   .object({
     ap_ids: z
       .array(Identifier)
       .min(1)
-      .max(MAX_COMMANDED)
+      .max(MAX_COMMAND_TARGETS)
       .optional()
-      .describe("These; else all that the caller may command."),
+      .describe("Names of agents. Default: all agents that the caller may send commands to."),
     access_point_type: z
       .enum(["5G", "WiFi", "LiFi"])
       .optional()
-      .describe("Of them, those whose configuration says that they are of this kind."),
+      .describe("Selects only agents whose configuration has this `access_point_type`."),
     area: z
       .object({
         latitude: z.number().gte(-90).lte(90),
@@ -37,7 +38,7 @@ export const AgentSelection = z
         radius_m: z.number().gt(0).lte(20_100_000),
       })
       .optional()
-      .describe("Of them, those that are within this distance of this place."),
+      .describe("Selects only agents within this distance of this position."),
   })
   .refine(
     ({ ap_ids, access_point_type, area }) =>
@@ -47,16 +48,16 @@ export const AgentSelection = z
   .meta({ id: "AgentSelection" });
 export type AgentSelection = z.output<typeof AgentSelection>;
 
-export const CommandMany = z.object({ command: Command, agents: AgentSelection }).meta({ id: "CommandMany" });
-export type CommandMany = z.output<typeof CommandMany>;
+export const CommandsRequest = z.object({ command: Command, agents: AgentSelection }).meta({ id: "CommandMany" });
+export type CommandsRequest = z.output<typeof CommandsRequest>;
 
-export const ManyQueued = z
+export const CommandsQueued = z
   .object({
     status: z.literal("queued"),
     jobs: z.array(z.object({ ap_id: z.string(), job_number: z.string(), websocket: z.string() })),
     refused: z
       .array(z.object({ ap_id: z.string(), detail: z.string() }))
-      .describe("Agents that it does not go to, and why."),
+      .describe("Agents that the command is not sent to, and the reasons."),
   })
   .meta({ id: "ManyQueued" });
-export type ManyQueued = z.output<typeof ManyQueued>;
+export type CommandsQueued = z.output<typeof CommandsQueued>;

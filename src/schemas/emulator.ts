@@ -1,12 +1,10 @@
 import * as z from "zod";
 import { integer } from "./primitives.ts";
 
-/** Emulated access points. */
-
 export const ACCESS_POINT_TYPES = ["5G", "WiFi", "LiFi"] as const;
 export type AccessPointType = (typeof ACCESS_POINT_TYPES)[number];
 
-/** Over all specifications of one request. */
+/** Limits the sum over all specifications of one request. */
 export const MAX_ACCESS_POINTS = 10_000;
 
 export const EmulatorSpec = z
@@ -20,11 +18,9 @@ export const EmulatorSpec = z
       .array(z.string())
       .min(1)
       .max(1000)
-      .describe(
-        "Coordinates in any usual form, plus codes, or names of places; the access points go through them in turn.",
-      ),
-    num_devices: integer(z.int().gt(0).lte(100_000)).describe("At each access point."),
-    duration: integer(z.int().gt(0).lte(31_536_000)).describe("In seconds."),
+      .describe("Coordinates, plus codes, or names of places. The access points are assigned to them in turn."),
+    num_devices: integer(z.int().gt(0).lte(100_000)).describe("Devices at each access point."),
+    duration: integer(z.int().gt(0).lte(31_536_000)).describe("Duration in seconds."),
   })
   .meta({ id: "EmulatorSpec" });
 
@@ -43,7 +39,7 @@ export const SpinupQueued = z
     status: z.literal("queued"),
     job_number: z.string(),
     websocket: z.string(),
-    agents: z.int().describe("How many."),
+    agents: z.int().describe("Number of agents created."),
     ap_ids: z.array(z.string()),
     locations: z
       .array(
@@ -51,16 +47,20 @@ export const SpinupQueued = z
           location: z.string(),
           latitude: z.number(),
           longitude: z.number(),
-          place: z.string().optional().describe("The place that a name was taken for."),
+          place: z.string().optional().describe("The place that a name was resolved to."),
         }),
       )
-      .describe("Where each location is."),
+      .describe("The position of each location."),
   })
   .meta({ id: "SpinupQueued" });
 export type SpinupQueued = z.output<typeof SpinupQueued>;
 
 export const PlacesQuery = z.object({
-  text: z.string().min(1).max(100).describe("How a town's name begins; a country after a comma narrows it."),
+  text: z
+    .string()
+    .min(1)
+    .max(100)
+    .describe("The first characters of a town's name. A country after a comma limits the search to it."),
   limit: integer(z.int().gt(0).lte(20)).default(8),
 });
 export type PlacesQuery = z.output<typeof PlacesQuery>;
@@ -71,7 +71,7 @@ export const PlaceSuggestion = z
     country: z.string().describe("ISO 3166-1 alpha-2."),
     latitude: z.number(),
     longitude: z.number(),
-    location: z.string().describe("What to give as a location to mean this place and no other."),
+    location: z.string().describe("The text that identifies exactly this place as a location."),
   })
   .meta({ id: "PlaceSuggestion" });
 export type PlaceSuggestion = z.output<typeof PlaceSuggestion>;
@@ -79,11 +79,11 @@ export type PlaceSuggestion = z.output<typeof PlaceSuggestion>;
 export const PART_STATES = ["queued", "running", "done", "failed"] as const;
 export type PartState = (typeof PART_STATES)[number];
 
-/** What an emulator says of its part of a job; more may follow in the same object. */
+/** An emulator's report about its part of a job. Other fields are allowed. */
 export const EmulatorReport = z.looseObject({
   part: z.int().gt(0),
   state: z.enum(["running", "done", "failed"]),
-  /** Which emulator it is: the first one to say so has the part. */
+  /** Name of the emulator. The first emulator that reports a part owns it. */
   emulator: z.string().min(1).max(128),
 });
 export type EmulatorReport = z.output<typeof EmulatorReport>;

@@ -5,7 +5,7 @@ import { Timestamp } from "./telemetry.ts";
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
 const MAX_WINDOW_MS = 31 * UNIT_MS.d;
 
-/** How far back to look: minutes, or a number with its unit. As milliseconds. */
+/** Length of the period to read: minutes, or a number with a unit. Parsed to milliseconds. */
 const Window = z
   .string()
   .default("5")
@@ -21,10 +21,10 @@ const Window = z
     );
     return z.NEVER;
   })
-  .meta({ description: "Minutes, or a number with its unit: `30s`, `5m`, `1h`, `7d`, `2w`. From 1s to 31d." });
+  .meta({ description: "Minutes, or a number with a unit: `30s`, `5m`, `1h`, `7d`, `2w`. From 1s to 31d." });
 
 const ApId = z.string().describe("The agent's `ap_id`.");
-const Since = Timestamp.optional().describe("Only what is newer than this: for a chart that has the rest already.");
+const Since = Timestamp.optional().describe("Returns only newer points, for a chart that already has the older ones.");
 
 export const MAX_METRICS = 50;
 
@@ -32,7 +32,7 @@ const MetricNames = z
   .union([z.string(), z.array(z.string())])
   .transform((value) => [...new Set([value].flat().flatMap((names) => names.split(",")))].filter((name) => name !== ""))
   .pipe(z.array(z.string()).min(1).max(MAX_METRICS))
-  .meta({ description: "Names of metrics, repeated or separated by commas; at most 50." });
+  .meta({ description: "Names of metrics, as repeated parameters or separated by commas; at most 50." });
 
 export const AgentDataQuery = z.object({ agent: ApId, window: Window, since: Since });
 export const MultiMetricQuery = z.object({ agent: ApId, metrics: MetricNames, window: Window, since: Since });
@@ -46,7 +46,7 @@ const series = <V extends z.ZodType>(value: V) =>
     bucket_ms: z
       .int()
       .optional()
-      .describe("There were more than 2,000 points; each is the mean over so many milliseconds."),
+      .describe("Set if there were more than 2,000 points: each point is the mean over this many milliseconds."),
     points: z.array(point(value)),
   });
 
@@ -59,10 +59,10 @@ export const AgentState = AgentDetails.extend({
   online: z
     .boolean()
     .describe(
-      "The last report was received less than three intervals ago (`configuration.interval` in seconds, default 10, at most 3600; never " +
-        "less than 10 seconds ago). The agent's own clock plays no part.",
+      "Whether the last report was received less than three intervals ago (`configuration.interval` in seconds, default 10, at most " +
+        "3600), or less than 10 seconds ago. The agent's clock is not used.",
     ),
-  last_seen: z.iso.datetime().nullable().describe("When the last report was received, by the service's clock."),
+  last_seen: z.iso.datetime().nullable().describe("Time of the last report, by the service's clock."),
 }).meta({ id: "AgentState" });
 export type AgentState = z.output<typeof AgentState>;
 

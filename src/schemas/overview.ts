@@ -1,9 +1,7 @@
 import * as z from "zod";
 
-/** The whole network at a glance, for a map or a table that asks every few seconds. */
-
 const latest = (metric: string) =>
-  z.number().nullable().describe(`The latest value of the metric \`${metric}\`, where it is of the last five minutes.`);
+  z.number().nullable().describe(`The latest value of the metric \`${metric}\`, if it is less than five minutes old.`);
 
 export const AccessPointState = z
   .object({
@@ -11,11 +9,11 @@ export const AccessPointState = z
     access_point_type: z
       .string()
       .nullable()
-      .describe("`configuration.access_point_type`, where that is a text of up to 64 characters."),
-    latitude: z.number().nullable().describe("Of `configuration.geolocation`."),
+      .describe("`configuration.access_point_type`, if it is a string of up to 64 characters."),
+    latitude: z.number().nullable().describe("From `configuration.geolocation`."),
     longitude: z.number().nullable(),
     onboard: z.boolean(),
-    online: z.boolean().describe("As with `GET /api/v1/agents/`."),
+    online: z.boolean().describe("As in `GET /api/v1/agents/`."),
     last_seen: z.iso.datetime().nullable(),
     load: latest("load"),
     quality: latest("quality"),
@@ -24,10 +22,11 @@ export const AccessPointState = z
   .meta({ id: "AccessPointState" });
 export type AccessPointState = z.output<typeof AccessPointState>;
 
+/** The state of the whole network, for a map or a table that is refreshed every few seconds. */
 export const Overview = z
   .object({
-    at: z.iso.datetime().describe("When it was like this."),
-    access_points: z.array(AccessPointState).describe("In the order of their names."),
+    at: z.iso.datetime().describe("Time of this state."),
+    access_points: z.array(AccessPointState).describe("Sorted by name."),
   })
   .meta({ id: "Overview" });
 export type Overview = z.output<typeof Overview>;

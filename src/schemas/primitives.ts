@@ -1,16 +1,14 @@
 import * as z from "zod";
 
-/** How deeply the JSON of a body may be nested. */
+/** Limit for the nesting of a JSON body. */
 export const MAX_JSON_DEPTH = 32;
 
-/** Small shapes that the wire's records are made of. */
-
-/** How a schema names a customIssue that zod has no word for; `faults.ts` passes type and text on as they are. */
+/** Returns an issue that zod does not have. `lib/field-errors.ts` copies its type and message to the response. */
 export function customIssue(type: string, msg: string) {
   return { code: "custom" as const, message: msg, params: { type } };
 }
 
-/** A value of a schema for objects. Anything else is reported as in pydantic for a `dict`; zod's own customIssue is that of a model. */
+/** Wraps a schema for objects. Reports other values as pydantic does for a `dict`; zod reports them as for a model. */
 export function dictionary<S extends z.ZodType>(schema: S) {
   return z.preprocess((value, context) => {
     if (value === undefined || (typeof value === "object" && value !== null && !Array.isArray(value))) return value;
@@ -19,7 +17,7 @@ export function dictionary<S extends z.ZodType>(schema: S) {
   }, schema);
 }
 
-/** An integer, also where the wire can only say it as text. */
+/** Accepts an integer, also as text, for queries and forms. */
 export function integer(schema: z.ZodInt | z.ZodNumber = z.int()) {
   return z.preprocess((value, context) => {
     if (typeof value === "string" && /^\s*[+-]?\d+\s*$/.test(value)) return Number(value);
@@ -41,7 +39,7 @@ export function integer(schema: z.ZodInt | z.ZodNumber = z.int()) {
   }, schema);
 }
 
-/** An e-mail address as a login name: trimmed and in lower case, so that it is one account however it is typed. */
+/** An e-mail address as a login name. Trimmed and in lower case, so that each spelling means the same account. */
 export const Email = z
   .string()
   .transform((text) => text.trim().toLowerCase())
@@ -49,20 +47,28 @@ export const Email = z
 
 export const Password = z.string().min(8).max(128);
 
-/** `ap_id` and `app_name`: they become MQTT topic levels and path segments. */
+/** An `ap_id` or `app_name`. These become MQTT topic levels and path segments. */
 export const Identifier = z
   .string()
   .regex(/^[A-Za-z0-9._:-]{1,64}$/)
   .refine((name) => name !== "." && name !== "..", "'.' and '..' are no names");
 
-/** Pages of a list that comes whole unless asked for in parts. */
+/** One page of a list. Without a limit, the whole list. */
 export const Page = z.object({
   limit: integer(z.int().gt(0).lte(100_000)).optional(),
   offset: integer(z.int().gte(0)).default(0),
 });
 export type Page = z.output<typeof Page>;
 
-/** The answer of an operation that has nothing to return. */
+/** The response of an operation that has no data to return. */
 export const Ack = z.object({ status: z.literal("success"), detail: z.string() }).meta({ id: "Done" });
 export type Ack = z.output<typeof Ack>;
 export const ack = (detail: string): Ack => ({ status: "success", detail });
+
+export const HTTPValidationError = z
+  .object({
+    detail: z.array(z.object({ loc: z.array(z.union([z.string(), z.int()])), msg: z.string(), type: z.string() })),
+  })
+  .meta({ id: "HTTPValidationError" });
+
+export const ErrorResponse = z.object({ detail: z.string() }).meta({ id: "Problem" });

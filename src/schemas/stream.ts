@@ -3,7 +3,7 @@ import { AnyItems, JOB_STATES, ObjectItems, ROW_COUNTS } from "./job.ts";
 import { AgentDetails } from "./metrics.ts";
 import type { MessageKind } from "./stream-protocol.ts";
 
-/** What goes over a job's WebSocket, both ways. */
+/** The messages on a job's WebSocket, in both directions. */
 
 export const HistoryRow = z
   .object({ time: z.iso.datetime(), field: z.string(), value: z.union([z.number(), z.string()]) })
@@ -18,7 +18,7 @@ export type Failure = z.output<typeof Failure>;
 export const Missing = z
   .object({
     from_seq: z.int(),
-    to_seq: z.int().describe("The last one that is missing; also the message's own `seq`."),
+    to_seq: z.int().describe("The last missing message. Also the `seq` of this message."),
   })
   .meta({ id: "Missing" });
 
@@ -26,38 +26,45 @@ const message = <K extends MessageKind, D extends z.ZodType>(kind: K, id: string
   z
     .object({
       job_number: z.string(),
-      seq: z.int().gte(1).describe("Counts the job's messages from 1, without a hole."),
+      seq: z.int().gte(1).describe("Number of the message within its job, from 1, without gaps."),
       type: z.literal(kind),
-      ts: z.iso.datetime().describe("When the service took it in."),
+      ts: z.iso.datetime().describe("Time at which the service accepted the message."),
       final: z
         .boolean()
-        .describe("The last of what the service itself produces for the job. Others may post to it still."),
+        .describe(
+          "Whether this is the last message that the service produces for the job. Callback clients may still post to it.",
+        ),
       data,
     })
     .meta({ id, description });
 
-/** Rows of the service's own, or whatever was posted in a callback. */
+/** Rows that the service produces, or the data of a callback. */
 const rowsOr = <R extends z.ZodType, P extends z.ZodType>(row: R, posted: P) =>
-  z.union([z.array(row).describe("From the service itself."), posted]);
+  z.union([z.array(row).describe("Rows from the service."), posted]);
 
 export const STREAM_MESSAGES = {
   agent_data: message("agent_data", "AgentDataMessage", "An agent's data.", rowsOr(HistoryRow, AnyItems)),
-  agent_details: message("agent_details", "AgentDetailsMessage", "Agents.", rowsOr(AgentDetails, ObjectItems)),
-  emulator: message("emulator", "EmulatorMessage", "What an emulator has to say.", ObjectItems),
-  command: message("command", "CommandMessage", "An agent's answer to a command.", ObjectItems),
-  status: message("status", "StatusMessage", "How far the job has come.", Progress),
+  agent_details: message(
+    "agent_details",
+    "AgentDetailsMessage",
+    "Details of agents.",
+    rowsOr(AgentDetails, ObjectItems),
+  ),
+  emulator: message("emulator", "EmulatorMessage", "An emulator's report.", ObjectItems),
+  command: message("command", "CommandMessage", "An agent's result of a command.", ObjectItems),
+  status: message("status", "StatusMessage", "The state and progress of the job.", Progress),
   error: message("error", "ErrorMessage", "The job has failed.", Failure),
   gap: message(
     "gap",
     "GapMessage",
-    "In place of messages that went before anybody acknowledged them: too old, or there was no room.",
+    "Replaces messages that were dropped before they were acknowledged, because of their age or for lack of space.",
     z.array(Missing),
   ),
 } as const satisfies Record<MessageKind, z.ZodType>;
 
 export const Acknowledgement = z
-  .strictObject({ ack: z.int().nonnegative().describe("The `seq` up to which you have everything.") })
-  .meta({ id: "Acknowledgement", description: "For the job as a whole: what is acknowledged is not sent again." });
+  .strictObject({ ack: z.int().nonnegative().describe("The `seq` up to which you have received all messages.") })
+  .meta({ id: "Acknowledgement", description: "Applies to the whole job: acknowledged messages are not sent again." });
 
-/** Answered by the platform, without waking the job. */
+/** The platform replies to these without waking the job's object. */
 export const KEEP_ALIVE = { ping: "ping", pong: "pong" } as const;

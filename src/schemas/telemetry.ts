@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { datetimeError, millisecondsOf } from "../lib/datetimes.ts";
-import { Configuration, Geolocation } from "./configuration.ts";
+import { Configuration, Geolocation } from "./agent.ts";
 import { customIssue, dictionary, Identifier } from "./primitives.ts";
 
-/** A time: RFC 3339 (without an offset: UTC), or the epoch in seconds or, from 1e11 on, in milliseconds. As milliseconds. */
+/** A time: RFC 3339 (UTC unless it has an offset), or the epoch in seconds or, from 1e11 on, in milliseconds. Parsed to milliseconds. */
 export const Timestamp = z
   .preprocess(
     (value, context) => {
@@ -23,11 +23,11 @@ export const Timestamp = z
       return z.NEVER;
     }),
   )
-  .meta({ description: "RFC 3339, or the epoch in seconds or milliseconds." });
+  .meta({ description: "RFC 3339, or seconds or milliseconds since the epoch." });
 
-/** From here on a number of the epoch is taken for milliseconds; in seconds that would be the year 5138. */
+/** Numbers from here on are milliseconds. In seconds this would be the year 5138. */
 const MILLISECONDS_FROM = 1e11;
-/** What ClickHouse's DateTime64(3) holds. */
+/** Range of ClickHouse's DateTime64(3). */
 const EARLIEST_MS = Date.UTC(1900, 0, 1);
 const LATEST_MS = Date.UTC(2299, 11, 31);
 const OUT_OF_RANGE = "dates before 1900 and after 2299 are not supported";
@@ -41,37 +41,39 @@ const Payload = z.record(z.string(), z.unknown());
 
 export const MAX_SAMPLES = 1_000;
 
-/** What an agent posts. With none of the members that say what it is, the object itself is one sample. */
+/** An agent's report. An object with none of these members except `ap_id` and `ts` is itself one sample. */
 const ReportMembers = z
   .looseObject({
-    ap_id: z.string().optional().describe("The caller's own."),
+    ap_id: z.string().optional().describe("Must be the caller's own name."),
     configuration: Configuration.optional().describe("Merged into the agent's configuration, key by key."),
-    geolocation: Geolocation.optional().describe("Where the access point is."),
+    geolocation: Geolocation.optional().describe("Position of the access point."),
     payload: Payload.optional().describe("One sample: field name → value."),
     ts: Timestamp.optional().describe(
-      "The sample's time. Default: now. Older than telemetry is kept (`TELEMETRY_DAYS`): rejected by name.",
+      "Time of the sample. Default: now. A sample older than `TELEMETRY_DAYS` is listed in `rejected`.",
     ),
     samples: z
       .array(z.object({ ts: Timestamp, payload: Payload }))
       .max(MAX_SAMPLES)
       .optional()
-      .describe("A backlog in one call."),
+      .describe("Several samples in one request, for example a backlog."),
   })
   .meta({ id: "AgentReport" });
 export const AgentReport = dictionary(ReportMembers);
 export type AgentReport = z.output<typeof AgentReport>;
 
-export const ReportAnswer = z
+export const ReportResponse = z
   .object({
     status: z.literal("success"),
     detail: z.string(),
-    accepted: z.int().describe("How many values were stored."),
-    rejected: z.array(z.object({ field: z.string(), reason: z.string() })).describe("Values that were not, and why."),
+    accepted: z.int().describe("Number of stored values."),
+    rejected: z
+      .array(z.object({ field: z.string(), reason: z.string() }))
+      .describe("Values that were not stored, and the reasons."),
   })
   .meta({ id: "ReportAnswer" });
-export type ReportAnswer = z.output<typeof ReportAnswer>;
+export type ReportResponse = z.output<typeof ReportResponse>;
 
-/** Messages that a bridge takes in one call. */
+/** Messages in one request of a bridge. */
 export const MAX_DELIVERY = 1_000;
 export const MAX_DELIVERY_ERROR = 200;
 
@@ -82,15 +84,17 @@ export const Delivery = z
         z.object({
           ap_id: Identifier,
           received_at: Timestamp.describe(
-            "When the message was received, for the agent's presence, and the time of a sample that has none. Not later than now.",
+            "Time at which the bridge received the message. Used for the agent's presence and for samples without a time; limited to now.",
           ),
-          report: z.unknown().optional().describe("What the agent reports: an `AgentReport`."),
-          result: z.unknown().optional().describe("Instead, its answer to a command: a `CommandResult`."),
+          report: z.unknown().optional().describe("The agent's report: an `AgentReport`."),
+          result: z.unknown().optional().describe("Instead, the agent's result of a command: a `CommandResult`."),
           error: z
             .string()
             .max(MAX_DELIVERY_ERROR)
             .optional()
-            .describe("Instead, why the bridge rejects the agent's message. It is counted as rejected and returned."),
+            .describe(
+              "Instead, the reason for which the bridge rejects the message. The service counts the message as rejected and returns the reason.",
+            ),
         }),
       )
       .min(1)
@@ -106,7 +110,7 @@ export const Delivered = z
     status: z.literal("success"),
     results: z
       .array(z.union([z.object({ accepted: z.int(), rejected: Rejections }), z.object({ error: z.string() })]))
-      .describe("One for each message, in their order."),
+      .describe("One result for each message, in the same order."),
   })
   .meta({ id: "Delivered" });
 export type Delivered = z.output<typeof Delivered>;

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { LoginType } from "../auth/tokens.ts";
 
-export const TokenQuery = z.object({ login_type: LoginType.describe("The kind of caller that logs in.") });
+export const TokenQuery = z.object({ login_type: LoginType.describe("Kind of account that logs in.") });
 
 export const LoginForm = z
   .object({
@@ -18,7 +18,7 @@ export const LoginForm = z
       .string()
       .max(1000)
       .default("")
-      .describe("Scopes wanted, separated by spaces. Empty: all that the caller may have."),
+      .describe("Requested scopes, separated by spaces. If empty, the token has all scopes of the account."),
     client_id: z.string().optional(),
     client_secret: z.string().optional(),
   })
@@ -29,7 +29,7 @@ export const Token = z
   .object({
     access_token: z.string(),
     token_type: z.literal("bearer"),
-    expires_in: z.int().describe("Seconds until the token ends."),
+    expires_in: z.int().describe("Seconds until the token expires."),
   })
   .meta({ id: "Token" });
 export type Token = z.output<typeof Token>;

@@ -5,8 +5,8 @@ import { Email, Password } from "./primitives.ts";
 export const TokenData = z
   .object({
     username: z.string().nullable(),
-    roles: z.string().describe("The user's roles, joined with a comma."),
-    scopes: z.array(z.string()).describe("What those roles grant."),
+    roles: z.string().describe("The user's roles, separated by commas."),
+    scopes: z.array(z.string()).describe("Scopes that the roles grant."),
   })
   .meta({ id: "TokenData" });
 export type TokenData = z.output<typeof TokenData>;
@@ -29,6 +29,6 @@ export const UserPath = z.object({
 export const PasswordRecoveryRequest = z.object({ username: Email }).meta({ id: "PasswordRecoveryRequest" });
 
 export const PasswordReset = z
-  .object({ token: z.string().describe("Reset token."), new_password: Password })
+  .object({ token: z.string().describe("Reset token from the e-mail."), new_password: Password })
   .meta({ id: "PasswordReset" });
 export type PasswordReset = z.output<typeof PasswordReset>;

@@ -4,19 +4,19 @@ import type { StoresConfig } from "../env.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import { Unavailable } from "../lib/errors.ts";
 
-/** After so long without an answer the server is asked whether it is there at all; one that is may take its time. */
-const DOUBT_MS = 1_400;
-const PING_MS = 400;
+/** Time without a response after which a ping checks that the server still runs. If it does, the query may take longer. */
+const PING_AFTER_MS = 1_400;
+const PING_TIMEOUT_MS = 400;
 const TIMEOUT_MS = 30_000;
 
 export interface ClickHouse {
-  /** Runs work against the server; `Unavailable` where that is away or refuses to take more on. */
-  reach<T>(work: (client: ClickHouseClient, signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Whether the server is there, and has room for more. */
+  /** Runs queries. Throws `Unavailable` if the server does not respond or is overloaded. */
+  run<T>(work: (client: ClickHouseClient, signal: AbortSignal) => Promise<T>): Promise<T>;
+  /** Throws if the server does not respond or a disk is full. */
   check(): Promise<void>;
 }
 
-/** Below this it cannot write the smallest insert any more, or not for long. */
+/** With less free space even the smallest insert fails, or soon will. */
 const MIN_FREE_BYTES = 16 * 1024 * 1024;
 const FullDisks = z.array(z.object({ name: z.string() }));
 
@@ -27,7 +27,7 @@ export function createClickHouse(config: StoresConfig, minFreeBytes = MIN_FREE_B
     password: config.CLICKHOUSE_PASSWORD,
     database: config.CLICKHOUSE_DATABASE,
     request_timeout: TIMEOUT_MS,
-    // Lists of names go in the body: an address has its limits, also those of a proxy.
+    // Sends long parameters in the body: servers and proxies limit the length of a URL.
     use_multipart_params_auto: true,
   });
 
@@ -36,52 +36,52 @@ export function createClickHouse(config: StoresConfig, minFreeBytes = MIN_FREE_B
     if (!result.success) throw result.error;
   };
 
-  const reach: ClickHouse["reach"] = async (work) => {
-    const away = new AbortController();
-    const gone = Promise.withResolvers<never>();
-    const doubt = setTimeout(() => {
-      withDeadline(PING_MS, ping).catch((error: unknown) => {
-        away.abort();
-        gone.reject(error);
+  const run: ClickHouse["run"] = async (work) => {
+    const controller = new AbortController();
+    const outage = Promise.withResolvers<never>();
+    const pingTimer = setTimeout(() => {
+      withDeadline(PING_TIMEOUT_MS, ping).catch((error: unknown) => {
+        controller.abort();
+        outage.reject(error);
       });
-    }, DOUBT_MS);
+    }, PING_AFTER_MS);
     try {
-      return await Promise.race([work(client, away.signal), gone.promise]);
+      return await Promise.race([work(client, controller.signal), outage.promise]);
     } catch (error) {
       throw isBug(error) ? error : new Unavailable("telemetry store", error);
     } finally {
-      clearTimeout(doubt);
+      clearTimeout(pingTimer);
     }
   };
 
   const check = async (): Promise<void> => {
     await ping();
     try {
-      const answer = await client.query({
+      const result = await client.query({
         query: "SELECT name FROM system.disks WHERE free_space < {min:UInt64}",
         query_params: { min: minFreeBytes },
         format: "JSONEachRow",
       });
-      const [full] = FullDisks.parse(await answer.json());
+      const [full] = FullDisks.parse(await result.json());
       if (full !== undefined) throw new Unavailable("telemetry store", new Error(`The disk ${full.name} is full`));
     } catch (error) {
-      // Some accounts may not ask that; they may all the same be able to write.
+      // Ignores missing permission for this query: the account may still be able to write.
       if (!isBug(error)) throw error;
     }
   };
 
-  return { reach, check };
+  return { run, check };
 }
 
-/** Codes with which the server says that this was too much for it: memory, time. */
-const TOO_MUCH_CODES = new Set(["159", "160", "241"]);
-/** And with which, that nothing can be had of it at the moment: too many queries or parts, no room on its disk. */
-const PASSING_CODES = new Set(["202", "252", "75", "76", "243", "1001"]);
+/** The query took too much time or memory. */
+const OVERLOAD_CODES = new Set(["159", "160", "241"]);
+/** The server cannot run any query at the moment: too many queries or parts, or a full disk. */
+const RETRYABLE_CODES = new Set(["202", "252", "75", "76", "243", "1001"]);
 
-/** The server answered, and not that it could not: the question was wrong. */
+/** Returns whether the server rejected the query itself. */
 const isBug = (error: unknown): boolean =>
-  error instanceof ClickHouseError && !TOO_MUCH_CODES.has(error.code) && !PASSING_CODES.has(error.code);
+  error instanceof ClickHouseError && !OVERLOAD_CODES.has(error.code) && !RETRYABLE_CODES.has(error.code);
 
-/** Whether it is the server's own word that it could not do just what was asked. */
+/** Returns whether the server reported that this query was too much for it. */
 export const isRefused = ({ cause }: Unavailable): boolean =>
-  cause instanceof ClickHouseError && TOO_MUCH_CODES.has(cause.code);
+  cause instanceof ClickHouseError && OVERLOAD_CODES.has(cause.code);

@@ -1,18 +1,20 @@
 import { Unavailable } from "../lib/errors.ts";
 
-/** What the platform says of a disk that is full, or of a failure of its own, which a full disk becomes as well. */
-const ITS_OWN_FAULT = /SQLITE_(FULL|IOERR)|^internal error; reference = /;
+/** Messages of a full disk and of an internal error of the platform, which a full disk can also cause. */
+const PLATFORM_ERROR = /SQLITE_(FULL|IOERR)|^internal error; reference = /;
 
 /**
- * Calls a Durable Object. The platform marks what may pass: an object that has too much to do, or that is on its way to another
- * place. What is its own fault may pass, too, and whoever comes again with the same finds out what became of it.
+ * Awaits a call to a Durable Object. Throws `Unavailable` on errors that a retry may resolve: the platform marks an object that is
+ * overloaded or is moving to another machine, and its own errors are temporary as well. The call may have taken effect, so a retry
+ * must be idempotent.
  */
-export async function callObject<T>(part: string, call: Promise<T>): Promise<T> {
+export async function callObject<T>(component: string, call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {
-    const mayPass =
-      error instanceof Error && ("overloaded" in error || "retryable" in error || ITS_OWN_FAULT.test(error.message));
-    throw mayPass ? new Unavailable(part, error) : error;
+    throw isRetryable(error) ? new Unavailable(component, error) : error;
   }
 }
+
+const isRetryable = (error: unknown): boolean =>
+  error instanceof Error && ("overloaded" in error || "retryable" in error || PLATFORM_ERROR.test(error.message));

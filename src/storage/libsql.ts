@@ -8,10 +8,10 @@ export interface DatabaseOptions {
   authToken?: string | undefined;
 }
 
-/** Below the two seconds within which a caller learns that a store is away. */
+/** Shorter than the two seconds within which a caller must learn of an outage. */
 const TIMEOUT_MS = 1_500;
 
-/** As a limit: no limit. Drizzle leaves out a negative one, and SQLite knows no offset without a limit. */
+/** A `limit` that returns all rows. SQLite requires a limit for an offset, and Drizzle omits a negative one. */
 export const ALL_ROWS = Number.MAX_SAFE_INTEGER;
 
 export type Database = ReturnType<typeof createDatabase>;
@@ -20,29 +20,29 @@ export function createDatabase({ url, authToken }: DatabaseOptions) {
   const client = createClient({
     url,
     ...(authToken !== undefined && { authToken }),
-    // No queue in the client: it would run one request's query inside another request, and lose it when that one ends. (Zero
-    // would mean the default of twenty.)
+    // Disables the client's queue: it would run a query inside another request, and lose the query when that request ends.
+    // (Zero means the default of twenty.)
     concurrency: Number.POSITIVE_INFINITY,
     fetch: (request: Request) =>
       withDeadline(TIMEOUT_MS, async (signal) => {
         const response = await fetch(request, { signal });
-        // Read here and now: the time limit is for the whole answer.
+        // Reads the body here: the deadline covers the whole response.
         return new Response(await response.arrayBuffer(), response);
       }),
   });
   return drizzle(client);
 }
 
-/** What the database says when it has too much to do, or no disk to do it on: that may pass. */
-const PASSING_CODES = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|NOMEM)/;
+/** The database is busy, or its disk or memory is full. */
+const RETRYABLE_CODES = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|NOMEM)/;
 
-/** Awaits a query and tells a database that is away (`Unavailable`) from one that said no. */
-export async function query<T>(query: PromiseLike<T>): Promise<T> {
+/** Awaits a query. Throws `Unavailable` if the database does not respond or may accept a retry. Rethrows any other error. */
+export async function query<T>(result: PromiseLike<T>): Promise<T> {
   try {
-    return await query;
+    return await result;
   } catch (error) {
     const code = sqliteCode(error);
-    if (code === undefined || PASSING_CODES.test(code)) throw new Unavailable("accounts database", error);
+    if (code === undefined || RETRYABLE_CODES.test(code)) throw new Unavailable("accounts database", error);
     throw error;
   }
 }
@@ -51,7 +51,7 @@ export function isUniqueViolation(error: unknown): boolean {
   return sqliteCode(error)?.startsWith("SQLITE_CONSTRAINT") ?? false;
 }
 
-/** The database's own code for an error, somewhere down the chain of causes; none if it never answered. */
+/** Returns the database's error code from the chain of causes. Undefined if the database did not respond. */
 function sqliteCode(error: unknown): string | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof LibsqlError && cause.code.startsWith("SQL")) return cause.code;

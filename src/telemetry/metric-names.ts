@@ -1,7 +1,8 @@
-/** Readable names for metrics, with their units where those are known. */
-
-/** 3GPP TS 28.552 for 5G, and names in common use for WiFi and LiFi. Compared without regard to case and separators. */
-const KNOWN: Record<string, string> = {
+/**
+ * Display names of metrics, with their units: 3GPP TS 28.552 for 5G, and names in common use for WiFi and LiFi. Lookups ignore case and
+ * separators.
+ */
+const DISPLAY_NAMES: Record<string, string> = {
   // 5G
   "RRC.ConnMean": "Connected users, mean",
   "RRC.ConnMax": "Connected users, maximum",
@@ -37,7 +38,7 @@ const KNOWN: Record<string, string> = {
   users: "Users",
 };
 
-/** Endings that name a unit. */
+/** Last words of metric names that denote a unit. */
 const UNITS: Record<string, string> = {
   bps: "bit/s",
   kbps: "kbit/s",
@@ -64,12 +65,13 @@ const UNITS: Record<string, string> = {
   lux: "lx",
 };
 
-const canonical = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, "");
-const known = new Map(Object.entries(KNOWN).map(([name, label]) => [canonical(name), label]));
+const normalize = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]/g, "");
+const byNormalizedName = new Map(Object.entries(DISPLAY_NAMES).map(([name, text]) => [normalize(name), text]));
 
-export function labelOf(name: string): string {
-  const label = known.get(canonical(name));
-  if (label !== undefined) return label;
+/** Returns the display name of a metric. Derives it from the words of the metric's name if the table has none. */
+export function displayNameOf(name: string): string {
+  const listed = byNormalizedName.get(normalize(name));
+  if (listed !== undefined) return listed;
   const words = name
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .split(/[\s._:/-]+/)

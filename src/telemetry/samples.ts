@@ -1,8 +1,9 @@
-/** What an agent sends, as what is stored: one number per metric and one text per text field, each under a flat name. */
+/** Turns the payload of a report into a sample: numbers are metrics, strings are texts, each under a flat name. */
 
 /** Field name → value. */
 export type Payload = Record<string, unknown>;
 
+/** The field names are those of the JSON that the Worker sends to the shard: do not rename them. */
 export interface Sample {
   tsMs: number;
   metrics: Record<string, number>;
@@ -15,15 +16,15 @@ export interface Rejection {
 }
 
 export const MAX_NAME_LENGTH = 256;
-/** An agent says something every few seconds: what is longer is not for this, and a day of it must be readable. */
-export const MAX_TEXT_LENGTH = 16_384;
+/** Agents send a sample every few seconds, and a day of samples must stay readable. Longer strings do not belong in telemetry. */
+export const MAX_STRING_LENGTH = 16_384;
 
-/** Flattens a payload. Every value ends up either in the sample or, by name, among the rejections. */
+/** Flattens a payload. Every value is either in the sample or, by name, in the rejections. */
 export function toSample(tsMs: number, payload: Payload): { sample: Sample; rejected: Rejection[] } {
   const sample: Sample = { tsMs, metrics: {}, texts: {} };
   const rejected: Rejection[] = [];
   for (const [field, value] of flatten(payload, "")) {
-    const reason = whyNot(sample, field, value);
+    const reason = rejectionReason(sample, field, value);
     if (reason !== undefined) rejected.push({ field, reason });
     else if (typeof value === "string") sample.texts[field] = value;
     else sample.metrics[field] = Number(value);
@@ -42,14 +43,15 @@ function* flatten(payload: object, prefix: string): Generator<[string, unknown]>
   }
 }
 
-function whyNot({ metrics, texts }: Sample, field: string, value: unknown): string | undefined {
+/** Returns why the sample cannot hold the value, or `undefined` if it can. */
+function rejectionReason({ metrics, texts }: Sample, field: string, value: unknown): string | undefined {
   if (field === "") return "has no name";
-  // Half a surrogate pair has no form in UTF-8: ClickHouse would reject the whole insert, with what other agents sent.
+  // UTF-8 cannot encode a lone surrogate. ClickHouse would reject the whole insert, with the samples of other agents.
   if (!field.isWellFormed()) return "has a name with a lone surrogate";
   if (field.length > MAX_NAME_LENGTH) return `has a name of more than ${MAX_NAME_LENGTH} characters`;
   if (Object.hasOwn(metrics, field) || Object.hasOwn(texts, field)) return "is given twice";
-  if (typeof value === "string" && value.length > MAX_TEXT_LENGTH)
-    return `is a text of more than ${MAX_TEXT_LENGTH} characters`;
+  if (typeof value === "string" && value.length > MAX_STRING_LENGTH)
+    return `is a text of more than ${MAX_STRING_LENGTH} characters`;
   if (typeof value === "string" && !value.isWellFormed()) return "is a text with a lone surrogate";
   if (value === null) return "is null";
   if (Array.isArray(value)) return "is an array";

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { launchBrowser, type Visitor, visit } from "../../scripts/harness/browser.ts";
+import { type BrowserSession, launchBrowser, visit } from "../../scripts/harness/browser.ts";
 import { until } from "../../scripts/harness/product.ts";
 import { expectAccessible } from "../support/accessible.ts";
 import { ADMIN, sharedProduct } from "../support/product.ts";
@@ -15,7 +15,7 @@ const NEW_PASSWORD = `${PASSWORD}, changed`;
 describe("the dashboard", () => {
   let product: Awaited<ReturnType<typeof sharedProduct>>;
   let browser: Browser;
-  let visitor: Visitor;
+  let visitor: BrowserSession;
   let page: Page;
 
   beforeAll(async () => {
@@ -31,7 +31,7 @@ describe("the dashboard", () => {
   afterEach(async () => {
     await visitor.close();
     // On a busy machine a store may time out. The page shows an error and repeats the request.
-    expect(visitor.troubles.filter((trouble) => !trouble.includes("503"))).toEqual([]);
+    expect(visitor.pageErrors.filter((error) => !error.includes("503"))).toEqual([]);
   });
 
   let visitors = 0;
@@ -57,7 +57,7 @@ describe("the dashboard", () => {
     await expectAccessible(page);
     await signIn(ADMIN.username, `${SECRET_MARK} not the password`);
     await page.getByRole("alert").getByText("Incorrect username or password").waitFor();
-    visitor.troubles.length = 0; // The browser logs the 401 as an error.
+    visitor.pageErrors.length = 0; // The browser logs the 401 as an error.
     await signIn(ADMIN.username, ADMIN.password);
     await page.getByRole("link", { name: "Administration" }).waitFor();
     await page.reload();
@@ -251,7 +251,7 @@ describe("the dashboard", () => {
     await dialog.waitFor({ state: "detached" });
     expect(await page.getByLabel("Access points", { exact: true }).inputValue()).toBe("17");
     await page.getByText("No emulations running").waitFor();
-    visitor.troubles = visitor.troubles.filter((trouble) => !trouble.includes("401"));
+    visitor.pageErrors = visitor.pageErrors.filter((error) => !error.includes("401"));
   });
 
   it("shows a notice while the network is down, and continues when it is back", async () => {
@@ -266,8 +266,8 @@ describe("the dashboard", () => {
     await page.context().setOffline(false);
     await notice.waitFor({ state: "detached" });
     await page.getByRole("heading", { name: "Jobs", exact: true }).waitFor();
-    visitor.troubles = visitor.troubles.filter(
-      (trouble) => !/ERR_INTERNET_DISCONNECTED|dynamically imported module|Unable to preload/.test(trouble),
+    visitor.pageErrors = visitor.pageErrors.filter(
+      (error) => !/ERR_INTERNET_DISCONNECTED|dynamically imported module|Unable to preload/.test(error),
     );
   });
 

@@ -8,6 +8,7 @@ import { WebSocket } from "ws";
 import { launchBrowser, visit } from "../../scripts/harness/browser.ts";
 import { Product, run, until } from "../../scripts/harness/product.ts";
 import { expectAccessible } from "../support/accessible.ts";
+import { listeningPortsOf, processesWith } from "../support/processes.ts";
 import { ADMIN, ENROLMENT_TOKEN } from "../support/product.ts";
 import { runScript } from "../support/run-script.ts";
 import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
@@ -20,11 +21,11 @@ const expectStopOnInterrupt = async (product: Product): Promise<void> => {
   const socket = new WebSocket(`ws://127.0.0.1:${product.mqttWsPort}`, "mqtt");
   socket.on("error", () => {});
   await new Promise((resolve) => socket.once("open", resolve));
-  expect(product.processes().length).toBeGreaterThan(3);
+  expect(processesWith(product.marker).length).toBeGreaterThan(3);
   const { exitCode, tookMs } = await product.interrupt();
   expect(exitCode).toBe(0);
   expect(tookMs).toBeLessThan(5_000);
-  expect(product.processes()).toEqual([]);
+  expect(processesWith(product.marker)).toEqual([]);
   expect(product.output).toMatch(/Stopping\.\nStopped\.\n$/);
   expect(product.output).not.toMatch(SECRETS);
 };
@@ -97,7 +98,7 @@ describe("npm run dev in an empty folder", () => {
   });
 
   it("exposes neither an inspector of the Worker nor an explorer of its objects", async () => {
-    const ports = product.listeningPorts();
+    const ports = listeningPortsOf(product.marker);
     expect(ports).toEqual(expect.arrayContaining([Number(new URL(product.url).port), product.mqttPort]));
     const inspected = await Promise.all(
       ports.map(async (port) => {
@@ -112,7 +113,7 @@ describe("npm run dev in an empty folder", () => {
   });
 
   it("leads a new user to the live chart of an emulated LiFi access point", async () => {
-    const { page, troubles, close } = await visit(browser, product.url);
+    const { page, pageErrors, close } = await visit(browser, product.url);
     await page.getByRole("link", { name: "Create an account" }).click();
     await page.getByLabel("E-mail").fill("newcomer@example.com");
     await page.getByLabel("Password").fill(`${SECRET_MARK} newcomer`);
@@ -137,7 +138,7 @@ describe("npm run dev in an empty folder", () => {
     await until(async () => (await chart.getAttribute("aria-label")) !== earlier);
     await expectAccessible(page);
     await close();
-    expect(troubles).toEqual([]);
+    expect(pageErrors).toEqual([]);
   });
 
   it("stops on Ctrl-C; npm start then uses the same data and accepts tokens of the previous key", async () => {

@@ -9,12 +9,12 @@ import { connectAsync } from "mqtt";
 import { beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { endedToken, makeAgents } from "../../scripts/harness/accounts.ts";
-import { bundleBytes } from "../../scripts/harness/bundle-size.ts";
-import { hostileMessages } from "../../scripts/harness/faults/hostile-messages.ts";
+import { targetOf } from "../../scripts/harness/client.ts";
+import { hostileMessages } from "../../scripts/harness/faults/hostile-agents.ts";
 import { fuzz } from "../../scripts/harness/fuzz/fuzz.ts";
-import { logFindings } from "../../scripts/harness/fuzz/request-log-file.ts";
+import { logFindings } from "../../scripts/harness/fuzz/judge.ts";
 import { run, until } from "../../scripts/harness/product.ts";
-import { Target } from "../../scripts/harness/target.ts";
+import { bundleBytes } from "../../scripts/harness/usage.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
 import { nativePasswords } from "../../src/programs/password-hasher/native-passwords.ts";
 import { createDatabase } from "../../src/storage/libsql.ts";
@@ -305,7 +305,7 @@ describe("npm start", () => {
     const env = { SMOKE_USERNAME: ADMIN.username, SMOKE_PASSWORD: ADMIN.password };
     const more = ["--mqtt", `mqtt://127.0.0.1:${product.mqttPort}`, "--emulator"];
     const { code, output } = await run("npm", [...args, ...more], env);
-    expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/All is well: \d+ steps/) });
+    expect({ code, output }).toEqual({ code: 0, output: expect.stringMatching(/All \d+ steps passed/) });
     expect(output).not.toContain(ADMIN.password);
 
     const interrupted = spawn("npm", args, { env: { ...process.env, ...env }, detached: true });
@@ -336,8 +336,8 @@ describe("npm start", () => {
   });
 
   it("stores reports over MQTT while other agents publish invalid messages", async () => {
-    const outcome = await hostileMessages(new Target(product), { rounds: 1, pauseMs: 20 });
-    expect(outcome).toMatchObject({ lost: 0, doubled: 0, broken: [] });
+    const outcome = await hostileMessages(targetOf(product), { rounds: 1, pauseMs: 20 });
+    expect(outcome).toMatchObject({ lost: 0, duplicates: 0, violations: [] });
     expect(outcome.acknowledged).toBeGreaterThan(50);
   });
 

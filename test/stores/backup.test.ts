@@ -30,7 +30,7 @@ import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv, parseStoresEnv, type StoresConfig } from "../../src/env.ts";
 import { nativePasswords } from "../../src/programs/password-hasher/native-passwords.ts";
 import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
-import { sqldPart } from "../../src/programs/stack/components/sqld.ts";
+import { sqldComponent } from "../../src/programs/stack/components/sqld.ts";
 import { migrateAccounts, migrateTelemetry } from "../../src/programs/stack/migrations.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { loadSecrets, type Secrets } from "../../src/programs/stack/stack-secrets.ts";
@@ -56,8 +56,8 @@ let target: StoresConfig;
 beforeAll(async () => {
   const [one, other] = await Promise.all([anyFreePort(), anyFreePort()]);
   await Promise.all([
-    supervisor.start({ ...sqldPart(join(folder, "one"), one), name: "sqld" }),
-    supervisor.start({ ...sqldPart(join(folder, "other"), other), name: "sqld of the restored" }),
+    supervisor.start({ ...sqldComponent(join(folder, "one"), one), name: "sqld" }),
+    supervisor.start({ ...sqldComponent(join(folder, "other"), other), name: "sqld of the restored" }),
   ]);
   const clickhouse = clickhouseSettings(inject("clickhouseUrl"), inject("clickhouseAccess").owner);
   source = parseStoresEnv({
@@ -246,7 +246,7 @@ describe("a backup", () => {
       users: createUserStore(database),
       agents: createAgentStore(database),
       apps,
-      attempts: createRateLimiter(database),
+      rateLimiter: createRateLimiter(database),
       passwords: nativePasswords,
       secretHasher: createSecretHasher(config.CREDENTIAL_PEPPER),
       apiKeys: createEncryptor(config.ENCRYPTION_KEY),

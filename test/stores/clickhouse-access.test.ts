@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { newClickHouseAccess } from "../../src/programs/stack/components/clickhouse-access.ts";
-import { clickhousePart } from "../../src/programs/stack/components/clickhouse-process.ts";
+import { clickhouseComponent } from "../../src/programs/stack/components/clickhouse-process.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "controller-clickhouse-access-"));
 const url = inject("clickhouseUrl");
@@ -163,7 +163,7 @@ describe("the local ClickHouse", () => {
   it("finds its passwords neither in its arguments nor in clear in its files, which only their owner reads", () => {
     const fresh = newClickHouseAccess();
     const dataDir = join(folder, "a & b");
-    const part = clickhousePart({
+    const part = clickhouseComponent({
       dataDir,
       port: 1,
       access: fresh,

@@ -10,9 +10,9 @@ import { deployWorker, listSecrets, putSecrets } from "../../scripts/ops/deploy/
 import { faultsOfKeys, keysIn } from "../../scripts/ops/deploy/worker-secrets.ts";
 import { faultsOfSettings, readDeploySettings, unreachableFrom } from "../../scripts/ops/deploy/worker-settings.ts";
 import { parseStoresEnv } from "../../src/env.ts";
-import { brokerPart } from "../../src/programs/stack/components/broker-process.ts";
+import { brokerComponent } from "../../src/programs/stack/components/broker-process.ts";
 import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
-import { sqldPart } from "../../src/programs/stack/components/sqld.ts";
+import { sqldComponent } from "../../src/programs/stack/components/sqld.ts";
 import { migrateAccounts, migrateTelemetry } from "../../src/programs/stack/migrations.ts";
 import { pendingAccounts, pendingTelemetry } from "../../src/programs/stack/pending-migrations.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
@@ -127,8 +127,8 @@ describe("stores of a deployment", () => {
     const [sqld, tcpPort, wsPort] = await Promise.all([anyFreePort(), anyFreePort(), anyFreePort()]);
     const jwksUrl = "http://127.0.0.1:9";
     await Promise.all([
-      supervisor.start(sqldPart(folder, sqld)),
-      supervisor.start(brokerPart({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: "me" })),
+      supervisor.start(sqldComponent(folder, sqld)),
+      supervisor.start(brokerComponent({ dataDir: folder, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: "me" })),
     ]);
     env.LIBSQL_URL = `http://127.0.0.1:${sqld}`;
     env.MQTT_URL = `ws://127.0.0.1:${wsPort}`;
@@ -150,7 +150,7 @@ describe("stores of a deployment", () => {
   it("have what is missing named: all of it before a first deployment, what takes something away after a later one", async () => {
     const config = parseStoresEnv(env);
     const [accounts, telemetry] = [await pendingAccounts(config), await pendingTelemetry(config)];
-    expect([...accounts, ...telemetry].every(({ takesAway }) => !takesAway)).toBe(true);
+    expect([...accounts, ...telemetry].every(({ isDestructive }) => !isDestructive)).toBe(true);
     expect(accounts[0]?.name).toBe("drizzle/0000_accounts.sql");
     expect(telemetry.map(({ name }) => name)).toContain("0003_no_catalogue.sql");
 
@@ -159,7 +159,7 @@ describe("stores of a deployment", () => {
     // As a Worker of an earlier version has left it.
     await migrateTelemetry(config, ({ name }) => name < "0003");
     const pending = await pendingTelemetry(config);
-    expect(pending).toContainEqual({ name: "0003_no_catalogue.sql", takesAway: true });
+    expect(pending).toContainEqual({ name: "0003_no_catalogue.sql", isDestructive: true });
 
     const client = createClient({
       url: env.CLICKHOUSE_URL,
@@ -168,7 +168,7 @@ describe("stores of a deployment", () => {
       database: config.CLICKHOUSE_DATABASE,
     });
     const exists = async () => (await client.query({ query: "EXISTS metrics_v1", format: "TabSeparated" })).text();
-    await migrateTelemetry(config, ({ name }) => !pending.some((one) => one.takesAway && one.name === name));
+    await migrateTelemetry(config, ({ name }) => !pending.some((one) => one.isDestructive && one.name === name));
     expect(await exists()).toBe("1\n");
     await migrateTelemetry(config);
     expect(await exists()).toBe("0\n");

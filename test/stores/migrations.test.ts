@@ -6,7 +6,7 @@ import * as z from "zod";
 import { ask, askRows, command } from "../../scripts/ops/backup/clickhouse-files.ts";
 import { parseStoresEnv, type StoresConfig } from "../../src/env.ts";
 import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
-import { sqldPart } from "../../src/programs/stack/components/sqld.ts";
+import { sqldComponent } from "../../src/programs/stack/components/sqld.ts";
 import {
   ACCOUNTS_FOLDER,
   applyDdl,
@@ -14,7 +14,7 @@ import {
   ddlFiles,
   migrateTelemetry,
 } from "../../src/programs/stack/migrations.ts";
-import { takesAway } from "../../src/programs/stack/pending-migrations.ts";
+import { isDestructive } from "../../src/programs/stack/pending-migrations.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../src/programs/stack/supervisor.ts";
 import { copyImage } from "../support/database-image.ts";
@@ -28,7 +28,7 @@ let config: StoresConfig;
 beforeAll(async () => {
   const sqld = await anyFreePort();
   copyImage(inject("databaseImage"), folder);
-  await supervisor.start(sqldPart(folder, sqld));
+  await supervisor.start(sqldComponent(folder, sqld));
   stores = {
     LIBSQL_URL: `http://127.0.0.1:${sqld}`,
     ...clickhouseSettings(inject("clickhouseUrl"), inject("clickhouseAccess").owner),
@@ -148,6 +148,6 @@ describe("migrations of the telemetry", () => {
 describe("migrations of the accounts", () => {
   // They are applied while the version before is in service; what nobody uses any more goes with a later version.
   it.each(readdirSync(ACCOUNTS_FOLDER).filter((file) => file.endsWith(".sql")))("take nothing away: %s", (file) => {
-    expect(takesAway(readFileSync(join(ACCOUNTS_FOLDER, file), "utf8"))).toBe(false);
+    expect(isDestructive(readFileSync(join(ACCOUNTS_FOLDER, file), "utf8"))).toBe(false);
   });
 });

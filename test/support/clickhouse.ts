@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { type ClickHouseAccess, OWNER, WORKER } from "../../src/programs/stack/components/clickhouse-access.ts";
-import { clickhousePart } from "../../src/programs/stack/components/clickhouse-process.ts";
+import { clickhouseComponent } from "../../src/programs/stack/components/clickhouse-process.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../src/programs/stack/supervisor.ts";
 import { SECRET_MARK } from "./secret-mark.ts";
@@ -45,7 +45,7 @@ export async function sharedClickHouse({ vitest }: TestProject) {
     start: async () => {
       const executable = process.env.CLICKHOUSE_BIN;
       await supervisor.start(
-        clickhousePart({ dataDir: folder, port, access: ACCESS, databases: DATABASES, executable }),
+        clickhouseComponent({ dataDir: folder, port, access: ACCESS, databases: DATABASES, executable }),
       );
       root.provide("clickhouseUrl", url);
       root.provide("clickhouseAccess", ACCESS);

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { parseStoresEnv } from "../../src/env.ts";
-import { sqldPart } from "../../src/programs/stack/components/sqld.ts";
+import { sqldComponent } from "../../src/programs/stack/components/sqld.ts";
 import { markFolder } from "../../src/programs/stack/data-folder.ts";
 import { fillGazetteer, migrateAccounts } from "../../src/programs/stack/migrations.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
@@ -24,7 +24,7 @@ export async function databaseImage({ vitest }: TestProject): Promise<{ folder: 
     const port = await anyFreePort();
     // Same as the stack: other users must not read the files of sqld.
     const umask = process.umask(0o077);
-    const started = supervisor.start(sqldPart(folder, port));
+    const started = supervisor.start(sqldComponent(folder, port));
     process.umask(umask);
     await started;
     const config = parseStoresEnv({ LIBSQL_URL: `http://127.0.0.1:${port}`, CLICKHOUSE_URL: "http://127.0.0.1" });

@@ -7,10 +7,10 @@ import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import { nativePasswords } from "../../src/programs/password-hasher/native-passwords.ts";
 import { ensureAdministrator } from "../../src/programs/stack/administrator.ts";
-import { brokerPart } from "../../src/programs/stack/components/broker-process.ts";
+import { brokerComponent } from "../../src/programs/stack/components/broker-process.ts";
 import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
-import { passwordsPart } from "../../src/programs/stack/components/password-hasher-process.ts";
-import { sqldPart } from "../../src/programs/stack/components/sqld.ts";
+import { passwordHasherComponent } from "../../src/programs/stack/components/password-hasher-process.ts";
+import { sqldComponent } from "../../src/programs/stack/components/sqld.ts";
 import { migrateAccounts, migrateTelemetry } from "../../src/programs/stack/migrations.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { generateSecrets } from "../../src/programs/stack/stack-secrets.ts";
@@ -75,7 +75,7 @@ export default async function startStores(project: TestProject): Promise<() => P
     keyServer.listen(keys, "127.0.0.1");
     const accounts = async (port: number, url: string, withAdministrator: boolean) => {
       if (withAdministrator) copyImage(image.folder, join(folder, String(port)));
-      await supervisor.start({ ...sqldPart(join(folder, String(port)), port), name: `sqld ${port}` });
+      await supervisor.start({ ...sqldComponent(join(folder, String(port)), port), name: `sqld ${port}` });
       if (withAdministrator) await ensureAdministrator({ url }, environment.ADMIN_USERNAME, environment.ADMIN_PASSWORD);
       else await migrateAccounts({ ...config, LIBSQL_URL: url });
     };
@@ -86,7 +86,7 @@ export default async function startStores(project: TestProject): Promise<() => P
         migrateTelemetry({ ...config, ...clickhouseSettings(clickhouse.url, clickhouse.access.owner) }),
       ),
       supervisor.start(
-        brokerPart({
+        brokerComponent({
           dataDir: folder,
           host: "127.0.0.1",
           tcpPort: mqtt,
@@ -95,7 +95,7 @@ export default async function startStores(project: TestProject): Promise<() => P
           issuer: config.JWT_ISSUER,
         }),
       ),
-      supervisor.start(passwordsPart({ port: passwords, token: passwordService.token })),
+      supervisor.start(passwordHasherComponent({ port: passwords, token: passwordService.token })),
     ]);
     project.provide("workerEnvironment", environment);
     project.provide("passwordService", passwordService);

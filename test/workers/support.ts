@@ -10,7 +10,7 @@ import { SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/roles.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import type { OpenApiDocument } from "../../src/http/docs/openapi.ts";
-import { Configuration } from "../../src/schemas/configuration.ts";
+import { Configuration } from "../../src/schemas/agent.ts";
 import { type Bindings, createServices } from "../../src/services.ts";
 import { createClickHouse } from "../../src/storage/clickhouse.ts";
 import { createDatabase } from "../../src/storage/libsql.ts";
@@ -18,16 +18,16 @@ import { createTelemetryStore, type TelemetryStore } from "../../src/telemetry/s
 import worker from "../../src/worker.ts";
 import { PASSWORD, SECRETS } from "../support/secret-mark.ts";
 
-/** Requests to the Worker under test, as its users send them. Every answer is held against the OpenAPI document. */
+/** Sends requests to the Worker under test. Checks every response against the OpenAPI document. */
 
 const BASE = "https://controller.test";
 
-/** The telemetry store itself, for what no operation shows. */
+/** Returns the telemetry store, for data that no operation returns. */
 export const testStore = (): TelemetryStore => createTelemetryStore(createClickHouse(parseEnv(env)));
 
 export const settings = env as unknown as Record<string, string>;
 
-/** The Worker's own handler. Not `SELF.fetch`, which takes longer with every call. */
+/** Calls the Worker's handler directly: `SELF.fetch` becomes slower with every call. */
 async function dispatch(path: string, init?: RequestInit): Promise<Response> {
   const context = createExecutionContext();
   const response = await worker.fetch(
@@ -41,15 +41,15 @@ async function dispatch(path: string, init?: RequestInit): Promise<Response> {
 
 export async function request(path: string, init?: RequestInit): Promise<Response> {
   const response = await dispatch(path, init);
-  // The answer to a handshake has no body, and cannot be copied.
+  // The response to a WebSocket handshake has no body and cannot be cloned.
   const text = response.status === 101 ? "" : await response.clone().text();
-  await expectAsDocumented(init?.method ?? "GET", new URL(path, BASE).pathname, response.status, text);
+  await expectDocumented(init?.method ?? "GET", new URL(path, BASE).pathname, response.status, text);
   return response;
 }
 
 let openApi: OpenApiDocument | undefined;
 
-async function expectAsDocumented(method: string, path: string, status: number, text: string): Promise<void> {
+async function expectDocumented(method: string, path: string, status: number, text: string): Promise<void> {
   openApi ??= (await (await dispatch("/openapi.json")).json()) as OpenApiDocument;
   if (path !== "/api/v1/token/" && !path.startsWith("/api/v1/third_party_apps/")) expect(text).not.toMatch(SECRETS);
   const template = Object.keys(openApi.paths)
@@ -58,14 +58,14 @@ async function expectAsDocumented(method: string, path: string, status: number, 
   const operation = openApi.paths[template ?? ""]?.[method.toLowerCase()];
   if (operation === undefined) return;
   const documented = operation.responses[status];
-  expect(documented, `${method} ${template} answers ${status}, which is not documented`).toBeDefined();
+  expect(documented, `${method} ${template} returns ${status}, which is not documented`).toBeDefined();
   const schema = documented?.content?.["application/json"]?.schema;
   if (schema === undefined) return;
   const validator = new Validator({ ...schema, components: openApi.components } as object, "2020-12");
   expect(validator.validate(JSON.parse(wellFormed(text))).errors, `${method} ${template} ${status}`).toEqual([]);
 }
 
-/** Without lone surrogates, which JSON says as escapes: the validator makes an address of each key, and fails at them. */
+/** Replaces escaped lone surrogates in JSON: the validator encodes each key as a URI and fails on them. */
 const wellFormed = (json: string): string => json.replaceAll(/\\ud[89a-f][0-9a-f]{2}/gi, "\\ufffd");
 
 export const send = (method: string, path: string, body?: unknown, token?: string): Promise<Response> =>
@@ -115,14 +115,14 @@ export async function tokenOf(
 
 export { PASSWORD };
 
-/** Texts of any code units: also halves of a surrogate pair. */
+/** Generates texts of any code units, including lone surrogates. */
 export const anyText = (constraints: { minLength?: number; maxLength: number }): fc.Arbitrary<string> =>
   fc.oneof(
     fc.string({ unit: "binary", ...constraints }),
     fc.array(fc.integer({ min: 0xd700, max: 0xe0ff }), constraints).map((units) => String.fromCharCode(...units)),
   );
 
-/** Names that no other test uses. */
+/** Names that are unique to one test. */
 export const uniqueEmail = (): string => `u-${crypto.randomUUID()}@example.com`;
 export const uniqueName = (): string => `n-${crypto.randomUUID()}`;
 
@@ -142,7 +142,7 @@ const tokens = createTokens({
 });
 const BY = { kind: "console", name: "test", requestId: "" } as const;
 
-/** A user who has signed up and logged in with PASSWORD. Written into the database: most of the suite's time would go into hashing. */
+/** Creates a user with PASSWORD and a token. Writes to the database directly: hashing would take most of the suite's time. */
 export async function signedUp(): Promise<{ username: string; token: string }> {
   const users = createUserStore(database);
   const username = uniqueEmail();
@@ -152,7 +152,7 @@ export async function signedUp(): Promise<{ username: string; token: string }> {
   return { username, token: await tokens.issue({ sub: username, login_type: "user", roles: ["user"], scope, ver }) };
 }
 
-/** An agent that has logged in with PASSWORD; written into the database as well. */
+/** Creates an agent with PASSWORD and a token, directly in the database as well. */
 export async function newAgent(configuration: Record<string, unknown> = {}): Promise<{ apId: string; token: string }> {
   const agents = createAgentStore(database);
   const apId = uniqueName();
@@ -173,7 +173,7 @@ export async function newApp(permissions: object = {}): Promise<{ appName: strin
 
 const { ASSETS, AGENT_SHARD, JOB_STREAM, PUBLISHER, LEDGER } = env;
 
-/** Another Worker's app, with some settings changed and, where given, other bindings. */
+/** Creates a separate app with changed settings and bindings. */
 export const appWith = (changes: Record<string, string>, bindings: Partial<Bindings> = {}) =>
   createApp(
     createServices(parseEnv({ ...env, ...changes }), {

@@ -1,75 +1,46 @@
 import { cpus } from "node:os";
 import { print, red } from "../../../src/programs/shared/cli.ts";
 
-/** Ids of the figures that docs/scaling.md uses. */
-export type FigureId =
-  | "ingest-http"
-  | "ingest-mqtt"
-  | "live-query"
-  | "live-news"
-  | "chart-day"
-  | "history"
-  | "callback"
-  | "idle-socket"
-  | "login"
-  | "bytes-points_v1"
-  | "bytes-minutes_v1";
-
-/** The figures of a run, in the order in which they were taken. */
+type Details = Record<string, number | string>;
 
 export interface Figure {
-  /** What others find it by. */
-  id?: FigureId;
   what: string;
   value: number;
   unit: string;
-  /** This figure next to another one of the same run. */
+  /** The figure relative to another one of the same run. */
   ratio?: { of: string; value: number; wanted?: string };
-  /** Whatever else was seen: latencies, CPU time, failures. */
-  details?: Record<string, number | string>;
-  /** A point on a curve that shows how it grows. */
-  growth?: Growth;
+  details?: Details;
 }
 
-export interface Growth {
-  curve: string;
-  x: number;
-  /** What there is more and more of. */
-  of: string;
-  y: number;
-  unit: string;
-}
-
-/** What must be so, and whether it was. */
-export interface Promised {
+/** A condition that must hold. */
+export interface Requirement {
   what: string;
   isKept: boolean;
-  details?: Record<string, number | string>;
+  details: Details;
 }
 
+/** The figures of a run, in the order in which they were measured. */
 export class Report {
   readonly #suite: string;
   readonly #figures: Figure[] = [];
-  readonly #promises: Promised[] = [];
+  readonly #promises: Requirement[] = [];
   readonly #at = new Date().toISOString();
 
   constructor(suite: string) {
     this.#suite = suite;
   }
 
-  add(figure: Figure): Figure {
-    this.#figures.push(figure);
-    const { ratio } = figure;
-    print(
-      `  ${figure.what}: ${number(figure.value)} ${figure.unit}${ratio ? `, ${number(ratio.value)} × ${ratio.of}` : ""}`,
-    );
-    return figure;
+  add(what: string, value: number, unit: string, more: Pick<Figure, "ratio" | "details"> = {}): void {
+    this.#figures.push({ what, value, unit, ...more });
+    const { ratio } = more;
+    print(`  ${what}: ${format(value)} ${unit}${ratio ? `, ${format(ratio.value)} × ${ratio.of}` : ""}`);
   }
 
-  /** Notes whether a promise was kept. One that was not makes the run fail. */
-  require(promised: Promised): void {
-    this.#promises.push(promised);
-    print(`  ${promised.isKept ? "kept" : red("BROKEN")}: ${promised.what} (${inWords(promised.details ?? {})})`);
+  /** Records a requirement. The run fails if one is violated. */
+  require(requirement: Requirement): void {
+    this.#promises.push(requirement);
+    const { what, isKept, details } = requirement;
+    print(`  ${isKept ? "kept" : red("VIOLATED")}: ${what} (${formatDetails(details)})`);
   }
 
   get areAllKept(): boolean {
@@ -79,31 +50,30 @@ export class Report {
   print(): void {
     const rows = this.#figures.map(({ what, value, unit, ratio, details = {} }) => [
       what,
-      `${number(value)} ${unit}`,
-      ratio === undefined ? "" : `${number(ratio.value)} × ${ratio.of}${ratio.wanted ? ` (${ratio.wanted})` : ""}`,
-      inWords(details),
+      `${format(value)} ${unit}`,
+      ratio === undefined ? "" : `${format(ratio.value)} × ${ratio.of}${ratio.wanted ? ` (${ratio.wanted})` : ""}`,
+      formatDetails(details),
     ]);
-    const table = [["what", "figure", "ratio", "besides"], ["---", "---", "---", "---"], ...rows];
+    const table = [["what", "figure", "ratio", "details"], ["---", "---", "---", "---"], ...rows];
     const widths = [0, 1, 2, 3].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
     print("");
     for (const row of table) {
-      const isRule = row[0] === "---";
-      print(`| ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0, isRule ? "-" : " ")).join(" | ")} |`);
+      const filler = row[0] === "---" ? "-" : " ";
+      print(`| ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0, filler)).join(" | ")} |`);
     }
   }
 
   toJson(): string {
     const machine = { cpus: cpus().length, model: cpus()[0]?.model ?? "", arch: process.arch };
-    return `${JSON.stringify({ suite: this.#suite, at: this.#at, machine, figures: this.#figures, promises: this.#promises }, null, 2)}\n`;
+    const run = { suite: this.#suite, at: this.#at, machine, figures: this.#figures, promises: this.#promises };
+    return `${JSON.stringify(run, null, 2)}\n`;
   }
 }
 
-const inWords = (details: Record<string, number | string>): string =>
+const formatDetails = (details: Details): string =>
   Object.entries(details)
-    .map(([name, detail]) => `${name} ${typeof detail === "number" ? number(detail) : detail}`)
+    .map(([name, detail]) => `${name} ${typeof detail === "number" ? format(detail) : detail}`)
     .join(", ");
 
-const number = (value: number): string => {
-  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en");
-  return String(Number(value.toPrecision(3)));
-};
+const format = (value: number): string =>
+  Math.abs(value) >= 100 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));

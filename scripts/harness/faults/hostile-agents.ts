@@ -1,117 +1,159 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { makeAgents, type TrialAgent } from "../accounts.ts";
-import { clickhouseOf } from "../clickhouse.ts";
-import type { Target } from "../target.ts";
-import type { Outcome } from "./row.ts";
-import type { World } from "./world.ts";
+import { connectAsync } from "mqtt";
+import { makeAgents, makeUser, type TestAgent } from "../accounts.ts";
+import type { Target } from "../client.ts";
+import { until } from "../product.ts";
+import { startTelemetry, UPDATE_PATH } from "../telemetry-oracle.ts";
+import { problemsOf } from "../workload.ts";
+import type { FaultEnvironment } from "./environment.ts";
+import type { Outcome } from "./under-load.ts";
 
-/**
- * Agents that send what no agent should, beside others that report steadily: the others are answered with 200, within the time that
- * the documentation promises, and everything that was acknowledged is stored once.
- */
+/** Agents that send invalid or excessive data beside others that report steadily. The others must not notice. */
 
 const STEADY = 20;
 const HOSTILE = 5;
 const LASTS_MS = 10_000;
 const PAUSE_MS = 200;
-const METRIC = "steady";
 const DAY_MS = 86_400_000;
-/** Two seconds are promised; a third is the machine's, which runs everything at once. */
+/** Two seconds are guaranteed; the machine, which runs everything, may add one. */
 const MAX_WAIT_MS = 3_000;
-const ARRIVED_WITHIN_MS = 30_000;
 
-/** What a hostile agent sends, and which fields the service must reject by name. */
-interface Hostile {
+/** What a hostile agent sends over HTTP, and which fields the service must reject by name. */
+interface HostileReports {
   body(n: number): object;
   isRejected(field: string): boolean;
 }
 
-export const loneSurrogates = (world: World, signal: AbortSignal): Promise<Outcome> =>
-  beside(world, signal, {
-    body: (n) => ({ payload: { [`name${n}\ud800`]: 1, low: "\udc00", high: "x\ud83d", good: n } }),
-    isRejected: (field) => field !== "good",
-  });
+const LONE_SURROGATES: HostileReports = {
+  body: (n) => ({ payload: { [`name${n}\ud800`]: 1, low: "\udc00", high: "x\ud83d", good: n } }),
+  isRejected: (field) => field !== "good",
+};
 
-export const backlogs = (world: World, signal: AbortSignal): Promise<Outcome> =>
-  beside(world, signal, {
-    // A thousand samples, one for each of as many days: most of them are older than telemetry is kept.
-    body: (n) => {
-      const nowMs = Date.now();
-      const samples = Array.from({ length: 1_000 }, (_, day) => ({
-        ts: nowMs - day * DAY_MS - n,
-        payload: { a: n, t: "x" },
-      }));
-      return { samples };
-    },
-    isRejected: (field) => /^samples\.\d+\.ts$/.test(field),
-  });
+const BACKLOGS: HostileReports = {
+  // A thousand samples, one per day: most of them are older than telemetry is stored.
+  body: (n) => {
+    const nowMs = Date.now();
+    return {
+      samples: Array.from({ length: 1_000 }, (_, day) => ({ ts: nowMs - day * DAY_MS - n, payload: { a: n, t: "x" } })),
+    };
+  },
+  isRejected: (field) => /^samples\.\d+\.ts$/.test(field),
+};
 
-async function beside(world: World, signal: AbortSignal, hostile: Hostile): Promise<Outcome> {
-  const target = world.target();
-  const prefix = `hostile-${Date.now()}`;
-  const agents = await makeAgents(target.dataDir, prefix, STEADY + HOSTILE);
-  const acknowledged = new Set<string>();
-  const broken = new Set<string>();
+export const loneSurrogates = (environment: FaultEnvironment, signal: AbortSignal): Promise<Outcome> =>
+  besideSteadyAgents(environment, signal, LONE_SURROGATES);
+
+export const backlogs = (environment: FaultEnvironment, signal: AbortSignal): Promise<Outcome> =>
+  besideSteadyAgents(environment, signal, BACKLOGS);
+
+async function besideSteadyAgents(
+  environment: FaultEnvironment,
+  signal: AbortSignal,
+  hostile: HostileReports,
+): Promise<Outcome> {
+  const steady = environment.target();
+  const { client, dataDir } = environment.target();
+  const agents = await makeAgents(dataDir, `hostile-${Date.now()}`, HOSTILE);
+  const load = await startTelemetry(steady, { channel: "HTTP", prefix: "steady", agents: STEADY, pauseMs: PAUSE_MS });
+  const violations = new Set<string>();
   const endMs = performance.now() + LASTS_MS;
-  const isOn = () => performance.now() < endMs && !signal.aborted;
-  let slowestMs = 0;
-  let hostileCalls = 0;
-
-  const report = async ({ apId, token }: TrialAgent): Promise<void> => {
-    for (let tsMs = 0; isOn(); await sleep(PAUSE_MS)) {
-      tsMs = Math.max(tsMs + 1, Date.now());
-      const startedMs = performance.now();
-      const answer = await target.ask("/api/v1/agent_update/update", {
-        token,
-        body: { ts: tsMs, payload: { [METRIC]: 1 } },
-      });
-      slowestMs = Math.max(slowestMs, performance.now() - startedMs);
-      if (answer?.status === 200) acknowledged.add(`${apId} ${tsMs}`);
-      else broken.add(`a steady agent is answered with ${answer?.status ?? "nothing"}`);
-    }
-  };
-  const offend = async ({ token }: TrialAgent): Promise<void> => {
-    for (let n = 0; isOn(); n++) {
-      const answer = await target.ask("/api/v1/agent_update/update", { token, body: hostile.body(n) });
-      hostileCalls++;
-      const { rejected = [] } = (answer?.body ?? {}) as { rejected?: { field: string }[] };
-      if (answer?.status !== 200) broken.add(`a hostile agent is answered with ${answer?.status ?? "nothing"}`);
+  let calls = 0;
+  const offend = async ({ token }: TestAgent): Promise<void> => {
+    for (; performance.now() < endMs && !signal.aborted; calls++) {
+      const response = await client.attempt(UPDATE_PATH, { token, body: hostile.body(calls) });
+      const { rejected = [] } = (response?.body ?? {}) as { rejected?: { field: string }[] };
+      if (response?.status !== 200) violations.add(`a hostile agent gets ${response?.status ?? "no response"}`);
       else if (rejected.length === 0 || !rejected.every(({ field }) => hostile.isRejected(field)))
-        broken.add("a hostile agent is not told which fields are rejected");
+        violations.add("the response does not name the rejected fields");
     }
   };
-  await Promise.all(agents.map((agent, i) => (i < STEADY ? report(agent) : offend(agent))));
-
-  const startedMs = performance.now();
-  const stored = await untilThere(target, prefix, acknowledged);
-  if (slowestMs > MAX_WAIT_MS) broken.add(`a steady agent waited for ${Math.round(slowestMs)} ms`);
+  await Promise.all(agents.map(offend));
+  await load.stop();
+  const { statuses, unanswered, slowest } = steady.client;
+  for (const status of statuses.keys()) if (status !== 200) violations.add(`a steady agent gets ${status}`);
+  if (unanswered > 0) violations.add("a steady agent gets no response");
+  const waited = `the longest wait of a steady agent was ${Math.round(slowest.ms)} ms`;
+  if (slowest.ms > MAX_WAIT_MS) violations.add(waited);
+  const verdict = await load.settle();
   return {
-    acknowledged: acknowledged.size,
-    lost: [...acknowledged].filter((point) => !stored.has(point)).length,
-    doubled: [...stored.values()].filter((n) => n > 1).length,
-    recoveredMs: 0,
-    settledMs: performance.now() - startedMs,
-    broken: [...broken],
-    remarks: [`${hostileCalls} hostile calls; the longest wait of a steady agent was ${Math.round(slowestMs)} ms`],
+    ...{ acknowledged: load.acknowledged, recoveredMs: 0, ...verdict },
+    violations: [...problemsOf(load.name, verdict), ...violations],
+    remarks: [`${calls} hostile calls; ${waited}`],
   };
 }
 
-/** How often each point of the steady agents is stored; waits for those that are to come. */
-async function untilThere(target: Target, prefix: string, expected: ReadonlySet<string>): Promise<Map<string, number>> {
-  const clickhouse = clickhouseOf(target);
-  try {
-    for (const endMs = performance.now() + ARRIVED_WITHIN_MS; ; await sleep(250)) {
-      const answer = await clickhouse.query({
-        query: `SELECT ap_id, toUnixTimestamp64Milli(ts) AS at, count() AS n FROM points_v1
-                WHERE startsWith(ap_id, {prefix:String}) AND metric = {metric:String} GROUP BY ap_id, at`,
-        query_params: { prefix, metric: METRIC },
-        format: "JSONEachRow",
-      });
-      const rows = await answer.json<{ ap_id: string; at: string; n: string }>();
-      const stored = new Map(rows.map(({ ap_id, at, n }) => [`${ap_id} ${at}`, Number(n)]));
-      if (stored.size >= expected.size || performance.now() > endMs) return stored;
-    }
-  } finally {
-    await clickhouse.close();
-  }
+interface HostileMessage {
+  topic: "data" | "result" | "status";
+  payload: string | Buffer;
+}
+
+const nested = (levels: number): string => `${'{"a":'.repeat(levels - 1)}{}${"}".repeat(levels - 1)}`;
+const data = (payload: string | Buffer): HostileMessage => ({ topic: "data", payload });
+
+/** Messages that are rejected as a whole. */
+const REJECTED: readonly HostileMessage[] = [
+  ...[nested(31), nested(100_000), "{", "", "7", Buffer.from([0x22, 0xff, 0x22])].map(data),
+  data('{"ap_id":"another","payload":{"x":1}}'),
+  data(JSON.stringify({ payload: { x: "x".repeat(1024 * 1024 - 100) } })),
+  { topic: "result", payload: "null" },
+  { topic: "result", payload: `{"job_number":"x","status":"done","data":${nested(40)}}` },
+  { topic: "status", payload: "\u0001".repeat(180_000) },
+];
+/** Messages that may be stored in part. */
+const ODD: readonly HostileMessage[] = [
+  data('{"payload":{"text":"\\ud800"}}'),
+  data('{"payload":{"text":"\\udc00","x":1}}'),
+  data('{"payload":{"__proto__":{"x":1},"y":1e999}}'),
+  { topic: "status", payload: "\u0000" },
+];
+
+export interface HostileOptions {
+  /** How often each message is sent. */
+  rounds: number;
+  pauseMs: number;
+}
+
+const COUNTED_WITHIN_MS = 60_000;
+
+/** Publishes messages that cannot be stored: nothing of other agents is lost, and the service counts the rejected messages. */
+export async function hostileMessages(target: Target, { rounds, pauseMs }: HostileOptions): Promise<Outcome> {
+  const prefix = `hostile-${Date.now()}`;
+  const admin = await makeUser(target.dataDir, `${prefix}@example.com`, "none", ["admin"]);
+  const before = await countMessages(target, admin.token);
+  const agents = await makeAgents(target.dataDir, prefix, 2);
+  const load = await startTelemetry(target, { channel: "MQTT", prefix: "among-hostile", agents: 8, pauseMs: 20 });
+  await Promise.all(
+    agents.map(async ({ apId, token }) => {
+      const client = await connectAsync(target.urls.mqtt ?? "", { username: apId, password: token });
+      for (const { topic, payload } of Array.from({ length: rounds }, () => [...REJECTED, ...ODD]).flat()) {
+        await client.publishAsync(`agent/${apId}/${topic}`, payload, { qos: 1 });
+        await sleep(pauseMs);
+      }
+      await client.endAsync();
+    }),
+  );
+  await load.stop();
+  const verdict = await load.settle();
+  const expected = agents.length * rounds * REJECTED.length;
+  const hostile = expected + agents.length * rounds * ODD.length;
+  let rejected = 0;
+  // The service retries messages that it fails at for a few seconds. They must not disturb the next row.
+  await until(async () => {
+    const now = await countMessages(target, admin.token);
+    rejected = now.rejected - before.rejected;
+    return now.accepted - before.accepted + rejected >= hostile + load.acknowledged && rejected >= expected;
+  }, COUNTED_WITHIN_MS).catch(() => {});
+  const uncounted = rejected >= expected ? [] : [`${rejected} messages are counted as rejected instead of ${expected}`];
+  return {
+    ...{ acknowledged: load.acknowledged, recoveredMs: 0, ...verdict },
+    violations: [...problemsOf(load.name, verdict), ...uncounted],
+    remarks: [`${hostile} hostile messages, ${rejected} rejected`],
+  };
+}
+
+async function countMessages({ client }: Target, token: string): Promise<{ accepted: number; rejected: number }> {
+  const { text } = await client.request("/metrics", { token });
+  const of = (outcome: string): number =>
+    Number(new RegExp(`^controller_bridge_messages_total\\{outcome="${outcome}"\\} (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+  return { accepted: of("accepted"), rejected: of("rejected") };
 }

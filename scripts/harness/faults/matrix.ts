@@ -1,136 +1,139 @@
 import { writeFileSync } from "node:fs";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
-import type { Damage } from "./bad-line.ts";
-import { shuffledCallbacks } from "./callback-faults.ts";
-import { clocks } from "./clocks.ts";
-import { crowd } from "./crowd.ts";
-import { backlogs, loneSurrogates } from "./hostile-agents.ts";
-import { hostileMessages } from "./hostile-messages.ts";
-import { damage, fill, kill, stop } from "./kinds.ts";
-import { pausedReaders } from "./paused-readers.ts";
-import type { Outcome, Row } from "./row.ts";
-import { canMount } from "./small-disk.ts";
+import { clocks } from "./clock-faults.ts";
+import { COMPONENTS, DISKS, FaultEnvironment, PROXIED } from "./environment.ts";
+import { NETWORK_FAULTS } from "./faulty-proxy.ts";
+import { backlogs, hostileMessages, loneSurrogates } from "./hostile-agents.ts";
+import { canMount } from "./limited-disk.ts";
 import { strangers } from "./strangers.ts";
-import { type Fault, NotRecovered, underLoad } from "./under-load.ts";
-import { type Disk, type Line, type Part, World } from "./world.ts";
+import { crowd, pausedReaders, shuffledCallbacks, stalledReader } from "./stream-faults.ts";
+import { type Fault, fullDisk, kill, NotRecovered, network, type Outcome, suspend, underLoad } from "./under-load.ts";
 
-/** Everything that can go wrong, one after the other. */
+/** All faults, one row after the other. */
 
-const MAX_OUTPUT = 4_000;
-const MAX_ERRORS = 8;
-const MAX_ERROR_LENGTH = 700;
+interface Row {
+  name: string;
+  /** Why the row cannot run here. */
+  skipped?: string;
+  run(environment: FaultEnvironment, signal: AbortSignal): Promise<Outcome>;
+}
 
-const PARTS: readonly Part[] = ["worker", "sqld", "clickhouse", "broker", "bridge", "emulator", "passwords"];
-const LINES: readonly Line[] = ["worker", "sqld", "clickhouse", "broker"];
-const DISKS: readonly Disk[] = ["worker", "sqld", "clickhouse", "broker", "emulator"];
-const DAMAGES: readonly Damage[] = ["slow", "cut", "half-open", "garbled answers", "garbled questions"];
-
-const row = (name: string, fault: Fault<World>, skipped?: string): Row => ({
+const row = (name: string, fault: Fault<FaultEnvironment>): Row => ({
   name,
-  ...(skipped !== undefined && { skipped }),
-  run: (world, signal) => underLoad(world, fault, signal),
+  run: (environment, signal) => underLoad(environment, fault, { signal }),
 });
+
+const FULL_DISK = "full disk: ";
+
+const rowsOf = (sockets: number): Row[] => [
+  ...COMPONENTS.map((component) => row(`kill ${component}`, kill(component))),
+  ...COMPONENTS.map((component) => row(`stop ${component}`, suspend(component))),
+  ...NETWORK_FAULTS.flatMap((fault) =>
+    PROXIED.map((component) => row(`${fault}: ${component}`, network(component, fault))),
+  ),
+  ...DISKS.map((disk) => ({
+    ...row(`${FULL_DISK}${disk}`, fullDisk(disk)),
+    ...(!canMount() && { skipped: "needs root" }),
+  })),
+  { name: "callbacks duplicated and shuffled", run: shuffledCallbacks },
+  { name: "clocks that are off", run: clocks },
+  { name: "lone surrogates", run: loneSurrogates },
+  { name: "backlogs", run: backlogs },
+  {
+    name: "hostile MQTT messages",
+    run: (environment) => hostileMessages(environment.target(), { rounds: 10, pauseMs: 50 }),
+  },
+  { name: "readers that pause", run: pausedReaders },
+  { name: "a reader that stalls", run: stalledReader },
+  { name: "strangers at the stores", run: strangers },
+  { name: `${sockets} sockets, kill worker`, run: (environment, signal) => crowd(environment, sockets, signal) },
+];
 
 export interface MatrixOptions {
   only: RegExp;
-  /** Of the crowd. */
   sockets: number;
   jsonFile: string | undefined;
   signal: AbortSignal;
 }
 
-const rowsOf = ({ sockets }: Pick<MatrixOptions, "sockets">): Row[] => [
-  ...PARTS.map((part) => row(`kill ${part}`, kill(part))),
-  ...PARTS.map((part) => row(`stop ${part}`, stop(part))),
-  ...DAMAGES.flatMap((kind) => LINES.map((line) => row(`${kind}: ${line}`, damage(line, kind)))),
-  ...DISKS.map((disk) => row(`full disk: ${disk}`, fill(disk), canMount() ? undefined : "needs root")),
-  { name: "callbacks doubled and shuffled", run: shuffledCallbacks },
-  { name: "clocks that are off", run: clocks },
-  { name: "lone surrogates", run: loneSurrogates },
-  { name: "backlogs", run: backlogs },
-  { name: "hostile MQTT messages", run: (world) => hostileMessages(world.target(), { rounds: 10, pauseMs: 50 }) },
-  { name: "readers that pause", run: pausedReaders },
-  { name: "strangers at the stores", run: strangers },
-  { name: `${sockets} sockets, kill worker`, run: (world, signal) => crowd(world, sockets, signal) },
-];
-
-export const namesOfRows = (options: Pick<MatrixOptions, "sockets">): string[] =>
-  rowsOf(options).map(({ name }) => name);
+export const rowNames = (sockets: number, only: RegExp): string[] =>
+  rowsOf(sockets).flatMap(({ name }) => (only.test(name) ? [name] : []));
 
 interface Result extends Partial<Outcome> {
   name: string;
-  state: "kept" | "broken" | "skipped";
-  broken: string[];
+  state: "kept" | "violated" | "skipped";
+  violations: string[];
 }
 
-/** Runs the rows that are wanted; whether every promise was kept. Where it is cut off, the rows before that are told nevertheless. */
-export async function runMatrix(options: MatrixOptions): Promise<boolean> {
-  const { only, jsonFile, signal } = options;
-  const rows = rowsOf(options).filter(({ name }) => only.test(name));
+const MAX_OUTPUT = 4_000;
+
+/** Runs the rows, and prints the finished ones also after Ctrl-C. Returns whether every guarantee was kept. */
+export async function runMatrix({ only, sockets, jsonFile, signal }: MatrixOptions): Promise<boolean> {
+  const rows = rowsOf(sockets).filter(({ name }) => only.test(name));
   const results: Result[] = [];
   print(`${rows.length} rows. Starting the product, with its stores beside it.`);
-  const hasSmallDisks = rows.some(({ name, skipped }) => name.startsWith("full") && skipped === undefined);
-  const world = await World.start({ hasSmallDisks, signal });
+  const hasLimitedDisks = rows.some(({ name, skipped }) => name.startsWith(FULL_DISK) && skipped === undefined);
+  const environment = await FaultEnvironment.start({ hasLimitedDisks, signal });
   const startedMs = performance.now();
   try {
     for (const [i, { name, skipped, run }] of rows.entries()) {
       if (signal.aborted) break;
       if (skipped !== undefined) {
-        results.push({ name, state: "skipped", broken: [`skipped: ${skipped}`] });
+        results.push({ name, state: "skipped", violations: [`skipped: ${skipped}`] });
         continue;
       }
       print(`${i + 1}/${rows.length} ${name} …`);
-      const said = world.product.output.length;
-      const outcome = await unlessAborted(run(world, signal), signal).catch((error: Error) => error);
+      const printed = environment.product.output.length;
+      const outcome = await unlessAborted(run(environment, signal), signal).catch((error: Error) => error);
       if (signal.aborted) break;
       if (outcome instanceof Error) {
-        results.push({ name, state: "broken", broken: [outcome.message] });
-        print(`  BROKEN: ${outcome.message}\n${world.product.output.slice(-MAX_OUTPUT)}`);
-        // What came after it would be about this one.
+        results.push({ name, state: "violated", violations: [outcome.message] });
+        print(`  VIOLATED: ${outcome.message}\n${environment.product.output.slice(-MAX_OUTPUT)}`);
         if (outcome instanceof NotRecovered) break;
         continue;
       }
-      const result: Result = { name, state: outcome.broken.length === 0 ? "kept" : "broken", ...outcome };
-      results.push(result);
-      print(
-        `  ${[...outcome.broken.map((what) => `BROKEN: ${what}`), describe(result), ...outcome.remarks].join("; ")}`,
-      );
-      for (const line of result.state === "broken" ? errorsIn(world.product.output.slice(said)) : [])
-        print(`    ${line}`);
+      const state = outcome.violations.length === 0 ? "kept" : "violated";
+      results.push({ name, state, ...outcome });
+      print(`  ${describe(outcome)}`);
+      if (state === "violated")
+        for (const line of errorsIn(environment.product.output.slice(printed))) print(`    ${line}`);
     }
   } finally {
-    await world.end();
+    await environment.end();
   }
   print(`\n${table(results)}\n\n${((performance.now() - startedMs) / 60_000).toFixed(1)} minutes.`);
   if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(results, undefined, 2)}\n`);
   signal.throwIfAborted();
-  return results.length > 0 && results.every(({ state }) => state !== "broken");
+  return results.length > 0 && results.every(({ state }) => state !== "violated");
 }
 
-/** What the service itself took for bugs, each kind once. */
+const MAX_ERRORS = 8;
+const MAX_ERROR_LENGTH = 700;
+
+/** Returns what the service logged as an error, each kind once. */
 function errorsIn(output: string): string[] {
   const errors = output.split("\n").filter((line) => line.includes('"level":"error"'));
   const kinds = errors.map((line) => line.replace(/"(?:time|request_id)":"[^"]*",?/g, "").slice(0, MAX_ERROR_LENGTH));
   return [...new Set(kinds)].slice(0, MAX_ERRORS);
 }
 
-const seconds = (ms: number | undefined): string => (ms === undefined ? "–" : (ms / 1000).toFixed(1));
+const COLUMNS = ["acknowledged", "lost", "duplicates", "recovered after s", "complete after s"];
 
-const describe = ({ acknowledged, lost, doubled, recoveredMs, settledMs }: Result): string =>
-  `acknowledged ${acknowledged}, lost ${lost}, doubled ${doubled}, back after ${seconds(recoveredMs)} s, all there after ${seconds(settledMs)} s`;
+const cellsOf = ({ acknowledged, lost, duplicates, recoveredMs, settledMs }: Partial<Outcome>): string[] => {
+  const seconds = [recoveredMs, settledMs].map((ms) => ms && (ms / 1000).toFixed(1));
+  return [acknowledged, lost, duplicates, ...seconds].map((cell) => String(cell ?? "–"));
+};
 
-/** In Markdown, as the documentation shows it. */
+export function describe(outcome: Outcome): string {
+  const violations = outcome.violations.map((violation) => `VIOLATED: ${violation}`);
+  const cells = cellsOf(outcome).map((cell, i) => `${COLUMNS[i]} ${cell}`);
+  return [...violations, cells.join(", "), ...outcome.remarks].join("; ");
+}
+
+/** Returns a Markdown table, as in the documentation. */
 function table(results: readonly Result[]): string {
-  const lines = results.map(({ name, acknowledged, lost, doubled, recoveredMs, settledMs, broken }) => [
-    name,
-    acknowledged ?? "–",
-    lost ?? "–",
-    doubled ?? "–",
-    seconds(recoveredMs),
-    seconds(settledMs),
-    broken.join("; "),
-  ]);
-  const head = ["fault", "acknowledged", "lost", "doubled", "back after s", "all there after s", "broken"];
+  const lines = results.map((result) => [result.name, ...cellsOf(result), result.violations.join("; ")]);
+  const head = ["fault", ...COLUMNS, "violations"];
   return [head, head.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }

@@ -1,154 +1,229 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { makeUser } from "../accounts.ts";
+import { type ApiClient, type Target, targetOf } from "../client.ts";
 import { type Product, until } from "../product.ts";
-import type { Target } from "../target.ts";
-import { watchShortage } from "../usage.ts";
-import { startAccounts } from "./loads/account-load.ts";
-import { startCommands } from "./loads/command-load.ts";
-import { startJobs } from "./loads/job-load.ts";
-import type { Load } from "./loads/load.ts";
-import { startTelemetry } from "./loads/telemetry-load.ts";
-import type { Outcome } from "./row.ts";
+import { startStreams } from "../stream-oracle.ts";
+import { startTelemetry } from "../telemetry-oracle.ts";
+import { problemsOf, type Workload } from "../workload.ts";
+import { startAccounts } from "./account-load.ts";
+import { startCommands } from "./command-load.ts";
+import type { Component, Disk, FaultEnvironment, Proxied } from "./environment.ts";
+import type { NetworkFault } from "./faulty-proxy.ts";
 
-/** Lets something go wrong while everything that the service does is done at once, and holds it to its word. */
+/** Injects a fault while all workloads run, and checks what the service guarantees. */
 
-/** What it is all done on. */
-export interface Stage {
+/** The environment of a fault, or a plain product. */
+export interface FaultTarget {
   product: Product;
-  /** For one round of loads. */
+  /** Returns a target for one round of workloads. */
   target(): Target;
+  pidOf(component: Component): number;
 }
 
-export interface Fault<S extends Stage> {
-  /** What /readyz calls the part that is hit, where it knows it. */
+export const plainTarget = (product: Product): FaultTarget => ({
+  ...{ product, target: () => targetOf(product), pidOf: (component) => product.pidOf(component) },
+});
+
+export interface Outcome {
+  /** Operations that the service acknowledged. */
+  acknowledged: number;
+  lost: number;
+  duplicates: number;
+  /** From the end of the fault until the service is ready and all workloads progress. */
+  recoveredMs: number;
+  /** From the end of the workloads until everything is there. */
+  settledMs: number;
+  /** Violated guarantees. */
+  violations: string[];
+  remarks: string[];
+}
+
+export interface Fault<T extends FaultTarget> {
+  /** The name of the affected component in /readyz, if it must report it. */
   readyzName?: string | undefined;
-  begin(stage: S): void;
-  /** How long it lasts. */
+  begin(target: T): void;
   holdMs: number;
-  end(stage: S): void;
-  /** What must be so besides, for it to be over. */
-  isOver?(stage: S): boolean;
-  promises: {
-    /** Nothing that was acknowledged is lost or doubled. */
-    exact: boolean;
-    /** Every answer comes within two seconds, and those that cannot be given are 503. */
-    prompt: boolean;
+  end(target: T): void;
+  /** A further condition of recovery. */
+  isOver?(target: T): boolean;
+  /** Nothing that was acknowledged is lost or duplicated. */
+  isExact: boolean;
+  /** Every response arrives within two seconds. */
+  isPrompt: boolean;
+}
+
+const HOLD_MS = 8_000;
+
+/** The components that /readyz reports, and their names there. */
+const READYZ_NAMES: Partial<Record<Component, string>> = {
+  ...{ sqld: "libsql", clickhouse: "clickhouse", broker: "broker", passwords: "passwords" },
+};
+
+/** Kills a component, which its supervisor restarts. */
+export function kill(component: Component): Fault<FaultTarget> {
+  let pid = 0;
+  return {
+    holdMs: 0,
+    begin: (target) => {
+      pid = target.pidOf(component);
+      process.kill(pid, "SIGKILL");
+    },
+    end: () => {},
+    isOver: (target) => target.pidOf(component) !== pid,
+    ...{ isExact: true, isPrompt: component !== "worker" },
   };
 }
 
-const GETS_ON_WITHIN_MS = 60_000;
+/** Suspends a component for a while: its connections stay open without responses. */
+export const suspend = (component: Component): Fault<FaultTarget> => ({
+  readyzName: READYZ_NAMES[component],
+  holdMs: HOLD_MS,
+  begin: (target) => void process.kill(target.pidOf(component), "SIGSTOP"),
+  end: (target) => void process.kill(target.pidOf(component), "SIGCONT"),
+  ...{ isExact: true, isPrompt: component !== "worker" },
+});
+
+export const network = (component: Proxied, fault: NetworkFault): Fault<FaultEnvironment> => ({
+  readyzName: fault === "half-open" ? READYZ_NAMES[component] : undefined,
+  holdMs: HOLD_MS,
+  begin: ({ proxies }) => proxies[component].begin(fault),
+  end: ({ proxies }) => proxies[component].end(),
+  // A garbled digit in a request is a valid request, and so is a garbled sample on its way to the bridge. Only TLS detects them.
+  isExact: fault !== "garbled requests" && !(fault === "garbled responses" && component === "broker"),
+  isPrompt: component !== "worker" && fault !== "slow",
+});
+
+export const fullDisk = (disk: Disk): Fault<FaultEnvironment> => ({
+  readyzName: disk === "worker" ? "objects" : READYZ_NAMES[disk],
+  holdMs: HOLD_MS,
+  begin: ({ disks }) => disks.get(disk)?.fill(),
+  end: ({ disks }) => disks.get(disk)?.free(),
+  ...{ isExact: true, isPrompt: true },
+});
+
+const STARTED_WITHIN_MS = 60_000;
 const RECOVERED_WITHIN_MS = 120_000;
 const POLL_MS = 100;
-/** Two seconds is the promise; a machine that runs all of this at once may add some. */
+/** Two seconds are guaranteed; the machine, which runs everything, may add one. */
 const PROMPT_MS = 3_000;
+/** A component that dies five times within a minute ends the product, which is intended. */
+const BETWEEN_FAULTS_MS = 15_500;
 
-/** Tens of operations a second together: the fault is to be what is hard. */
-const startLoads = (target: Target): Promise<Load[]> => {
+/** Starts tens of operations per second, few enough that the fault is the difficulty and not the load. */
+async function startAll(target: Target): Promise<Workload[]> {
+  const { token } = await makeUser(target.dataDir, `faults-jobs-${Date.now()}@example.com`);
   const telemetry = { prefix: "matrix", agents: 3, pauseMs: 100 };
-  return Promise.all([
+  return await Promise.all([
     startTelemetry(target, { ...telemetry, channel: "HTTP" }),
     startTelemetry(target, { ...telemetry, channel: "MQTT" }),
-    startJobs(target, { readersOfJobs: [1, 3], sendersPerJob: 2, pauseMs: 100 }),
+    startStreams(target.client, { token, readersOfJobs: [1, 3], sendersPerJob: 2, pauseMs: 100 }),
     startCommands(target, { accessPoints: 20, pauseMs: 300, spinUpEveryMs: 10_000 }),
     startAccounts(target, { pauseMs: 200 }),
   ]);
-};
+}
 
-export async function underLoad<S extends Stage>(stage: S, fault: Fault<S>, signal?: AbortSignal): Promise<Outcome> {
-  const target = stage.target();
-  const loads = await startLoads(target);
-  await until(() => loads.every(({ acknowledged }) => acknowledged > 0), GETS_ON_WITHIN_MS);
-  target.forget();
+export interface LoadedFaultOptions {
+  signal?: AbortSignal;
+  /** Starts other workloads than all of them. */
+  start?: (target: Target) => Promise<Workload[]>;
+  /** How often the fault is injected. */
+  times?: number;
+}
 
-  const readiness = watchReadiness(target);
-  const shortage = watchShortage();
-  fault.begin(stage);
-  await sleep(fault.holdMs, undefined, signal && { signal }).catch(() => {});
-  fault.end(stage);
-  const endedMs = performance.now();
-  const marks = loads.map(({ acknowledged }) => acknowledged);
-  const slowestMeanwhile = target.slowest;
-  const late = () => loads.filter(({ acknowledged }, i) => acknowledged <= (marks[i] ?? 0)).map(({ name }) => name);
-  const isRecovered = await until(
-    () => (fault.isOver?.(stage) ?? true) && readiness.isReadySince(endedMs) && late().length === 0,
-    RECOVERED_WITHIN_MS,
-  ).then(
-    () => true,
-    () => false,
-  );
-  const recoveredMs = isRecovered ? performance.now() - endedMs : undefined;
-  const seenDown = readiness.end();
-  const short = shortage.end();
-  // A kill lasts until the part is back.
-  const slowest = fault.holdMs === 0 ? target.slowest : slowestMeanwhile;
-  if (recoveredMs === undefined) throw new NotRecovered(late(), stage.product.isRunning);
+export async function underLoad<T extends FaultTarget>(
+  at: T,
+  fault: Fault<T>,
+  { signal, start = startAll, times = 1 }: LoadedFaultOptions = {},
+): Promise<Outcome> {
+  const target = at.target();
+  const { client } = target;
+  const workloads = await start(target);
+  await until(() => workloads.every(({ acknowledged }) => acknowledged > 0), STARTED_WITHIN_MS);
+  client.reset();
 
-  await Promise.all(loads.map((load) => load.stop()));
+  const readiness = watchReadiness(client);
+  let recoveredMs = 0;
+  let slowest = { ms: 0, path: "" };
+  for (let time = 0; time < times; time++) {
+    if (time > 0) await sleep(BETWEEN_FAULTS_MS);
+    fault.begin(at);
+    await sleep(fault.holdMs, undefined, signal && { signal }).catch(() => {});
+    fault.end(at);
+    const endedMs = performance.now();
+    const marks = workloads.map(({ acknowledged }) => acknowledged);
+    const stuck = () =>
+      workloads.flatMap(({ acknowledged, name }, i) => (acknowledged <= (marks[i] ?? 0) ? [name] : []));
+    slowest = client.slowest;
+    const isRecovered = () => (fault.isOver?.(at) ?? true) && readiness.isReadySince(endedMs) && stuck().length === 0;
+    await until(isRecovered, RECOVERED_WITHIN_MS).catch(() => {
+      readiness.end();
+      throw new NotRecovered(stuck(), at.product.isRunning);
+    });
+    recoveredMs = Math.max(recoveredMs, performance.now() - endedMs);
+  }
+  const reportedDown = readiness.end();
+  // A kill lasts until the component is back.
+  if (fault.holdMs === 0) slowest = client.slowest;
+  const slowestS = (slowest.ms / 1000).toFixed(1);
+
+  await Promise.all(workloads.map((workload) => workload.stop()));
   const stoppedMs = performance.now();
-  const verdicts = await Promise.all(loads.map(async (load) => ({ load, ...(await load.settle()) })));
+  const verdicts = await Promise.all(workloads.map(async ({ name, settle }) => ({ name, ...(await settle()) })));
   const settledMs = performance.now() - stoppedMs;
 
-  const { exact, prompt } = fault.promises;
-  const bugs = target.statuses.get(500) ?? 0;
-  const inexact = verdicts.flatMap(({ load, lost, doubled, faults }) =>
-    Object.entries({ lost, doubled, ...faults }).flatMap(([what, n]) => (n > 0 ? [`${load.name}: ${n} ${what}`] : [])),
-  );
-  const { readyzName } = fault;
+  const { isExact, isPrompt, readyzName } = fault;
+  const bugs = client.statuses.get(500) ?? 0;
+  const inexact = verdicts.flatMap((verdict) => problemsOf(verdict.name, verdict));
+  const statuses = [...client.statuses].sort(([a], [b]) => a - b).map(([status, n]) => `${n} × ${status}`);
   return {
-    acknowledged: loads.reduce((sum, { acknowledged }) => sum + acknowledged, 0),
+    acknowledged: workloads.reduce((sum, { acknowledged }) => sum + acknowledged, 0),
     lost: verdicts.reduce((sum, { lost }) => sum + lost, 0),
-    doubled: verdicts.reduce((sum, { doubled }) => sum + doubled, 0),
+    duplicates: verdicts.reduce((sum, { duplicates }) => sum + duplicates, 0),
     recoveredMs,
     settledMs,
-    broken: [
-      ...(exact ? inexact : []),
-      ...(exact && bugs > 0 ? [`${bugs} answers with 500`] : []),
-      ...(prompt && slowest.ms > PROMPT_MS
-        ? [`${slowest.path} was waited for ${(slowest.ms / 1000).toFixed(1)} s`]
-        : []),
-      ...(readyzName !== undefined && !seenDown.has(readyzName) ? [`/readyz did not name ${readyzName}`] : []),
+    violations: [
+      ...(isExact ? inexact : []),
+      ...(isExact && bugs > 0 ? [`${bugs} responses with 500`] : []),
+      ...(isPrompt && slowest.ms > PROMPT_MS ? [`${slowest.path} took ${slowestS} s`] : []),
+      ...(readyzName !== undefined && !reportedDown.has(readyzName) ? [`/readyz did not report ${readyzName}`] : []),
     ],
     remarks: [
-      ...(exact ? [] : inexact),
-      `the longest wait ${(slowest.ms / 1000).toFixed(1)} s (${slowest.path})`,
-      answersOf(target),
-      ...(short === undefined ? [] : [`somebody waited for a core in ${Math.round(100 * short)} % of the time`]),
+      ...(isExact ? [] : inexact),
+      workloads.map(({ name, acknowledged }) => `${name} ${acknowledged}`).join(", "),
+      `longest wait ${slowestS} s (${slowest.path})`,
+      `responses ${statuses.join(", ")}; ${client.unanswered} requests without one`,
     ],
   };
 }
 
-/** The run cannot go on after this. */
+/** The matrix ends here: all further rows would fail because of this one. */
 export class NotRecovered extends Error {
-  constructor(late: string[], isRunning: boolean) {
-    const what = isRunning ? `still not: ${late.join(", ") || "ready"}` : "the product ended";
+  constructor(stuck: string[], isRunning: boolean) {
+    const what = isRunning ? `still not: ${stuck.join(", ") || "ready"}` : "the product ended";
     super(`did not recover within ${RECOVERED_WITHIN_MS / 1000} s (${what})`);
   }
 }
 
-/** Asks all the while whether the service is ready. */
-function watchReadiness(target: Target) {
+/** Polls /readyz. */
+function watchReadiness(client: ApiClient) {
   const down = new Set<string>();
   let readyMs = Number.NEGATIVE_INFINITY;
   const stop = new AbortController();
   void (async () => {
     for (; !stop.signal.aborted; await sleep(POLL_MS)) {
-      const askedMs = performance.now();
-      const answer = await target.ask("/readyz");
-      if (answer?.status === 200) readyMs = askedMs;
-      const { parts = {} } = (answer?.body ?? {}) as { parts?: Record<string, string> };
+      const sentMs = performance.now();
+      const response = await client.attempt("/readyz");
+      if (response?.status === 200) readyMs = sentMs;
+      const { parts = {} } = (response?.body ?? {}) as { parts?: Record<string, string> };
       for (const [name, state] of Object.entries(parts)) if (state === "down") down.add(name);
     }
   })();
   return {
     isReadySince: (ms: number) => readyMs >= ms,
-    /** Which parts it said were down. */
+    /** Returns the components that were reported as down. */
     end(): ReadonlySet<string> {
       stop.abort();
       return down;
     },
   };
-}
-
-function answersOf({ statuses, unanswered }: Target): string {
-  const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, n]) => `${n} × ${status}`);
-  return `answers ${counts.join(", ")}; none ${unanswered} times`;
 }

@@ -5,10 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { Browser } from "playwright-core";
 import { print, runCommand } from "../../../src/programs/shared/cli.ts";
-import { CLEARING_AWAY, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
-import { ROOT } from "../../../src/programs/shared/project.ts";
-import { Api } from "../api.ts";
+import { CLEANUP_NOTICE, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 import { launchBrowser, visit } from "../browser.ts";
+import { ApiClient } from "../client.ts";
 import { Product } from "../product.ts";
 
 const HELP = `npm run screenshots
@@ -30,7 +30,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({ options: { help: { type: "boolean", short: "h", default: false } } });
   if (values.help) return print(HELP);
   const folder = mkdtempSync(join(tmpdir(), "controller-pictures-"));
-  const signal = interruption(CLEARING_AWAY);
+  const signal = interruption(CLEANUP_NOTICE);
   let product: Product | undefined;
   let browser: Browser | undefined;
   try {
@@ -38,7 +38,7 @@ async function main(): Promise<void> {
     const env = { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, LOG_REQUESTS: "failures" };
     product = await Product.run("start", folder, env, { signal });
     const { url } = product;
-    const lifi = await network(new Api(url, signal), signal);
+    const lifi = await network(new ApiClient(url, { signal }), signal);
     browser = await launchBrowser();
     const pictures = async (browser: Browser) => {
       await picture(browser, url, "/", "overview.png", "light");
@@ -52,17 +52,16 @@ async function main(): Promise<void> {
 }
 
 /** Access points that have reported for a while, one of them switched off; the name of one over light. */
-async function network(api: Api, signal: AbortSignal): Promise<string> {
-  const token = await api.logIn(ADMIN.username, ADMIN.password);
-  const { ap_ids } = await api.call<{ ap_ids: string[] }>("POST", "/api/v1/emulator/spinup", token, {
-    emulators: Object.entries(PLACES).map(([access_point_type, locations]) => ({
-      ...{ access_point_type, locations, num_access_points: 40, num_devices: 25, duration: 3_600 },
-    })),
-  });
+async function network(client: ApiClient, signal: AbortSignal): Promise<string> {
+  const emulators = Object.entries(PLACES).map(([access_point_type, locations]) => ({
+    ...{ access_point_type, locations, num_access_points: 40, num_devices: 25, duration: 3_600 },
+  }));
+  const token = await client.logIn(ADMIN.username, ADMIN.password);
+  const { ap_ids } = await client.call<{ ap_ids: string[] }>("/api/v1/emulator/spinup", { token, body: { emulators } });
   print("Letting the access points report for five minutes.");
   await sleep(HISTORY_MS, undefined, { signal });
   const command = `/api/v1/send_command?agent_id=${encodeURIComponent(ap_ids[0] ?? "")}&command=power_off`;
-  await api.call("POST", command, token);
+  await client.call(command, { method: "POST", token });
   return ap_ids.find((apId) => apId.includes("lifi")) ?? ap_ids.at(-1) ?? "";
 }
 

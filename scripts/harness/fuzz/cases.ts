@@ -1,14 +1,14 @@
 import * as fc from "fast-check";
-import type { Caller } from "./callers.ts";
 import type { ApiDocument, Operation } from "./document.ts";
-import type { Sent } from "./exchange.ts";
+import type { FuzzRequest } from "./exchange.ts";
+import type { Caller } from "./fuzz-accounts.ts";
 import { Generator } from "./generate.ts";
 import { BOUNDARY, targetOf, toWire, type Values, type WireRequest } from "./request.ts";
 import { hostile, nearlyValid } from "./spoil.ts";
 import { hostileWire, slightlyOff } from "./spoil-wire.ts";
 import { vocabulary } from "./vocabulary.ts";
 
-/** Cases: who calls what, and with what. Each follows from its seed alone, and from the names of the round. */
+/** Cases: caller, operation and request. Each depends only on its seed and on the names of the round. */
 
 export const KINDS = ["valid", "nearly valid", "hostile"] as const;
 export type Kind = (typeof KINDS)[number];
@@ -17,10 +17,10 @@ export interface Case {
   operation: Operation;
   caller: Caller;
   kind: Kind;
-  sent: Sent;
+  sent: FuzzRequest;
 }
 
-/** How often an operation is asked for: the more there is to get wrong, the oftener, unless it has a password to hash. */
+/** Chooses operations with more input more often, unless they hash a password. */
 function weightOf({ body, parameters, isSlow }: Operation): number {
   if (isSlow) return 2;
   if (body !== undefined) return 6;
@@ -40,7 +40,7 @@ export function casesOf(document: ApiDocument, callers: readonly Caller[], prefi
     .chain((operation) => fc.tuple(fc.constant(operation), callerOf(callers, operation), fc.constantFrom(...KINDS)))
     .chain(([operation, caller, kind]) => {
       const generator = generators.get(caller);
-      if (generator === undefined) throw new Error("A caller without words");
+      if (generator === undefined) throw new Error("A caller without a generator");
       return requestOf(document, generator, operation, kind).map((wire) => ({
         operation,
         caller,
@@ -48,17 +48,19 @@ export function casesOf(document: ApiDocument, callers: readonly Caller[], prefi
         sent: {
           method: wire.method,
           target: targetOf(operation, wire),
-          headers: {
-            ...(caller.authorization !== undefined && { Authorization: caller.authorization }),
-            ...wire.headers,
-          },
+          headers: headersOf(caller, wire),
           body: wire.body,
         },
       }));
     });
 }
 
-/** Mostly one who may: the others do not get far into the service. */
+const headersOf = ({ authorization }: Caller, { headers }: WireRequest): Record<string, string> => ({
+  ...(authorization !== undefined && { Authorization: authorization }),
+  ...headers,
+});
+
+/** Chooses mostly callers with permission, since the service rejects the others early. */
 function callerOf(callers: readonly Caller[], operation: Operation): fc.Arbitrary<Caller> {
   const allowed = callers.filter(({ kind }) => operation.isPublic || operation.callers.includes(kind));
   const anyone = fc.constantFrom(...callers);

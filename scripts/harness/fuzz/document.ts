@@ -1,19 +1,19 @@
 import type { JsonSchema, OpenApiDocument, OpenApiOperation } from "../../../src/http/docs/openapi.ts";
 
-/** What `/openapi.json` promises, as the fuzzer asks for it. */
+/** The operations of `/openapi.json`, as the fuzzer needs them. */
 
 export interface Operation extends Pick<OpenApiOperation, "responses"> {
-  /** As in `GET /api/v1/users/me`. */
+  /** For example `GET /api/v1/users/me`. */
   id: string;
   method: string;
   template: string;
   parameters: NonNullable<OpenApiOperation["parameters"]>;
   body: { types: string[]; schema: JsonSchema } | undefined;
   isPublic: boolean;
-  /** The kinds of caller that may do it, if only to themselves. */
+  /** The kinds of caller that may use it, if only for themselves. */
   callers: string[];
   isWebSocket: boolean;
-  /** Takes a password, which it may have to hash: that is slow by design. */
+  /** Takes a password, whose hash is slow by design. */
   isSlow: boolean;
 }
 
@@ -50,13 +50,13 @@ export class ApiDocument {
     };
   }
 
-  /** The schema itself, where this one only says its name. */
+  /** Returns the schema that a reference names. */
   resolve(schema: JsonSchema): JsonSchema {
     const name = schema.$ref?.split("/").at(-1);
     return name === undefined ? schema : this.resolve(this.components.schemas[name] ?? {});
   }
 
-  /** Whose answer it is that comes to a path. A template that says it in full goes before one with a parameter. */
+  /** Returns the operation of a path. A template without parameters takes precedence. */
   operationAt(method: string, pathname: string): Operation | undefined {
     return this.operations
       .filter((operation) => operation.method === method && matches(operation.template, pathname))

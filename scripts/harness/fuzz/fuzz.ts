@@ -1,17 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as fc from "fast-check";
 import type { OpenApiDocument } from "../../../src/http/docs/openapi.ts";
-import { Api } from "../api.ts";
-import { makeCallers, type OtherTokens } from "./callers.ts";
-import { Canaries } from "./canaries.ts";
+import { ApiClient } from "../client.ts";
 import { type Case, casesOf } from "./cases.ts";
-import { asCurl } from "./curl.ts";
 import { ApiDocument } from "./document.ts";
-import { type Answer, exchange, isCutShort } from "./exchange.ts";
-import { Accounts } from "./fuzz-accounts.ts";
+import { asCurl, exchange, type FuzzResponse, isCutShort } from "./exchange.ts";
+import { Canaries, FuzzAccounts, type OtherTokens } from "./fuzz-accounts.ts";
 import { Judge } from "./judge.ts";
 
-/** Asks for everything that the document has, rightly and wrongly, as everybody, and judges every answer. */
+/** Sends valid and invalid requests for every operation of the document, as every kind of caller, and judges the responses. */
 
 export interface FuzzOptions {
   url: string;
@@ -19,7 +16,7 @@ export interface FuzzOptions {
   seed: number;
   seconds: number;
   perSecond: number;
-  /** Ends the run earlier, once so many requests were made. */
+  /** Ends the run earlier, after so many requests. */
   maxRequests?: number;
   tokens?: OtherTokens;
   signal?: AbortSignal;
@@ -28,9 +25,8 @@ export interface FuzzOptions {
 }
 
 export interface Finding {
-  /** What happened, and to which operation. */
+  /** The operation and its violation. */
   what: string;
-  /** Who called. */
   caller: string;
   curl: string;
 }
@@ -38,21 +34,22 @@ export interface Finding {
 export interface Outcome {
   requests: number;
   findings: Finding[];
-  /** By operation: how often each status came. */
+  /** How often each status occurred, by operation. */
   statuses: Map<string, Map<string, number>>;
 }
 
 const IN_FLIGHT = 6;
-/** After so many, accounts are made anew: theirs may be gone by then, and tokens end. */
+/** Each round creates new accounts, since requests may have deleted them and tokens expire. */
 const REQUESTS_PER_ROUND = 400;
-/** Nothing that the service does takes as long as this. */
+/** Longer than any operation takes. */
 const DEADLINE_MS = 30_000;
-/** Of each sort of finding, the first few tell the story. */
-const MAX_ALIKE = 2;
+/** Similar findings beyond these are dropped. */
+const MAX_SIMILAR = 2;
 const MAX_FINDINGS = 100;
 
 export async function fuzz(options: FuzzOptions): Promise<Outcome> {
-  const run = await FuzzRun.begin(options);
+  const document = await new ApiClient(options.url).call<OpenApiDocument>("/openapi.json");
+  const run = new FuzzRun(options, new ApiDocument(document));
   const endMs = performance.now() + options.seconds * 1000;
   while (performance.now() < endMs && !run.isOver) await run.round(endMs);
   return run.outcome;
@@ -61,24 +58,19 @@ export async function fuzz(options: FuzzOptions): Promise<Outcome> {
 class FuzzRun {
   readonly outcome: Outcome = { requests: 0, findings: [], statuses: new Map() };
   readonly #options: FuzzOptions;
-  readonly #api: Api;
+  readonly #client: ApiClient;
   readonly #document: ApiDocument;
   readonly #judge: Judge;
-  /** Told apart from those of another run with the same seed. */
+  /** Differs between runs with the same seed. */
   readonly #prefix = `fuzz-${Date.now().toString(36)}`;
-  readonly #alike = new Map<string, number>();
+  readonly #similar = new Map<string, number>();
   #rounds = 0;
 
-  private constructor(options: FuzzOptions, document: ApiDocument) {
+  constructor(options: FuzzOptions, document: ApiDocument) {
     this.#options = options;
-    this.#api = new Api(options.url);
+    this.#client = new ApiClient(options.url);
     this.#document = document;
     this.#judge = new Judge(document);
-  }
-
-  static async begin(options: FuzzOptions): Promise<FuzzRun> {
-    const document = await new Api(options.url).call<OpenApiDocument>("GET", "/openapi.json");
-    return new FuzzRun(options, new ApiDocument(document));
   }
 
   get isOver(): boolean {
@@ -87,57 +79,50 @@ class FuzzRun {
     return signal?.aborted === true || requests >= maxRequests || findings.length >= MAX_FINDINGS;
   }
 
-  /** With accounts of its own, which are gone afterwards. */
+  /** Creates accounts, sends requests, checks the canaries, and deletes the accounts. */
   async round(endMs: number): Promise<void> {
     const { admin, tokens = {}, seed, perSecond } = this.#options;
     const prefix = `${this.#prefix}-${++this.#rounds}`;
-    const adminToken = await this.#api.logIn(admin.username, admin.password);
-    const accounts = new Accounts(this.#api, adminToken);
+    const adminToken = await this.#client.logIn(admin.username, admin.password);
+    const accounts = new FuzzAccounts(this.#client, adminToken);
     try {
-      const canaries = await Canaries.make(this.#api, accounts, `${prefix}-canary`);
-      const callers = await makeCallers({
-        api: this.#api,
-        accounts,
-        adminToken,
-        prefix,
-        canaries: canaries.names,
-        tokens,
-      });
+      const canaries = await Canaries.create(this.#client, accounts, `${prefix}-canary`);
+      const callers = await accounts.createCallers(prefix, canaries.names, tokens);
       const cases = casesOf(this.#document, callers, prefix);
       const startedMs = performance.now();
       let next = 0;
-      const turns = Array.from({ length: IN_FLIGHT }, async () => {
+      const lanes = Array.from({ length: IN_FLIGHT }, async () => {
         while (next < REQUESTS_PER_ROUND && performance.now() < endMs && !this.isOver) {
           const index = next++;
           await sleep(Math.max(0, startedMs + (index * 1000) / perSecond - performance.now()));
-          const [one] = fc.sample(cases, { numRuns: 1, seed: mixed(seed, this.#rounds * REQUESTS_PER_ROUND + index) });
-          if (one !== undefined) await this.#try(one, accounts);
+          const caseSeed = mixSeed(seed, this.#rounds * REQUESTS_PER_ROUND + index);
+          for (const one of fc.sample(cases, { numRuns: 1, seed: caseSeed })) await this.#try(one, accounts);
         }
       });
-      await Promise.all(turns);
-      await this.#lookAfter(canaries);
+      await Promise.all(lanes);
+      await this.#checkService(canaries);
     } finally {
-      await accounts.removeAll();
+      await accounts.remove();
     }
   }
 
-  async #try(one: Case, accounts: Accounts): Promise<void> {
+  async #try(one: Case, accounts: FuzzAccounts): Promise<void> {
     const { operation, caller, sent } = one;
     this.outcome.requests++;
-    let answer: Answer;
+    let response: FuzzResponse;
     try {
-      answer = await exchange(this.#options.url, sent, DEADLINE_MS);
+      response = await exchange(this.#options.url, sent, DEADLINE_MS);
     } catch (error) {
       if (isCutShort(error, sent)) return this.#count(operation.id, "cut short");
       this.#count(operation.id, "none");
-      this.#find(one, `gets no answer: ${error instanceof Error ? `${error.name} ${error.message}` : error}`);
+      this.#addCase(one, `returned no response: ${error}`);
       return;
     }
-    this.#count(operation.id, String(answer.status));
-    if (answer.status < 300 && sent.body !== undefined) accounts.note(sent.body, answer.text);
-    // Only where a part is really away.
-    if (answer.status === 503 && !(await this.#isReady())) return;
-    for (const fault of this.#judge.verdict(caller, sent, answer)) this.#find(one, fault, answer.text);
+    this.#count(operation.id, String(response.status));
+    if (response.status < 300 && sent.body !== undefined) accounts.record(sent.body, response.text);
+    // 503 is allowed only while a component is unavailable.
+    if (response.status === 503 && (await this.#client.attempt("/readyz"))?.status !== 200) return;
+    for (const violation of this.#judge.verdict(caller, sent, response)) this.#addCase(one, violation, response.text);
   }
 
   #count(operation: string, status: string): void {
@@ -146,40 +131,37 @@ class FuzzRun {
     this.outcome.statuses.set(operation, counts);
   }
 
-  #find({ operation, caller, kind, sent }: Case, fault: string, text = ""): void {
-    const told = text === "" ? "" : ` – ${text.slice(0, 300)}`;
-    const what = `${operation.id} (${kind}) ${fault}${told}`;
-    const name = `fuzz-${this.#options.seed}-${this.outcome.requests}`;
-    this.#note(`${operation.id} ${fault}`, { what, caller: caller.name, curl: asCurl(this.#options.url, sent, name) });
+  #addCase({ operation, caller, kind, sent }: Case, violation: string, text = ""): void {
+    const what = `${operation.id} (${kind}) ${violation}${text === "" ? "" : ` – ${text.slice(0, 300)}`}`;
+    const curl = asCurl(this.#options.url, sent, `fuzz-${this.#options.seed}-${this.outcome.requests}`);
+    this.#add(`${operation.id} ${violation}`, { what, caller: caller.name, curl });
   }
 
-  #note(sort: string, finding: Finding): void {
-    const alike = (this.#alike.get(sort) ?? 0) + 1;
-    this.#alike.set(sort, alike);
-    if (alike > MAX_ALIKE) return;
+  #add(sort: string, finding: Finding): void {
+    const similar = (this.#similar.get(sort) ?? 0) + 1;
+    this.#similar.set(sort, similar);
+    if (similar > MAX_SIMILAR) return;
     this.outcome.findings.push(finding);
     this.#options.onFinding?.(finding);
   }
 
-  async #isReady(): Promise<boolean> {
-    return await this.#api.call("GET", "/readyz").then(
-      () => true,
-      () => false,
+  /** Checks that the service is alive, and that the canaries are unchanged. */
+  async #checkService(canaries: Canaries): Promise<void> {
+    const failures = await Promise.all(
+      ["/healthz", "/readyz"].map((path) =>
+        this.#client.call(path).then(
+          () => [],
+          (error) => [String(error)],
+        ),
+      ),
     );
-  }
-
-  /** Whether the service lives, and what was there before is as it was. */
-  async #lookAfter(canaries: Canaries): Promise<void> {
-    for (const path of ["/healthz", "/readyz"]) {
-      const alive = await this.#api.call("GET", path).then(() => undefined, String);
-      if (alive !== undefined) this.#note(path, { what: alive, caller: "nobody", curl: "" });
-    }
-    for (const what of await canaries.changes()) this.#note(what, { what, caller: "", curl: "" });
+    for (const what of [...failures.flat(), ...(await canaries.changes())])
+      this.#add(what, { what, caller: "", curl: "" });
   }
 }
 
-/** A seed for each case: neighbours should have nothing in common. */
-function mixed(seed: number, index: number): number {
+/** Returns a seed for each case, so that neighbouring cases have nothing in common. */
+function mixSeed(seed: number, index: number): number {
   const mix = Math.imul(seed ^ Math.imul(index, 0x9e3779b1), 0x85ebca6b);
   return Math.imul(mix ^ (mix >>> 15), 0xc2b2ae35) | 0;
 }

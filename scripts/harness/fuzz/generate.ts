@@ -2,12 +2,12 @@ import * as fc from "fast-check";
 import type { JsonSchema } from "../../../src/http/docs/openapi.ts";
 import type { ApiDocument } from "./document.ts";
 
-/** Values that a JSON Schema calls valid. */
+/** Generates values that are valid for a JSON Schema. */
 
-/** What the document cannot say: which values of a field of this name mean something to the service. */
+/** Values that are meaningful to the service, by the name of the field. The document cannot express them. */
 export type Vocabulary = Record<string, fc.Arbitrary<unknown>>;
 
-/** Longer texts and lists than these are for those who want to be refused. */
+/** Longer strings and lists are generated as hostile values only. */
 const MAX_LENGTH = 200;
 const MAX_ITEMS = 4;
 const WORD_WEIGHT = 4;
@@ -23,16 +23,16 @@ export class Generator {
     this.#vocabulary = vocabulary;
   }
 
-  /** @param name of the field that the value is for */
+  /** @param name of the field */
   valueOf(unresolved: JsonSchema, name = ""): fc.Arbitrary<unknown> {
     const schema = this.#document.resolve(unresolved);
     const alternatives = schema.anyOf ?? schema.oneOf;
     if (alternatives !== undefined)
       return fc.oneof(...alternatives.map((each) => this.valueOf(each as JsonSchema, name)));
     const known = schema.enum === undefined && schema.type !== "null" ? this.#vocabulary[name] : undefined;
-    // A list is of what its name tells.
+    // The name of a list describes its items.
     if (known === undefined || schema.type === "array") return this.#anyOf(schema, name);
-    // Of what costs something, the document allows more than anybody should ask for here.
+    // The document allows larger numbers than the fuzzer should request: they make requests expensive.
     if (schema.type === "integer") return known;
     return fc.oneof({ weight: WORD_WEIGHT, arbitrary: known }, this.#anyOf(schema, name));
   }
@@ -55,7 +55,7 @@ export class Generator {
       case "number":
         return numbers(schema);
       case "string":
-        return texts(schema);
+        return strings(schema);
       case "array":
         return fc.array(this.valueOf((schema.items ?? {}) as JsonSchema, name), {
           minLength: schema.minItems ?? 0,
@@ -64,7 +64,7 @@ export class Generator {
       case "object":
         return this.#objects(schema);
       default:
-        throw new Error(`The document has a type that is not known here: ${type}`);
+        throw new Error(`The document has an unknown type: ${type}`);
     }
   }
 
@@ -81,8 +81,9 @@ export class Generator {
   }
 }
 
-/** A bound that is told as a number, as the draft has it that the document is in. */
-const bound = (told: number | boolean | undefined): number | undefined => (typeof told === "number" ? told : undefined);
+/** Returns a bound if it is a number, as in the draft of the document. */
+const bound = (value: number | boolean | undefined): number | undefined =>
+  typeof value === "number" ? value : undefined;
 
 function integers(schema: JsonSchema): fc.Arbitrary<number> {
   const [above, below] = [bound(schema.exclusiveMinimum), bound(schema.exclusiveMaximum)];
@@ -103,9 +104,9 @@ function numbers(schema: JsonSchema): fc.Arbitrary<number> {
   });
 }
 
-function texts({ pattern, minLength = 0, maxLength = MAX_LENGTH }: JsonSchema): fc.Arbitrary<string> {
+function strings({ pattern, minLength = 0, maxLength = MAX_LENGTH }: JsonSchema): fc.Arbitrary<string> {
   const length = { minLength, maxLength: Math.max(minLength, Math.min(maxLength, MAX_LENGTH)) };
-  // Counted as the document counts, in code points: what is one character to the eye may be several.
+  // The document counts code points, of which a grapheme may have several.
   const fits = (text: string): boolean => text.length >= minLength && [...text].length <= maxLength;
   if (pattern === undefined) return fc.string({ unit: "grapheme", ...length }).filter(fits);
   return fc.stringMatching(new RegExp(pattern, "u"), { maxLength: length.maxLength }).filter(fits);

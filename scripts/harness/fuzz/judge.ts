@@ -1,16 +1,17 @@
 import { Validator } from "@cfworker/json-schema";
-import type { Caller } from "./callers.ts";
 import type { ApiDocument, Operation } from "./document.ts";
-import type { Answer, Sent } from "./exchange.ts";
+import type { FuzzRequest, FuzzResponse } from "./exchange.ts";
+import type { Finding } from "./fuzz.ts";
+import type { Caller } from "./fuzz-accounts.ts";
 import { SECRET_MARK } from "./vocabulary.ts";
 
-/** Holds an answer against the document, and against what must never be in one. */
+/** Checks a response against the document, and for data that must never be in one. */
 
-/** Answers to what is no operation at all. */
-const ELSEWHERE = new Set([307, 404, 405]);
+/** Statuses of requests that match no operation. */
+const NO_OPERATION = new Set([307, 404, 405]);
 
-/** Hashes, tokens, stacks, names of source files, and what the stores say when they are cross. */
-const TELLTALE = /\$argon2|eyJ[\w-]{10,}\.[\w-]{10,}\.|\n\s+at \S+|\.[jt]s:\d+|SQLITE_|DB::Exception|node_modules/;
+/** Hashes, tokens, stack traces, source files, and errors of the stores. */
+const LEAK = /\$argon2|eyJ[\w-]{10,}\.[\w-]{10,}\.|\n\s+at \S+|\.[jt]s:\d+|SQLITE_|DB::Exception|node_modules/;
 
 export class Judge {
   readonly #document: ApiDocument;
@@ -20,56 +21,71 @@ export class Judge {
     this.#document = document;
   }
 
-  /** What is wrong with an answer; nothing where all is well. */
-  verdict(caller: Caller, { method, target }: Sent, answer: Answer): string[] {
-    const { status, text } = answer;
-    const faults: string[] = [];
-    if (status >= 500) faults.push(`is answered with ${status}`);
-    if (status >= 400 && (TELLTALE.test(text) || text.includes(SECRET_MARK))) faults.push("tells what it should not");
-    const readings = readingsOf(target);
-    const operations = readings
+  /** Returns a text for each violation. */
+  verdict(caller: Caller, { method, target }: FuzzRequest, response: FuzzResponse): string[] {
+    const { status, text } = response;
+    const violations: string[] = [];
+    if (status >= 500) violations.push(`returned ${status}`);
+    if (status >= 400 && (LEAK.test(text) || text.includes(SECRET_MARK))) violations.push("leaks internal data");
+    const paths = possiblePaths(target);
+    const operations = paths
       .map((pathname) => this.#document.operationAt(method === "HEAD" ? "GET" : method, pathname))
       .filter((operation) => operation !== undefined);
-    if (operations.length < readings.length && ELSEWHERE.has(status)) return faults;
-    if (operations.length === 0) return [...faults, `is no operation, and is answered with ${status}`];
-    const isOpen = caller.isKnown || operations.some(({ isPublic }) => isPublic);
-    if (!isOpen && status < 400) faults.push(`lets a stranger in with ${status}`);
+    if (operations.length < paths.length && NO_OPERATION.has(status)) return violations;
+    if (operations.length === 0) return [...violations, `is no operation, but returned ${status}`];
+    const isAllowed = caller.isKnown || operations.some(({ isPublic }) => isPublic);
+    if (!isAllowed && status < 400) violations.push(`accepted an unknown caller with ${status}`);
     const [fewest = []] = operations
-      .map((operation) => this.#undocumented(operation, answer))
+      .map((operation) => this.#undocumented(operation, response))
       .toSorted((a, b) => a.length - b.length);
-    return [...faults, ...fewest];
+    return [...violations, ...fewest];
   }
 
-  #undocumented(operation: Operation, { status, type, text }: Answer): string[] {
+  #undocumented(operation: Operation, { status, type, text }: FuzzResponse): string[] {
     const documented = operation.responses[status];
-    if (documented === undefined) return [`is answered with ${status}, which is not documented`];
+    if (documented === undefined) return [`returned ${status}, which is not documented`];
     const [[mediaType, media] = []] = Object.entries(documented.content ?? {});
     if (mediaType === undefined || text === "") return [];
-    if (!type.startsWith(mediaType)) return [`is answered in ${type || "no type"}, not in ${mediaType}`];
+    if (!type.startsWith(mediaType)) return [`returned ${type || "no type"} instead of ${mediaType}`];
     if (mediaType !== "application/json") return [];
     const key = `${operation.id} ${status}`;
-    const validator =
-      this.#validators.get(key) ??
-      new Validator({ ...media?.schema, components: this.#document.components } as object, "2020-12");
+    const schema = { ...media?.schema, components: this.#document.components } as object;
+    const validator = this.#validators.get(key) ?? new Validator(schema, "2020-12");
     this.#validators.set(key, validator);
     let value: unknown;
     try {
-      // The validator makes an address of each key, and fails at lone surrogates, which JSON says as escapes.
+      // The validator builds a URL of each key, and fails at lone surrogates, which JSON contains as escapes.
       value = JSON.parse(text.replaceAll(/\\ud[89a-f][0-9a-f]{2}/gi, "\\ufffd"));
     } catch {
-      return [`is answered with ${status} and what is no JSON`];
+      return [`returned ${status} with invalid JSON`];
     }
     const { errors } = validator.validate(value);
-    return errors.length === 0 ? [] : [`is answered with ${status} in another shape: ${errors.at(-1)?.error}`];
+    return errors.length === 0 ? [] : [`returned ${status} with another schema: ${errors.at(-1)?.error}`];
   }
 }
 
-/** The paths that a target may be taken for: as it stands, and with its dots and backslashes resolved. */
-function readingsOf(target: string): string[] {
-  const [asItStands = ""] = target.split(/[?#]/);
+/** Returns the paths that a target may mean: unchanged, and with dots and backslashes resolved. */
+function possiblePaths(target: string): string[] {
+  const [unchanged = ""] = target.split(/[?#]/);
   const { pathname } = new URL(`http://service${target}`);
-  // A name may be said in escapes as well.
-  const plain = (path: string) =>
+  const unescaped = (path: string) =>
     path.replaceAll(/%(?!2[5f])[2-7][0-9a-f]/gi, (escaped) => decodeURIComponent(escaped));
-  return [...new Set([asItStands, pathname].map(plain))];
+  return [...new Set([unchanged, pathname].map(unescaped))];
 }
+
+const MAX_LINES = 20;
+
+/** Returns what the product must not print: secrets, and errors, since only bugs are logged as errors. */
+export function logFindings(output: string): Finding[] {
+  const lines = output
+    .split("\n")
+    .filter((line) => line.includes(SECRET_MARK) || /\$argon2/.test(line) || isError(line))
+    .map((line) => line.replace(/"(?:time|request_id)":"[^"]*",?/g, ""));
+  return [...new Set(lines)]
+    .slice(0, MAX_LINES)
+    .map((line) => ({ what: `The product printed: ${line.slice(0, 1_000)}`, caller: "", curl: "" }));
+}
+
+/** workerd logs invalid WebSocket frames of a caller, which are no bug of the service. */
+const isError = (line: string): boolean =>
+  /"level":"error"|Uncaught/.test(line) && !line.includes("WebSocket protocol error");

@@ -1,7 +1,7 @@
 import type { Operation } from "./document.ts";
 import { withLiterals } from "./hostile.ts";
 
-/** A request before it is sent: as values first, which can be spoilt, then as text, which can be spoilt again. */
+/** A request before it is sent: first as values, then as text. Both can be made invalid. */
 
 export interface Values {
   path: Record<string, unknown>;
@@ -9,12 +9,12 @@ export interface Values {
   body?: unknown;
 }
 
-/** What goes over the wire, to the byte. */
+/** The exact bytes of a request. */
 export interface WireRequest {
   method: string;
-  /** Each parameter of the path, encoded. */
+  /** The parameters of the path, encoded. */
   path: Record<string, string>;
-  /** Pairs, encoded. */
+  /** Encoded pairs. */
   query: string[];
   headers: Record<string, string>;
   body: Buffer | undefined;
@@ -29,22 +29,12 @@ const pairs = (values: Record<string, unknown>): string[] =>
     .filter(([, value]) => value !== undefined)
     .flatMap(([name, value]) => [value].flat().map((each) => `${encoded(name)}=${encoded(each)}`));
 
-export function toWire(
-  { method, body, isWebSocket }: Operation,
-  values: Values,
-  type: string | undefined,
-): WireRequest {
+export function toWire({ method, body, isWebSocket }: Operation, values: Values, type?: string): WireRequest {
   const hasBody = body !== undefined && values.body !== undefined;
-  return {
-    method,
-    path: Object.fromEntries(Object.entries(values.path).map(([name, value]) => [name, encoded(value ?? "")])),
-    query: pairs(values.query),
-    headers: {
-      ...(hasBody && type !== undefined && { "Content-Type": type }),
-      ...(isWebSocket && HANDSHAKE),
-    },
-    body: hasBody ? bodyOf(type, values.body) : undefined,
-  };
+  const path = Object.fromEntries(Object.entries(values.path).map(([name, value]) => [name, encoded(value ?? "")]));
+  const contentType = hasBody && type !== undefined && { "Content-Type": type };
+  const headers = { ...contentType, ...(isWebSocket && HANDSHAKE) };
+  return { method, path, query: pairs(values.query), headers, body: hasBody ? bodyOf(type, values.body) : undefined };
 }
 
 const HANDSHAKE = {
@@ -73,9 +63,9 @@ const multipart = (fields: [string, unknown][]): string =>
     `--${BOUNDARY}--\r\n`,
   ].join("");
 
-/** Where the request goes: path and query, as they stand in its first line. */
+/** Returns path and query as in the request line. */
 export function targetOf({ template }: Operation, { path, query }: WireRequest): string {
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => path[name] ?? "");
-  // Nothing that ends the line early; beyond that, what is odd goes out as it is.
+  // Removes what would end the request line; other invalid characters are sent.
   return `${filled}${query.length === 0 ? "" : `?${query.join("&")}`}`.replace(/[^\u0021-\u00ff]/g, "");
 }

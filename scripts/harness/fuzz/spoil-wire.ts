@@ -2,9 +2,9 @@ import * as fc from "fast-check";
 import { hostileText, oddEncoding } from "./hostile.ts";
 import { BOUNDARY, type WireRequest } from "./request.ts";
 
-/** Requests that are odd as text, whatever they say. */
+/** Malformed requests on the level of text. */
 
-/** What the service takes in one body. */
+/** The largest body that the service accepts. */
 const LIMIT_BYTES = 1024 * 1024;
 
 type Change = (request: WireRequest) => WireRequest;
@@ -17,7 +17,7 @@ const withBody =
   (body: string | Buffer, type = "application/json"): Change =>
   (request) => ({ ...request, headers: { ...request.headers, "Content-Type": type }, body: Buffer.from(body) });
 
-/** The text of an object with its first key in front once more, under another value. */
+/** Repeats the first key of an object with another value. */
 const withKeyTwice: Change = (request) => {
   const [, key] = /^\{("(?:[^"\\]|\\.)*"):/.exec(request.body?.toString() ?? "") ?? [];
   if (key === undefined) return request;
@@ -39,18 +39,9 @@ const withQueryValue =
   };
 
 const TYPES = [
-  "text/plain",
-  "application/xml",
-  "application/json; charset=utf-16",
-  "application/JSON",
-  "application/vnd.api+json",
-  "application/x-www-form-urlencoded",
-  "multipart/form-data",
-  `multipart/form-data; boundary=${BOUNDARY}`,
-  "multipart/form-data; boundary=",
-  "",
-  "/",
-  "application/json, text/plain",
+  ...["text/plain", "application/xml", "application/JSON", "application/vnd.api+json", "multipart/form-data", "", "/"],
+  ...["application/json; charset=utf-16", "application/json, text/plain", "application/x-www-form-urlencoded"],
+  ...[`multipart/form-data; boundary=${BOUNDARY}`, "multipart/form-data; boundary="],
 ];
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -83,28 +74,16 @@ const deep = (depth: number, open: string, close: string): string => open.repeat
 const filled = (bytes: number): string => `{"a":"${"x".repeat(bytes - 8)}"}`;
 
 const BODIES: (string | Buffer)[] = [
-  deep(33, "[", "]"),
-  deep(10_000, "[", "]"),
-  deep(200_000, "[", "]"),
-  "[".repeat(100_000),
+  ...[deep(33, "[", "]"), deep(10_000, "[", "]"), deep(200_000, "[", "]"), "[".repeat(100_000)],
   `${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}`,
-  '{"a":1e400}',
-  "NaN",
-  "Infinity",
-  "-",
-  "{",
-  "null",
-  "\u0000",
-  "\ufeff{}",
-  '{"a":"\u0001"}',
+  ...['{"a":1e400}', "NaN", "Infinity", "-", "{", "null", "\u0000", "\ufeff{}", '{"a":"\u0001"}'],
   '{"__proto__":{"roles":["admin"]}}',
-  Buffer.from([0xff, 0xfe, 0x7b, 0x00]),
-  Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]),
-  Buffer.from([0xc0, 0x80]),
-  filled(LIMIT_BYTES - 1),
-  filled(LIMIT_BYTES),
-  filled(LIMIT_BYTES + 1),
-  filled(3 * LIMIT_BYTES),
+  ...[
+    [0xff, 0xfe, 0x7b, 0x00],
+    [0x22, 0xed, 0xa0, 0x80, 0x22],
+    [0xc0, 0x80],
+  ].map((bytes) => Buffer.from(bytes)),
+  ...[LIMIT_BYTES - 1, LIMIT_BYTES, LIMIT_BYTES + 1, 3 * LIMIT_BYTES].map(filled),
   `[${"1,".repeat(300_000)}1]`,
   `[${"{},".repeat(100_000)}{}]`,
   `{${Array.from({ length: 50_000 }, (_, i) => `"k${i}":${i}`).join()}}`,
@@ -119,46 +98,30 @@ const FORMS: string[] = [
   "a&".repeat(50_000),
 ];
 
+const part = (headers: string): string => `--${BOUNDARY}\r\n${headers}\r\n\r\nx\r\n--${BOUNDARY}--\r\n`;
 const PARTS: string[] = [
-  "",
-  `--${BOUNDARY}`,
-  `--${BOUNDARY}--`,
-  `--${BOUNDARY}\r\n\r\nx\r\n--${BOUNDARY}--`,
-  `--${BOUNDARY}\r\nContent-Disposition: form-data; name="username"; filename="a.txt"\r\nContent-Type: image/png\r\n\r\nx\r\n--${BOUNDARY}--\r\n`,
-  `--${BOUNDARY}\r\nContent-Disposition: form-data\r\n\r\nx\r\n--${BOUNDARY}--\r\n`,
-  `--${BOUNDARY}\r\nContent-Disposition: form-data; name="__proto__"\r\n\r\nx\r\n--${BOUNDARY}--\r\n`,
+  ...["", `--${BOUNDARY}`, `--${BOUNDARY}--`, `--${BOUNDARY}\r\n\r\nx\r\n--${BOUNDARY}--`],
+  part('Content-Disposition: form-data; name="username"; filename="a.txt"\r\nContent-Type: image/png'),
+  part("Content-Disposition: form-data"),
+  part('Content-Disposition: form-data; name="__proto__"'),
 ];
 
-/** What a header can carry at all; a client of Node's sends no others. */
+const HEADERS = [
+  ..."X-Request-Id Idempotency-Key Authorization Cookie X-Forwarded-For CF-Connecting-IP Origin Accept-Encoding".split(
+    " ",
+  ),
+  ..."Content-Type Upgrade Sec-WebSocket-Protocol Sec-WebSocket-Version Sec-WebSocket-Key".split(" "),
+  ...["X-HTTP-Method-Override", "Range", "If-None-Match"],
+];
+
+/** Replaces what Node's client does not send in a header. */
 const headerText = hostileText.map((text) => text.replace(/[^\t\u0020-\u007e\u0080-\u00ff]/g, "?").slice(0, 4_000));
 
 export const hostileWire: fc.Arbitrary<Change> = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(...BODIES).map((body) => withBody(body)) },
   fc.constantFrom(...FORMS).map((body) => withBody(body, "application/x-www-form-urlencoded")),
   fc.constantFrom(...PARTS).map((body) => withBody(body, `multipart/form-data; boundary=${BOUNDARY}`)),
-  fc
-    .tuple(
-      fc.constantFrom(
-        "X-Request-Id",
-        "Idempotency-Key",
-        "Authorization",
-        "Cookie",
-        "X-Forwarded-For",
-        "CF-Connecting-IP",
-        "Origin",
-        "Accept-Encoding",
-        "Content-Type",
-        "Upgrade",
-        "Sec-WebSocket-Protocol",
-        "Sec-WebSocket-Version",
-        "Sec-WebSocket-Key",
-        "X-HTTP-Method-Override",
-        "Range",
-        "If-None-Match",
-      ),
-      headerText,
-    )
-    .map(([name, value]) => withHeader(name, value)),
+  fc.tuple(fc.constantFrom(...HEADERS), headerText).map(([name, value]) => withHeader(name, value)),
   fc.constantFrom(1_000, 8_000, 30_000).map((length) => withHeader("X-Long", "x".repeat(length))),
   fc.constantFrom(2_000, 20_000).map((length) => withQueryValue("x".repeat(length))),
   oddEncoding.map(withPathParameter),

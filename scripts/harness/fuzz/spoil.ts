@@ -4,11 +4,11 @@ import type { ApiDocument, Operation } from "./document.ts";
 import { hostileValue } from "./hostile.ts";
 import type { Values } from "./request.ts";
 
-/** Valid values with one of them made wrong. */
+/** Replaces one of the values of a valid request by an invalid one. */
 
 type Path = (string | number)[];
 
-/** A place in a request, and what the document says of it. */
+/** A position in a request, with its schema. */
 interface Site {
   path: Path;
   schema: JsonSchema;
@@ -36,11 +36,10 @@ export function hostile(document: ApiDocument, operation: Operation, values: Val
 }
 
 function sitesOf(document: ApiDocument, { parameters, body }: Operation, values: Values): Site[] {
-  const ofParameters = parameters.map(({ name, in: place, schema }) => ({
-    path: [place, name],
-    schema,
-    value: values[place][name],
-  }));
+  // The fuzzer sends no header parameters.
+  const ofParameters = parameters.flatMap(({ name, in: place, schema }) =>
+    place === "header" ? [] : [{ path: [place, name], schema, value: values[place][name] }],
+  );
   return body === undefined ? ofParameters : [...ofParameters, ...within(document, ["body"], body.schema, values.body)];
 }
 
@@ -63,7 +62,7 @@ function within(document: ApiDocument, path: Path, unresolved: JsonSchema, value
 
 const OTHER_TYPES = [true, false, 0, -1, 1.5, "text", "12", [], [[]], {}, { a: 1 }];
 
-/** Missing, null, of another type, out of bounds, too long, of another format, with a field too many. */
+/** Missing, null, of another type, out of bounds, too long, of another format, or with an additional field. */
 function wrong({ schema, value }: Site): fc.Arbitrary<unknown> {
   const values = [undefined, null, ...OTHER_TYPES, ...beyond(schema)];
   if (typeof value === "string") {
@@ -75,7 +74,7 @@ function wrong({ schema, value }: Site): fc.Arbitrary<unknown> {
   return fc.constantFrom(...values);
 }
 
-/** What is just outside of the bounds that the document tells. */
+/** Returns values just outside the bounds of a schema. */
 function beyond(schema: JsonSchema): unknown[] {
   const { minimum, exclusiveMinimum, maximum, exclusiveMaximum, minLength, maxLength, minItems, maxItems } = schema;
   const list = (length: number): unknown[] => Array.from({ length }, () => "x");
@@ -91,13 +90,13 @@ function beyond(schema: JsonSchema): unknown[] {
   ].flat();
 }
 
-/** A copy in which another value stands at that place. */
+/** Returns a copy with another value at a path. */
 function replaced(whole: unknown, [key, ...rest]: Path, value: unknown): unknown {
   if (key === undefined) return value;
   if (Array.isArray(whole)) return whole.map((item, i) => (i === key ? replaced(item, rest, value) : item));
   const fields = Object.entries((whole ?? {}) as object).filter(([name]) => name !== key);
   const old = fieldOf(whole, key);
-  // By entries: a key may be one that an assignment would take for the prototype.
+  // By entries, since an assignment to a key such as `__proto__` would set the prototype.
   return Object.fromEntries([...fields, [key, replaced(old, rest, value)]]);
 }
 

@@ -2,22 +2,22 @@ import * as fc from "fast-check";
 import type { Vocabulary } from "./generate.ts";
 import { backlog } from "./hostile.ts";
 
-/** Accounts and jobs that requests may name. */
+/** The accounts and jobs that a caller knows. */
 export interface Names {
   users: readonly string[];
   agents: readonly string[];
   apps: readonly string[];
   jobs: readonly string[];
-  /** What some of the accounts log in with. */
+  /** The secret of some of the accounts. */
   secret: string;
 }
 
-/** In every secret that the fuzzer chooses, so that one which gets out is seen wherever it turns up. */
+/** Contained in every secret of the fuzzer, so that a leaked one is recognised. */
 export const SECRET_MARK = "s3cr3t";
 
 /**
- * Words that mean something to the service, by the name of the field. Names of accounts that are made are all the fuzzer's own, and
- * their mail goes nowhere; what costs something is small.
+ * Returns values that are meaningful to the service, by the name of the field. New accounts have names of the fuzzer and addresses that
+ * receive no mail; expensive values are small.
  */
 export function vocabulary({ users, agents, apps, jobs, secret }: Names, prefix: string): Vocabulary {
   const fresh = fc.nat(1_000_000).map((n) => `${prefix}-${n}`);

@@ -1,65 +1,85 @@
 import { connectAsync } from "mqtt";
 import { UserError } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
-import type { Api } from "../api.ts";
-import type { Queued } from "../job-socket.ts";
+import type { ApiClient } from "../client.ts";
+import { openReader, type Queued } from "../job-socket.ts";
 import type { Callers } from "./account-steps.ts";
-import type { Made } from "./cleanup.ts";
-import { openReader } from "./reader.ts";
-import { eventually, expectEqual } from "./steps.ts";
+import type { SmokeContext } from "./smoke.ts";
+import { eventually, expectEqual, expectThat } from "./steps.ts";
+import { chartPath } from "./telemetry-steps.ts";
 
-/** What goes over MQTT: by the broker, which knows the agent by its token, and the bridge. */
+/** What passes through the broker: commands and reports over MQTT, and the emulator. */
 
 const CONNECT_MS = 15_000;
-/** Well beyond all that is waited for in here. */
-const OVER_MS = 120_000;
+/** More than all waits of this step together. */
+const STEP_MS = 120_000;
 const BRIDGE_S = 30;
 const COMMAND = "smoke";
 
-/** The agent hears a command and answers it, and reports something; both get to who asked. */
-export async function obeysOverMqtt(api: Api, made: Made, { user, agent, apId }: Callers, url: string): Promise<void> {
-  const client = await connectAsync(url, {
-    username: apId,
-    password: agent,
-    reconnectPeriod: 0,
-    connectTimeout: CONNECT_MS,
-  }).catch((error: Error) => {
-    throw new UserError(`The broker does not let the agent in: ${error.message}`);
+const valuesOf = async (client: ApiClient, token: string, apId: string, metric: string): Promise<unknown[]> => {
+  const request = client.call<{ series: { points: { value: unknown }[] }[] }>(chartPath(apId, metric), { token });
+  return (await request).series[0]?.points.map(({ value }) => value) ?? [];
+};
+
+/** Sends a command, which the agent receives and answers, and a report of the agent. */
+export async function checkMqtt({ client, created }: SmokeContext, callers: Callers, url: string): Promise<void> {
+  const { user, agent, apId } = callers;
+  const options = { username: apId, password: agent, reconnectPeriod: 0, connectTimeout: CONNECT_MS };
+  const mqtt = await connectAsync(url, options).catch((error: Error) => {
+    throw new UserError(`The broker rejects the agent: ${error.message}`);
   });
-  // It says so, and the answer is missed then.
-  client.on("error", () => {});
-  // Once the connection is gone, the client never tells what became of what was on its way.
+  // Reported by the close, too.
+  mqtt.on("error", () => {});
+  // Once the connection is closed, the client never settles what was in flight.
   const lost = new AbortController();
-  client.once("close", () => lost.abort(new UserError("The broker closed the agent's connection")));
-  const signal = AbortSignal.any([api.signal, lost.signal, AbortSignal.timeout(OVER_MS)]);
+  mqtt.once("close", () => lost.abort(new UserError("The broker closed the agent's connection")));
+  const signal = AbortSignal.any([client.signal, lost.signal, AbortSignal.timeout(STEP_MS)]);
   try {
     const result = { status: "done", data: { heard: COMMAND } };
-    client.on("message", (_topic, payload) => {
-      const { job_number } = JSON.parse(payload.toString()) as { job_number: string };
-      client.publish(`agent/${apId}/result`, JSON.stringify({ job_number, ...result }), { qos: 1 });
+    mqtt.on("message", (_topic, payload) => {
+      const { job_number } = JSON.parse(payload.toString()) as Queued;
+      mqtt.publish(`agent/${apId}/result`, JSON.stringify({ job_number, ...result }), { qos: 1 });
     });
-    await unlessAborted(client.subscribeAsync(`agent/${apId}/command`, { qos: 1 }), signal);
+    await unlessAborted(mqtt.subscribeAsync(`agent/${apId}/command`, { qos: 1 }), signal);
     const path = `/api/v1/send_command?agent_id=${apId}&command=${COMMAND}`;
-    const { job_number: job } = await api.call<Queued>("POST", path, user);
-    made.note(`/api/v1/jobs/${job}`);
-    const reader = await openReader(api, user, job);
+    const { job_number: job } = await client.call<Queued>(path, { method: "POST", token: user });
+    created.add(`/api/v1/jobs/${job}`);
+    const reader = await openReader(client, user, job);
     try {
       const { type, final, data } = await unlessAborted(reader.next(), signal);
-      expectEqual("The answer to the command", { type, final, data }, { type: "command", final: true, data: [result] });
+      expectEqual("The command's result", { type, final, data }, { type: "command", final: true, data: [result] });
     } finally {
       reader.close();
     }
-    const { state } = await api.call<{ state: string }>("GET", `/api/v1/jobs/${job}`, user);
+    const { state } = await client.call<{ state: string }>(`/api/v1/jobs/${job}`, { token: user });
     expectEqual("The state of the command's job", state, "done");
 
     const message = JSON.stringify({ over_mqtt: 7 });
-    await unlessAborted(client.publishAsync(`agent/${apId}/data`, message, { qos: 1 }), signal);
-    await eventually("What the agent published to come through the bridge", BRIDGE_S, async () => {
-      const metrics = `/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=over_mqtt`;
-      const { series } = await api.call<{ series: { points: { value: number }[] }[] }>("GET", metrics, user);
-      return series[0]?.points[0]?.value === 7 || undefined;
+    await unlessAborted(mqtt.publishAsync(`agent/${apId}/data`, message, { qos: 1 }), signal);
+    await eventually("A report through the bridge", BRIDGE_S, async () => {
+      return (await valuesOf(client, user, apId, "over_mqtt"))[0] === 7 || undefined;
     });
   } finally {
-    client.end(true);
+    mqtt.end(true);
+  }
+}
+
+const TYPES = ["5G", "WiFi", "LiFi"];
+/** The access points are deleted with their job, long before. */
+const DURATION_S = 300;
+const REPORTS_WITHIN_S = 60;
+
+/** Spins up an access point of each type and waits for two reports of each. */
+export async function checkEmulator({ client, created }: SmokeContext, { user }: Callers): Promise<void> {
+  const spec = { num_access_points: 1, locations: ["Bristol, UK"], num_devices: 5, duration: DURATION_S };
+  const emulators = TYPES.map((access_point_type) => ({ access_point_type, ...spec }));
+  const request = { token: user, body: { emulators } };
+  const { job_number, ap_ids } = await client.call<Queued & { ap_ids: string[] }>("/api/v1/emulator/spinup", request);
+  created.add(`/api/v1/emulator/${job_number}`);
+  expectThat(ap_ids.length === TYPES.length, `${ap_ids.length} access points were created, not ${TYPES.length}`);
+  for (const apId of ap_ids) {
+    await eventually(`Two reports of ${apId}`, REPORTS_WITHIN_S, async () => {
+      return (await valuesOf(client, user, apId, "load")).length >= 2 || undefined;
+    });
   }
 }

@@ -1,16 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { print } from "../../../src/programs/shared/cli.ts";
-import { Api, unexpected } from "../api.ts";
-import { type Credentials, makeCallers, refuses, signIn } from "./account-steps.ts";
-import { obeysOverMqtt } from "./broker-steps.ts";
-import { Made } from "./cleanup.ts";
-import { spinsUp } from "./emulator-steps.ts";
-import { describesItself, isReady, showsDashboard, showsKeys } from "./service-steps.ts";
+import { CreatedResources } from "../cleanup.ts";
+import { ApiClient, unexpected } from "../client.ts";
+import { type Credentials, checkRejections, createCallers, logInAsAdmin } from "./account-steps.ts";
+import { checkEmulator, checkMqtt } from "./broker-steps.ts";
+import { checkDashboard, checkKeys, checkOpenApi, checkReady } from "./service-steps.ts";
 import { Steps } from "./steps.ts";
-import { passesOnCallbacks, streamsHistory } from "./stream-steps.ts";
-import { onboards, pointsFrom, readsBack, reportsBatch, reportsOnce } from "./telemetry-steps.ts";
-
-/** Uses a running service as everybody does who is to use it, with accounts that are gone afterwards. */
+import { checkCallbacks, checkHistoryStream } from "./stream-steps.ts";
+import { checkOnboarding, checkReport, checkSeries, pointsFrom, reportBatch } from "./telemetry-steps.ts";
 
 export interface SmokeOptions {
   url: string;
@@ -21,60 +18,60 @@ export interface SmokeOptions {
   signal: AbortSignal;
 }
 
-/** More than one message of a stream holds. */
+/** What the steps share. */
+export interface SmokeContext {
+  client: ApiClient;
+  created: CreatedResources;
+}
+
+/** More than fits into one message of a stream. */
 const HISTORY_POINTS = 6_000;
 const RECENT_POINTS = 120;
 const HOUR_MS = 3_600_000;
 
-/** How many steps it took. Fails with the first one that fails; everything that was made is removed in any case. */
+/** Returns the number of steps. Throws at the first step that fails. Deletes everything that it created in any case. */
 export async function smoke({ url, admin, mqttUrl, withEmulator, signal }: SmokeOptions): Promise<number> {
-  const api = new Api(url, signal);
-  const steps = new Steps(signal);
-  const made = new Made();
+  const client = new ApiClient(url, { timeoutMs: 30_000, signal });
+  const created = new CreatedResources();
+  const context = { client, created };
+  const { step, count } = new Steps(signal);
   const name = `smoke-${Date.now().toString(36)}-${randomBytes(3).toString("hex")}`;
 
-  await steps.step("it is alive", () => api.call("GET", "/healthz"));
-  await steps.step("it is ready: stores and broker answer", () => isReady(api));
-  await steps.step("it describes itself", () => describesItself(api));
-  await steps.step("it shows its public keys", () => showsKeys(api));
-  await steps.step("the dashboard is there, with its files", () => showsDashboard(api));
-  const adminToken = await steps.step("the administrator signs in", () => signIn(api, admin));
+  await step("the service is alive", () => client.call("/healthz"));
+  await step("the stores and the broker are ready", () => checkReady(client));
+  await step("the API description is served", () => checkOpenApi(client));
+  await step("the public keys are served", () => checkKeys(client));
+  await step("the dashboard is served with its files", () => checkDashboard(client));
+  const adminToken = await step("the administrator logs in", () => logInAsAdmin(client, admin));
   try {
-    const callers = await steps.step("a user, an agent and an app are made, and log in", () =>
-      makeCallers(api, made, adminToken, name),
+    const callers = await step("a user, an agent and an app are created, and log in", () =>
+      createCallers(context, adminToken, name),
     );
-    await steps.step("who may not is refused: 401, 403, 422", () => refuses(api, callers));
-    await steps.step("the agent onboards", () => onboards(api, callers));
-    await steps.step("it reports, and that is read back", () => reportsOnce(api, callers, Date.now()));
+    await step("invalid requests are rejected with 401, 403 and 422", () => checkRejections(client, callers));
+    await step("the agent goes on board", () => checkOnboarding(client, callers));
+    await step("a report is stored and read back", () => checkReport(client, callers, Date.now()));
     const recent = pointsFrom(Date.now() - RECENT_POINTS * 1_000, 1_000, RECENT_POINTS);
-    await steps.step(`it reports a batch of ${RECENT_POINTS}`, () => reportsBatch(api, callers, "recent", recent));
-    await steps.step("the user and the app read the same, exactly", () => readsBack(api, callers, "recent", recent));
+    await step(`a batch of ${RECENT_POINTS} samples is stored`, () => reportBatch(client, callers, "recent", recent));
+    await step("the user and the app read exactly these samples", () => checkSeries(client, callers, "recent", recent));
     const past = pointsFrom(Date.now() - HOUR_MS, 500, HISTORY_POINTS);
-    await steps.step(`it reports a backlog of ${HISTORY_POINTS}`, () => reportsBatch(api, callers, "past", past));
-    await steps.step("a history stream is read over two connections, exactly", () =>
-      streamsHistory(api, made, callers, "past", past),
+    await step(`a backlog of ${HISTORY_POINTS} samples is stored`, () => reportBatch(client, callers, "past", past));
+    await step("a history stream delivers exactly these samples over two connections", () =>
+      checkHistoryStream(context, callers, "past", past),
     );
-    await steps.step("an app's callbacks come to the reader, once", () => passesOnCallbacks(api, made, callers, name));
-    if (mqttUrl !== undefined) {
-      await steps.step("a command goes over MQTT and is answered; a report comes", () =>
-        obeysOverMqtt(api, made, callers, mqttUrl),
-      );
-    }
-    if (withEmulator) await steps.step("emulated access points report", () => spinsUp(api, made, callers));
+    await step("callbacks of an app reach the reader once", () => checkCallbacks(context, callers, name));
+    if (mqttUrl !== undefined)
+      await step("a command and a report pass through the broker", () => checkMqtt(context, callers, mqttUrl));
+    if (withEmulator) await step("emulated access points report", () => checkEmulator(context, callers));
   } finally {
-    await removeAll(new Api(url), made, adminToken, name);
+    // Also after Ctrl-C, so this is not one of the steps and uses a client without the signal.
+    const left = await created.remove(new ApiClient(url), adminToken);
+    for (const reason of left) print(`! not deleted: ${reason}`);
+    if (left.length === 0) print(`✓ all accounts and jobs named ${name} are deleted`);
+    else process.exitCode = 1;
   }
-  await steps.step("what was removed is gone", async () => {
-    const answer = await api.send("GET", `/api/v1/agents/${name}`, { token: adminToken });
-    if (answer.status !== 404) throw unexpected("The removed agent", answer);
+  await step("deleted accounts are gone", async () => {
+    const response = await client.request(`/api/v1/agents/${name}`, { token: adminToken });
+    if (response.status !== 404) throw unexpected("The deleted agent", response);
   });
-  return steps.count;
-}
-
-/** Also when the run was cut short: hence not one of its steps. */
-async function removeAll(api: Api, made: Made, adminToken: string, name: string): Promise<void> {
-  const left = await made.remove(api, adminToken);
-  for (const fault of left) print(`! not removed: ${fault}`);
-  if (left.length === 0) print(`✓ all accounts and jobs named ${name} are removed`);
-  else process.exitCode = 1;
+  return count();
 }

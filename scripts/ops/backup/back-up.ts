@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { print, UserError } from "../../../src/programs/shared/cli.ts";
-import { ROOT } from "../../../src/programs/shared/project.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 import { dumpAccounts, openAccounts } from "./account-rows.ts";
 import { sayTable } from "./command.ts";
 import { filesOf, type Manifest, writeManifest } from "./manifest.ts";

@@ -1,5 +1,4 @@
-import { print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
-import { refusalOf } from "../../../src/programs/shared/refusal.ts";
+import { print, runCommand, toUserError, UserError } from "../../../src/programs/shared/cli.ts";
 
 /** Runs `npm run backup` or `npm run restore`: Ctrl-C cuts it off in good order, and what a person can mend is told in a sentence. */
 export async function runStoreCommand(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
@@ -9,7 +8,7 @@ export async function runStoreCommand(work: (signal: AbortSignal) => Promise<voi
     try {
       await work(stop.signal);
     } catch (error) {
-      throw stop.signal.aborted ? new UserError("Cut off.") : refusalOf(error);
+      throw stop.signal.aborted ? new UserError("Cut off.") : toUserError(error);
     }
   });
   // Streams that were cut off may still hold a connection.

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { UserError } from "../../../src/programs/shared/cli.ts";
-import { writeWhole } from "../../../src/programs/shared/files.ts";
+import { writeFileAtomically } from "../../../src/programs/shared/system.ts";
 
 /** What a backup says of itself. It is written last: a folder without it is no backup. */
 
@@ -40,7 +40,7 @@ export type Manifest = z.output<typeof Manifest>;
 const NAME = "manifest.json";
 
 export function writeManifest(folder: string, manifest: Manifest): void {
-  writeWhole(join(folder, NAME), `${JSON.stringify(manifest, undefined, 2)}\n`);
+  writeFileAtomically(join(folder, NAME), `${JSON.stringify(manifest, undefined, 2)}\n`);
 }
 
 export function readManifest(folder: string): Manifest {

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import type { Client } from "@libsql/client/http";
 import { createEncryptor } from "../../../src/auth/encryptor.ts";
 import { UserError } from "../../../src/programs/shared/cli.ts";
-import { refuseOthersFolder, writeWhole } from "../../../src/programs/shared/files.ts";
+import { requireOwnFolder, writeFileAtomically } from "../../../src/programs/shared/system.ts";
 import { readSecrets } from "../../../src/programs/stack/stack-secrets.ts";
 import type { BackupFile } from "./manifest.ts";
 
@@ -15,7 +15,7 @@ const NAME = "secrets.json";
 export function dumpSecrets(file: string, folder: string): BackupFile {
   if (!existsSync(file)) throw new UserError(`There is no ${file}. Set DATA_DIR, or leave --with-secrets out.`);
   const text = readFileSync(file, "utf8");
-  writeWhole(join(folder, NAME), text);
+  writeFileAtomically(join(folder, NAME), text);
   const sha256 = createHash("sha256").update(text).digest("hex");
   return { file: NAME, bytes: Buffer.byteLength(text), sha256 };
 }
@@ -27,8 +27,8 @@ export function hasOtherSecrets(file: string, folder: string): boolean {
 
 export function loadSecretsFile(file: string, folder: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  refuseOthersFolder(dirname(file));
-  writeWhole(file, readFileSync(join(folder, NAME), "utf8"));
+  requireOwnFolder(dirname(file));
+  writeFileAtomically(file, readFileSync(join(folder, NAME), "utf8"));
 }
 
 /** How many api keys there are, and how many of them the secrets at hand open; nothing where there are none at hand. */

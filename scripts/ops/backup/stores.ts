@@ -7,8 +7,8 @@ import {
   settingsOfUrl,
   withLogin,
 } from "../../../src/programs/stack/components/clickhouse-access.ts";
-import { clickhousePart } from "../../../src/programs/stack/components/clickhouse-process.ts";
-import { newSqldAccess, sqldPart } from "../../../src/programs/stack/components/sqld.ts";
+import { clickhouseComponent } from "../../../src/programs/stack/components/clickhouse-process.ts";
+import { newSqldAccess, sqldComponent } from "../../../src/programs/stack/components/sqld.ts";
 import { openDataFolder, readUrls } from "../../../src/programs/stack/data-folder.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
@@ -48,14 +48,14 @@ export async function withStores(use: "reading" | "writing", work: (stores: Stor
   try {
     const [sqld, port, sqldAccess] = await Promise.all([anyFreePort(), anyFreePort(), newSqldAccess()]);
     const access = newClickHouseAccess();
-    if (libsqlUrl === undefined) await supervisor.start(sqldPart(dataDir, sqld, sqldAccess.publicKey));
+    if (libsqlUrl === undefined) await supervisor.start(sqldComponent(dataDir, sqld, sqldAccess.publicKey));
     const config = configOf(
       libsqlUrl ?? `http://127.0.0.1:${sqld}?authToken=${sqldAccess.token}`,
       clickhouseUrl ?? withLogin(`http://127.0.0.1:${port}`, access.owner),
     );
     if (clickhouseUrl === undefined) {
       const databases = [config.CLICKHOUSE_DATABASE];
-      await supervisor.start(clickhousePart({ dataDir, port, access, databases, executable: clickhouseBin }));
+      await supervisor.start(clickhouseComponent({ dataDir, port, access, databases, executable: clickhouseBin }));
     }
     await Promise.race([work({ config, secretsFile }), supervisor.fatal]);
   } finally {

@@ -1,10 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ROOT } from "../../../src/programs/shared/project.ts";
-import { buildDashboard } from "../../../src/programs/stack/components/dashboard-build.ts";
-import { buildWorker } from "../../../src/programs/stack/components/worker-production.ts";
-import { bundleBytes } from "../../harness/bundle-size.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
+import { buildDashboard, buildWorker } from "../../../src/programs/stack/components/builds.ts";
+import { bundleBytes } from "../../harness/usage.ts";
 
 /** The smallest plan takes so much of a Worker, packed. */
 const MAX_BYTES = 3 * 1024 * 1024;

@@ -78,12 +78,12 @@ async function checkStores(wish: Wish, { vars, secrets }: DeploySettings, checke
 async function checkMigrations({ migrate }: Wish, stores: StoresConfig, checked: Checked): Promise<void> {
   const [accounts, telemetry] = await Promise.all([pendingAccounts(stores), pendingTelemetry(stores)]);
   const names = (pending: Pending[]) => pending.map(({ name }) => name).join(", ");
-  const takingAway = accounts.filter(({ takesAway }) => takesAway);
+  const takingAway = accounts.filter(({ isDestructive }) => isDestructive);
   if (takingAway.length > 0)
     checked.faults.push(`${names(takingAway)} must be applied by hand, when no Worker needs what it takes away.`);
-  const first = [...accounts, ...telemetry].filter(({ takesAway }) => !takesAway);
+  const first = [...accounts, ...telemetry].filter(({ isDestructive }) => !isDestructive);
   if (first.length > 0 && migrate) checked.notes.push(`To be applied before the deployment: ${names(first)}.`);
   else if (first.length > 0) checked.faults.push(`Migrations are missing: ${names(first)}. Try --migrate.`);
-  checked.later = telemetry.filter(({ takesAway }) => takesAway).map(({ name }) => name);
+  checked.later = telemetry.filter(({ isDestructive }) => isDestructive).map(({ name }) => name);
   if (checked.later.length > 0) checked.notes.push(`To be applied after the deployment: ${checked.later.join(", ")}.`);
 }

@@ -3,8 +3,8 @@ import { text } from "node:stream/consumers";
 import { stripVTControlCharacters } from "node:util";
 import * as z from "zod";
 import { UserError } from "../../../src/programs/shared/cli.ts";
-import { installed, ROOT } from "../../../src/programs/shared/project.ts";
-import { WRANGLER_ENVIRONMENT } from "../../../src/programs/stack/components/worker-dev.ts";
+import { binPath, ROOT } from "../../../src/programs/shared/system.ts";
+import { WRANGLER_ENVIRONMENT } from "../../../src/programs/stack/components/builds.ts";
 
 /** Whatever takes an account at Cloudflare, all of it by wrangler. Who is logged in, wrangler knows: by its own login or CLOUDFLARE_API_TOKEN. */
 
@@ -40,7 +40,7 @@ export async function deployWorker(target: Target, vars: Record<string, string>)
     ...(target.domain === undefined ? [] : ["--domain", target.domain]),
     ...Object.entries(vars).flatMap(([name, value]) => ["--var", `${name}:${value}`]),
   ];
-  const child = spawn(installed("wrangler"), args, {
+  const child = spawn(binPath("wrangler"), args, {
     cwd: ROOT,
     stdio: ["ignore", "inherit", "inherit"],
     env: { ...process.env, ...WRANGLER_ENVIRONMENT },
@@ -55,7 +55,7 @@ const nameOf = ({ name }: Target): string[] => (name === undefined ? [] : ["--na
 const reason = (stderr: string): string => /\[ERROR\] (.+)/.exec(stderr)?.[1] ?? stderr.trim().slice(0, 300);
 
 async function wrangler(args: string[], input = "") {
-  const child = spawn(installed("wrangler"), args, { cwd: ROOT, env: { ...process.env, ...WRANGLER_ENVIRONMENT } });
+  const child = spawn(binPath("wrangler"), args, { cwd: ROOT, env: { ...process.env, ...WRANGLER_ENVIRONMENT } });
   child.stdin.end(input);
   const [stdout, stderr, code] = await Promise.all([
     text(child.stdout),

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { print, red, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
-import { ROOT } from "../../../src/programs/shared/project.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 import { fillGazetteer, migrateAccounts, migrateTelemetry } from "../../../src/programs/stack/migrations.ts";
 import { eventually } from "../../harness/smoke/steps.ts";
 import { check } from "./checks.ts";

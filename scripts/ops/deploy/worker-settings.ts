@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parseEnv as parseEnvFile } from "node:util";
-import { faultsOfEnv, SETTINGS } from "../../../src/env.ts";
+import { checkEnv, SETTINGS } from "../../../src/env.ts";
 import { UserError } from "../../../src/programs/shared/cli.ts";
 import { isSecret } from "../../../src/programs/shared/settings.ts";
 
@@ -37,7 +37,7 @@ function readFile(file: string): NodeJS.Dict<string> {
 
 /** `inService` names the secrets that the Worker has; what they hold, nobody can read any more. */
 export function faultsOfSettings({ vars, secrets }: DeploySettings, inService: readonly string[]): string[] {
-  const faults = faultsOfEnv({ ...vars, ...secrets });
+  const faults = checkEnv({ ...vars, ...secrets });
   for (const name of inService) if (!(name in secrets)) faults.delete(name);
   for (const [name, value] of Object.entries(vars)) {
     if (URL.canParse(value) && new URL(value).password !== "") faults.set(name, "must not hold a password");

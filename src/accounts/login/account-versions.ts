@@ -2,7 +2,7 @@ import { inArray } from "drizzle-orm";
 import { type Database, query } from "../../storage/libsql.ts";
 import { agents, apps } from "../account-tables.ts";
 
-/** Returns the versions of accounts by name. A name without a version has no account. */
+/** Returns the versions of accounts by name. The map omits names without an account. */
 export type AccountVersions = (kind: "agent" | "app", names: readonly string[]) => Promise<Map<string, number>>;
 
 const NAMES_PER_QUERY = 1_000;

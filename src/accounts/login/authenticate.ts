@@ -5,69 +5,68 @@ import type { Tokens, VerifiedClaims } from "../../auth/tokens.ts";
 import { withDeadline } from "../../lib/deadline.ts";
 import { NotAuthenticated, Unavailable } from "../../lib/errors.ts";
 import { TtlCache } from "../../lib/ttl-cache.ts";
-import { isEmulated } from "../agent-names.ts";
 import type { AgentStore } from "../agent-store.ts";
 import type { AppStore } from "../app-store.ts";
-import type { AuditFeed } from "../audit-feed.ts";
+import { type AuditFeed, type ChangedObjects, concernedBy } from "../audit-feed.ts";
 import type { UserStore } from "../user-store.ts";
 
-export interface SessionOptions {
+export interface AuthenticateOptions {
   tokens: Tokens;
   users: UserStore;
   agents: AgentStore;
   apps: AppStore;
-  changes: AuditFeed;
-  /** The token of each; an unset one opens nothing. */
+  auditFeed: AuditFeed;
+  /** An undefined token authenticates nothing. */
   serviceTokens: Record<ServiceTokenKind, string | undefined>;
   now?: () => number;
 }
 
-/**
- * Who a token speaks for is remembered, so that a request needs neither a signature checked nor an account looked up. What ends that is
- * the audit trail, which is looked at every two seconds: one look for all accounts, however many there are. A change of password or
- * role must end the tokens of an account within five seconds; without a look for so long, nothing that is remembered counts.
- */
-const REMEMBERED_MS = 600_000;
-const LOOK_EVERY_MS = 2_000;
-const MAX_UNSEEN_MS = 5_000;
-/** Short: what the request is about needs its time, too, and both together must not take two seconds. */
-const LOOK_MS = 400;
-const LOOK_AGAIN_MS = 1_000;
-const MAX_REMEMBERED = 20_000;
+/** Longest time that an identity is cached. */
+const CACHE_MS = 600_000;
+const MAX_CACHED = 20_000;
+const REFRESH_INTERVAL_MS = 2_000;
+/** A change of password or roles must invalidate the tokens of an account within this time. */
+const MAX_STALENESS_MS = 5_000;
+/** Short, because the refresh and the rest of the request together must take less than two seconds. */
+const REFRESH_TIMEOUT_MS = 400;
+const REFRESH_RETRY_MS = 1_000;
 const NO_ACCOUNT = { id: "", version: 0, expiresAtMs: Number.POSITIVE_INFINITY };
 
-export function createAuthenticate(options: SessionOptions): Authenticate {
-  const { tokens, changes, serviceTokens, now = Date.now } = options;
-  const known = new TtlCache<Identity>({ maxEntries: MAX_REMEMBERED, now });
+/**
+ * Caches the identity behind each token, so that most requests need no signature check and no account query. A refresh reads the audit
+ * feed, one query for all accounts, and removes the identities whose account has changed. If no refresh succeeds for
+ * `MAX_STALENESS_MS`, the cache must not be used, and requests fail with `Unavailable`.
+ */
+export function createAuthenticate(options: AuthenticateOptions): Authenticate {
+  const { tokens, auditFeed, serviceTokens, now = Date.now } = options;
+  const cache = new TtlCache<Identity>({ maxEntries: MAX_CACHED, now });
   let mark: number | undefined;
-  let lookedMs = Number.NEGATIVE_INFINITY;
-  let begunMs = Number.NEGATIVE_INFINITY;
+  let refreshedMs = Number.NEGATIVE_INFINITY;
+  let attemptedMs = Number.NEGATIVE_INFINITY;
 
-  const look = async (): Promise<void> => {
-    const askedMs = now();
-    const seen = await withDeadline(LOOK_MS, () => changes.since(mark));
-    const { changed } = seen;
-    if (changed === "everything") known.forget(() => true);
-    else if (changed.size > 0) known.forget(isAmong(changed));
-    // Of two looks at once the later one to come back may have seen less.
-    mark = Math.max(mark ?? 0, seen.mark);
-    lookedMs = Math.max(lookedMs, askedMs);
+  const refresh = async (): Promise<void> => {
+    const startedMs = now();
+    const { mark: newMark, changed } = await withDeadline(REFRESH_TIMEOUT_MS, () => auditFeed.since(mark));
+    if (changed === "everything" || changed.size > 0) cache.deleteWhere(isChanged(changed));
+    // Of two concurrent refreshes, the one that finishes later may have read less.
+    mark = Math.max(mark ?? 0, newMark);
+    refreshedMs = Math.max(refreshedMs, startedMs);
   };
-  const lookIfDue = async (): Promise<void> => {
-    const unseenMs = now() - lookedMs;
-    if (unseenMs < LOOK_EVERY_MS) return;
-    // One at a time: hundreds of requests at once would ask the same, and each wait for all the others' answers.
-    if (unseenMs < MAX_UNSEEN_MS - LOOK_MS && now() - begunMs < LOOK_AGAIN_MS) return;
-    begunMs = now();
+  const refreshIfStale = async (): Promise<void> => {
+    const staleMs = now() - refreshedMs;
+    if (staleMs < REFRESH_INTERVAL_MS) return;
+    // One refresh at a time: otherwise hundreds of concurrent requests would each send the same query and wait for it.
+    if (staleMs < MAX_STALENESS_MS - REFRESH_TIMEOUT_MS && now() - attemptedMs < REFRESH_RETRY_MS) return;
+    attemptedMs = now();
     try {
-      await look();
+      await refresh();
     } catch (error) {
-      if (now() - lookedMs < MAX_UNSEEN_MS) return;
+      if (now() - refreshedMs < MAX_STALENESS_MS) return;
       throw error instanceof Unavailable ? error : new Unavailable("accounts database", error);
     }
   };
 
-  const doorOf = async (token: string): Promise<Identity | undefined> => {
+  const identifyServiceToken = async (token: string): Promise<Identity | undefined> => {
     for (const kind of SERVICE_TOKENS) {
       const secret = serviceTokens[kind];
       if (secret !== undefined && (await timingSafeEqual(secret, token)))
@@ -78,64 +77,63 @@ export function createAuthenticate(options: SessionOptions): Authenticate {
 
   return async (token) => {
     try {
-      await lookIfDue();
+      await refreshIfStale();
     } catch (error) {
-      // A door needs no account: whoever watches the service is to see that the database is away.
-      const door = await doorOf(token);
-      if (door !== undefined) return door;
+      // A service token needs no account: the scraper must be able to see that the database is unavailable.
+      const service = await identifyServiceToken(token);
+      if (service !== undefined) return service;
       throw error;
     }
-    const remembered = known.get(token);
-    if (remembered !== undefined) return remembered;
-    const door = await doorOf(token);
-    if (door !== undefined) return door;
+    const cached = cache.get(token);
+    if (cached !== undefined) return cached;
+    const service = await identifyServiceToken(token);
+    if (service !== undefined) return service;
     const markBefore = mark;
     const claims = await tokens.verify(token);
     const identity = await identify(options, claims);
     if (identity === undefined) throw new NotAuthenticated("Could not validate credentials");
-    // What was found may have changed by the time it is back: remembered only if nothing has.
-    if (mark === markBefore) known.set(token, identity, Math.min(now() + REMEMBERED_MS, claims.exp * 1000));
+    // Caches only if no refresh ran since: it may have reported a change that the query did not see yet.
+    if (mark === markBefore) cache.set(token, identity, Math.min(now() + CACHE_MS, claims.exp * 1000));
     return identity;
   };
 }
 
-/** As the audit trail names an account. */
-const objectOf = ({ kind, name }: Identity): string => `${kind === "admin" ? "user" : kind}:${name}`;
-
-/** Whether an account is named there. Emulated agents come and go by the thousand, under the name of their job. */
-function isAmong(changed: ReadonlySet<string>): (identity: Identity) => boolean {
-  const hasJobs = [...changed].some((object) => object.startsWith("job:"));
-  return (identity) =>
-    changed.has(objectOf(identity)) || (hasJobs && identity.kind === "agent" && isEmulated(identity.name));
+/** Service tokens are never cached and belong to no account. */
+function isChanged(changed: ChangedObjects): (identity: Identity) => boolean {
+  const isConcerned = concernedBy(changed);
+  return ({ kind, name }) => {
+    if (kind === "agent" || kind === "app") return isConcerned(kind, name);
+    return isConcerned("user", name);
+  };
 }
 
-/** The account behind the claims as it is now; none where it is gone, or has changed so that its old tokens are no good. */
+/** Returns the account of the claims. Undefined if it was deleted, or if a change has invalidated its earlier tokens. */
 async function identify(
-  { users, agents, apps }: SessionOptions,
+  { users, agents, apps }: AuthenticateOptions,
   claims: VerifiedClaims,
 ): Promise<Identity | undefined> {
   const { sub: name, login_type, ver, exp } = claims;
-  const known = { name, version: ver, expiresAtMs: exp * 1000 };
+  const common = { name, version: ver, expiresAtMs: exp * 1000 };
   const scopes = new Set(claims.scope.split(" "));
-  const carriesAll = (granted: readonly string[]): boolean => granted.every((scope) => scopes.has(scope));
+  const hasAll = (granted: readonly string[]): boolean => granted.every((scope) => scopes.has(scope));
   switch (login_type) {
     case "user": {
       const user = await users.find(name);
       if (user?.version !== ver) return undefined;
       const kind = user.roles.includes("admin") ? "admin" : "user";
-      const hasFullScope = carriesAll(scopesOfRoles(user.roles));
-      return { ...known, kind, id: user.id, roles: user.roles, scopes, hasFullScope };
+      const hasFullScope = hasAll(scopesOfRoles(user.roles));
+      return { ...common, kind, id: user.id, roles: user.roles, scopes, hasFullScope };
     }
     case "agent": {
       const agent = await agents.find(name);
       if (agent?.version !== ver) return undefined;
-      return { ...known, kind: "agent", id: agent.id, roles: [], scopes, hasFullScope: carriesAll(SCOPES_OF_AGENT) };
+      return { ...common, kind: "agent", id: agent.id, roles: [], scopes, hasFullScope: hasAll(SCOPES_OF_AGENT) };
     }
     case "third_party_app": {
       const app = await apps.find(name);
       if (app?.version !== ver) return undefined;
-      const hasFullScope = carriesAll(scopesOfApp(app.permissions));
-      return { ...known, kind: "app", id: app.id, roles: [], scopes, hasFullScope, apIds: app.permissions.ap_ids };
+      const hasFullScope = hasAll(scopesOfApp(app.permissions));
+      return { ...common, kind: "app", id: app.id, roles: [], scopes, hasFullScope, apIds: app.permissions.ap_ids };
     }
   }
 }

@@ -3,7 +3,7 @@ import { createAgentStore } from "../agent-store.ts";
 import { createAppStore } from "../app-store.ts";
 import { createUserStore } from "../user-store.ts";
 
-/** The account version that a token or connection was issued for. */
+/** An account, and its version when a token or connection was issued. */
 export interface CredentialRef {
   kind: "admin" | "user" | "agent" | "app";
   /** Username, ap_id or app_name. */
@@ -11,10 +11,10 @@ export interface CredentialRef {
   version: number;
 }
 
-/** Returns whether the credential is still current. Responds or fails within two seconds. */
+/** Returns whether a credential is still valid. Responds or throws within two seconds. */
 export type IsCredentialCurrent = (credential: CredentialRef) => Promise<boolean>;
 
-/** Compares versions: every change of an account's password or permissions, and its deletion, changes the version. */
+/** Compares versions: a new password, new permissions and a deletion all change the version of an account. */
 export function createCredentialCheck(database: Database): IsCredentialCurrent {
   const users = createUserStore(database);
   const stores = { admin: users, user: users, agent: createAgentStore(database), app: createAppStore(database) };

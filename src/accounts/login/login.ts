@@ -13,16 +13,16 @@ import type { UserStore } from "../user-store.ts";
 import { clientNetwork } from "./client-network.ts";
 import type { FailureLimit, RateLimiter } from "./rate-limiter.ts";
 
-/** Trades credentials for a token. `afterwards` is what need not keep the caller waiting; run it once the answer is out. */
+/** Checks credentials and issues a token. Run `afterResponse` after the response: the caller need not wait for it. */
 export type Login = (
   loginType: LoginType,
   form: LoginForm,
   origin: LoginOrigin,
-) => Promise<{ token: Token; afterwards: () => Promise<void> }>;
+) => Promise<{ token: Token; afterResponse: () => Promise<void> }>;
 
 export interface LoginOrigin {
   requestId: string;
-  /** The client's, for the limits. */
+  /** The client's address, for the limits. */
   address: string;
 }
 
@@ -30,7 +30,7 @@ export interface LoginOptions {
   users: UserStore;
   agents: AgentStore;
   apps: AppStore;
-  attempts: RateLimiter;
+  rateLimiter: RateLimiter;
   passwords: Passwords;
   secretHasher: SecretHasher;
   apiKeys: Encryptor;
@@ -38,47 +38,47 @@ export interface LoginOptions {
 }
 
 /**
- * Failed logins per minute. The first limit stops guesses at one account without locking its owner out, who is at another address. The
- * wide ones stop guesses at one account from many addresses, and at many accounts from one.
+ * Maximum of failed logins per minute. The first limit stops guesses at one account without locking out its owner, who uses another
+ * address. The other two stop guesses at one account from many addresses, and at many accounts from one address.
  */
 const MAX_FAILURES = { byNameAndAddress: 10, byName: 100, byAddress: 100 } as const;
 
 /** Returns the limits that a failed login counts for. */
 function failureLimits(loginType: LoginType, name: string, address: string): FailureLimit[] {
   const byName = `login:${loginType}:${name}`;
-  const nameLimit = { key: byName, max: MAX_FAILURES.byName, refusal: "Too many failed logins under this name" };
+  const nameLimit = { key: byName, max: MAX_FAILURES.byName, message: "Too many failed logins under this name" };
   const network = clientNetwork(address);
   if (network === undefined) return [nameLimit];
   return [
     {
       key: `${byName}@${network}`,
       max: MAX_FAILURES.byNameAndAddress,
-      refusal: "Too many failed logins under this name from this address",
+      message: "Too many failed logins under this name from this address",
     },
     nameLimit,
     {
       key: `login@${network}`,
       max: MAX_FAILURES.byAddress,
-      refusal: "Too many failed logins from this address",
+      message: "Too many failed logins from this address",
     },
   ];
 }
 
-/** What can be a name. Anything else is not written down: people type passwords there by mistake. */
+/** Valid names. The log omits other names: people type passwords into the wrong field by mistake. */
 const NAMES = { user: Email, agent: Identifier, third_party_app: Identifier } as const;
 
-/** What the token of an account says, all scopes that it grants included; nothing where the credentials do not match. */
-type Grant = Omit<Claims, "scope"> & { scopes: readonly string[]; afterwards?: () => Promise<void> };
+/** The claims for a token, with all scopes that the account grants. */
+type Grant = Omit<Claims, "scope"> & { scopes: readonly string[]; afterResponse?: () => Promise<void> };
 
-/** Runs an attempt within the limits on failures. */
+/** Runs a login attempt and enforces the limits on failures. The attempt returns undefined if the credentials do not match. */
 type Limit = (attempt: () => Promise<Grant | undefined>) => Promise<Grant | undefined>;
 
 export function createLogin(options: LoginOptions): Login {
-  const { users, agents, apps, attempts, passwords, secretHasher, apiKeys, tokens } = options;
+  const { users, agents, apps, rateLimiter, passwords, secretHasher, apiKeys, tokens } = options;
 
   const asUser = async (name: string, password: string): Promise<Grant | undefined> => {
     const user = await users.find(name);
-    // An unknown account is checked as well, against a hash that nothing matches, so that the time taken says nothing.
+    // Verifies a hash for an unknown account, too: the response time must not reveal whether the account exists.
     const matches = await passwords.verify(user?.passwordHash ?? DUMMY_HASH, password);
     if (user === undefined || !matches) return undefined;
     return { sub: name, login_type: "user", roles: user.roles, ver: user.version, scopes: scopesOfRoles(user.roles) };
@@ -90,12 +90,12 @@ export function createLogin(options: LoginOptions): Login {
     roles: [],
     ver: version,
     scopes: SCOPES_OF_AGENT,
-    // If it fails, the next login repeats it.
-    ...(!onboard && { afterwards: () => agents.markOnboard(apId) }),
+    // If this fails, the next login repeats it.
+    ...(!onboard && { afterResponse: () => agents.markOnboard(apId) }),
   });
   /**
-   * Logs an agent in. A credential that the service generated is outside all limits: 256 random bits cannot be guessed, and others must
-   * not be able to lock the agent out. A wrong one is limited, and takes as long as a wrong password of any other agent.
+   * Logs an agent in. No limit applies to a correct credential that the service generated: 256 random bits cannot be guessed, and other
+   * clients must not be able to lock the agent out. A wrong one is limited, and takes as long as a wrong password of any other agent.
    */
   const asAgent = async (apId: string, password: string, limit: Limit): Promise<Grant | undefined> => {
     const agent = await agents.find(apId);
@@ -118,7 +118,7 @@ export function createLogin(options: LoginOptions): Login {
     return { sub: appName, login_type: "third_party_app", roles: [], ver: app.version, scopes };
   };
 
-  const ways = {
+  const logInAs = {
     user: (name: string, password: string, limit: Limit) => limit(() => asUser(name, password)),
     agent: asAgent,
     third_party_app: (name: string, apiKey: string, limit: Limit) => limit(() => asApp(name, apiKey)),
@@ -127,7 +127,7 @@ export function createLogin(options: LoginOptions): Login {
   return async (loginType, { username, password, scope }, { requestId, address }) => {
     const name = loginType === "user" ? username.trim().toLowerCase() : username;
     const limits = failureLimits(loginType, name, address);
-    const grant = await ways[loginType](name, password, (attempt) => attempts.limitFailures(limits, attempt));
+    const grant = await logInAs[loginType](name, password, (attempt) => rateLimiter.limitFailures(limits, attempt));
     if (grant === undefined) {
       log.warn("login failed", {
         request_id: requestId,
@@ -136,14 +136,14 @@ export function createLogin(options: LoginOptions): Login {
       });
       throw new NotAuthenticated("Incorrect username or password");
     }
-    const { scopes, afterwards = async () => {}, ...claims } = grant;
+    const { scopes, afterResponse = async () => {}, ...claims } = grant;
     const access_token = await tokens.issue({ ...claims, scope: narrow(scopes, scope) });
-    return { token: { access_token, token_type: "bearer", expires_in: tokens.lifetimeSeconds }, afterwards };
+    return { token: { access_token, token_type: "bearer", expires_in: tokens.lifetimeSeconds }, afterResponse };
   };
 }
 
-/** What of the granted scopes was asked for; nothing asked for means all, and what is not granted is left out. */
-function narrow(granted: readonly string[], asked: string): string {
-  const wanted = new Set(asked.split(/\s+/).filter((scope) => scope !== ""));
-  return granted.filter((scope) => wanted.size === 0 || wanted.has(scope)).join(" ");
+/** Returns the requested scopes that are granted. An empty request means all granted scopes. */
+function narrow(granted: readonly string[], requestedScope: string): string {
+  const requested = new Set(requestedScope.split(/\s+/).filter((scope) => scope !== ""));
+  return granted.filter((scope) => requested.size === 0 || requested.has(scope)).join(" ");
 }

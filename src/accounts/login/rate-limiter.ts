@@ -1,23 +1,23 @@
 import { and, gt, inArray, lt, sql } from "drizzle-orm";
+import { sleep } from "../../lib/deadline.ts";
 import { TooMany } from "../../lib/errors.ts";
 import { type Database, query } from "../../storage/libsql.ts";
 import { attempts } from "../account-tables.ts";
 
-/** How often a thing may be tried within a minute. Kept in the database, so that every isolate counts the same. */
-
 const WINDOW_MS = 60_000;
 const POLL_MS = 50;
 const MAX_WAIT_MS = 30_000;
-const ASK_AGAIN_MS = 1_000;
+const REQUERY_AFTER_MS = 1_000;
 /** Longer than any attempt runs. */
-const MAX_SILENT_MS = 20_000;
+const STALE_AFTER_MS = 20_000;
 
+/** Limits attempts per minute. The database holds the counters, so that all isolates share them. */
 export interface RateLimiter {
-  /** Counts `key` once more and refuses (`TooMany`) what is over `max`. */
+  /** Increments the counter of `key`. Throws `TooMany` if it exceeds `max`. */
   take(key: string, max: number): Promise<void>;
   /**
-   * Runs an attempt that fails by returning `undefined`, and refuses it (`TooMany`) if one of the limits is reached. A failure counts
-   * for all limits. Running attempts count as failed until they succeed: of many at once, the others wait their turn.
+   * Runs an attempt, which fails by returning `undefined`. Throws `TooMany` instead if one of the limits is reached. A failure counts for
+   * all limits. An attempt in flight counts as failed until it succeeds: of many concurrent attempts the later ones wait.
    */
   limitFailures<T>(limits: readonly FailureLimit[], attempt: () => Promise<T | undefined>): Promise<T | undefined>;
 }
@@ -26,22 +26,22 @@ export interface FailureLimit {
   key: string;
   /** Failures per minute. */
   max: number;
-  /** What the caller reads if this limit is reached. */
-  refusal?: string;
+  /** Error detail for the caller if this limit is reached. */
+  message?: string;
 }
 
-interface Tally {
+interface Counter {
   key: string;
   count: number;
   expiresAt: Date;
 }
 
 export function createRateLimiter(database: Database, now: () => number = Date.now): RateLimiter {
-  const lines = new Lines(now);
-  const refusal = ({ expiresAt }: Tally, message?: string): TooMany =>
+  const inFlight = new InFlight(now);
+  const tooMany = ({ expiresAt }: Counter, message?: string): TooMany =>
     new TooMany(Math.max(1, Math.ceil((expiresAt.getTime() - now()) / 1000)), message);
 
-  const talliesOf = async (keys: string[]): Promise<Map<string, Tally>> => {
+  const readCounters = async (keys: string[]): Promise<Map<string, Counter>> => {
     const rows = await query(
       database
         .select()
@@ -51,10 +51,10 @@ export function createRateLimiter(database: Database, now: () => number = Date.n
     return new Map(rows.map((row) => [row.key, row]));
   };
 
-  const count = async (keys: string[]): Promise<Tally[]> => {
+  const increment = async (keys: string[]): Promise<Counter[]> => {
     const nowMs = now();
     const expiresAt = new Date(nowMs + WINDOW_MS);
-    const runs = sql`${attempts.expiresAt} > ${nowMs}`;
+    const isCurrent = sql`${attempts.expiresAt} > ${nowMs}`;
     const [rows] = await query(
       database.batch([
         database
@@ -63,8 +63,8 @@ export function createRateLimiter(database: Database, now: () => number = Date.n
           .onConflictDoUpdate({
             target: attempts.key,
             set: {
-              count: sql`case when ${runs} then ${attempts.count} + 1 else 1 end`,
-              expiresAt: sql`case when ${runs} then ${attempts.expiresAt} else ${expiresAt.getTime()} end`,
+              count: sql`case when ${isCurrent} then ${attempts.count} + 1 else 1 end`,
+              expiresAt: sql`case when ${isCurrent} then ${attempts.expiresAt} else ${expiresAt.getTime()} end`,
             },
           })
           .returning(),
@@ -75,100 +75,100 @@ export function createRateLimiter(database: Database, now: () => number = Date.n
   };
 
   /**
-   * Joins the line of every limit, and waits until the failures so far leave room for all that stand before it and for itself. Each
-   * waits by polling: a promise of another request may never settle.
+   * Adds an attempt to the queue of every limit. Waits until the failures so far leave room for it and for all attempts ahead of it.
+   * Polls, because a promise of another request may never settle.
    */
-  const enter = async (limits: readonly FailureLimit[]): Promise<Place> => {
+  const enter = async (limits: readonly FailureLimit[]): Promise<Attempt> => {
     const keys = limits.map(({ key }) => key);
-    const place = lines.join(keys);
+    const attempt = inFlight.add(keys);
     try {
       const deadlineMs = now() + MAX_WAIT_MS;
-      for (let asked = { standing: "", atMs: 0 }; now() < deadlineMs; ) {
-        // Read before the question: an attempt that has left since then is in the answer, or still counts as standing in line.
-        const standing = limits.map(({ key, max }) => lines.rank(place, key, max));
-        const isNear = limits.every(({ max }, i) => (standing[i] ?? 0) <= max);
-        // The answer hardly ever changes unless the line moves.
-        const isNew = asked.standing !== standing.join() || asked.atMs + ASK_AGAIN_MS <= now();
-        if (isNear && isNew) {
-          asked = { standing: standing.join(), atMs: now() };
-          const failed = await talliesOf(keys);
-          for (const { key, max, refusal: message } of limits) {
-            const recorder = failed.get(key);
-            if (recorder !== undefined && recorder.count >= max) throw refusal(recorder, message);
+      for (let queried = { positions: "", atMs: 0 }; now() < deadlineMs; ) {
+        // Read before the query: an attempt that ends after this is either in the counters or still in these positions.
+        const positions = limits.map(({ key, max }) => inFlight.position(attempt, key, max));
+        const mayFit = limits.every(({ max }, i) => (positions[i] ?? 0) <= max);
+        // The counters rarely change unless the queue moves.
+        const isOutdated = queried.positions !== positions.join() || queried.atMs + REQUERY_AFTER_MS <= now();
+        if (mayFit && isOutdated) {
+          queried = { positions: positions.join(), atMs: now() };
+          const failures = await readCounters(keys);
+          for (const { key, max, message } of limits) {
+            const counter = failures.get(key);
+            if (counter !== undefined && counter.count >= max) throw tooMany(counter, message);
           }
-          if (limits.every(({ key, max }, i) => (failed.get(key)?.count ?? 0) + (standing[i] ?? 0) <= max))
-            return place;
+          if (limits.every(({ key, max }, i) => (failures.get(key)?.count ?? 0) + (positions[i] ?? 0) <= max))
+            return attempt;
         }
-        await new Promise((resolve) => setTimeout(resolve, POLL_MS * (1 + Math.random())));
+        await sleep(POLL_MS * (1 + Math.random()));
       }
       throw new TooMany(1);
     } catch (error) {
-      lines.leave(place);
+      inFlight.remove(attempt);
       throw error;
     }
   };
 
   return {
     async take(key, max) {
-      const [recorder] = await count([key]);
-      if (recorder !== undefined && recorder.count > max) throw refusal(recorder);
+      const [counter] = await increment([key]);
+      if (counter !== undefined && counter.count > max) throw tooMany(counter);
     },
 
-    async limitFailures(limits, attempt) {
-      const place = await enter(limits);
+    async limitFailures(limits, run) {
+      const attempt = await enter(limits);
       try {
-        const result = await attempt();
-        if (result === undefined) await count(place.keys);
+        const result = await run();
+        if (result === undefined) await increment(attempt.keys);
         return result;
       } finally {
-        lines.leave(place);
+        inFlight.remove(attempt);
       }
     },
   };
 }
 
-interface Place {
+interface Attempt {
   keys: string[];
-  /** When it last looked at a line. */
+  /** When the attempt last read its position. */
   seenMs: number;
 }
 
 /**
- * The attempts of this isolate that run or wait, by what limits them, in the order in which they came. Each counts those before it, so
- * the last one that may run has counted all others. An attempt that ended without leaving (its client closed the connection) is
- * dropped in time.
+ * The running and waiting attempts of this isolate, in one queue per limit, in the order of arrival. Each attempt counts those ahead of
+ * it, so the last one that may run has counted all others. An attempt that ends without removing itself, because its client closed the
+ * connection, is removed when it is stale.
  */
-class Lines {
-  readonly #lines = new Map<string, Set<Place>>();
+class InFlight {
+  readonly #queues = new Map<string, Set<Attempt>>();
   readonly #now: () => number;
 
   constructor(now: () => number) {
     this.#now = now;
   }
 
-  join(keys: string[]): Place {
-    const place = { keys, seenMs: this.#now() };
-    for (const key of keys) this.#lines.set(key, (this.#lines.get(key) ?? new Set()).add(place));
-    return place;
+  add(keys: string[]): Attempt {
+    const attempt = { keys, seenMs: this.#now() };
+    for (const key of keys) this.#queues.set(key, (this.#queues.get(key) ?? new Set()).add(attempt));
+    return attempt;
   }
 
-  /** Returns the place's position in a line, from 1, and `max + 1` for all that are further back. */
-  rank(place: Place, key: string, max: number): number {
-    place.seenMs = this.#now();
-    let rank = 1;
-    for (const other of this.#lines.get(key) ?? []) {
-      if (other === place || rank > max) break;
-      if (other.seenMs < place.seenMs - MAX_SILENT_MS) this.leave(other);
-      else rank++;
+  /** Returns the position of the attempt in a queue, from 1. Returns `max + 1` for all positions after `max`. */
+  position(attempt: Attempt, key: string, max: number): number {
+    attempt.seenMs = this.#now();
+    let position = 1;
+    for (const other of this.#queues.get(key) ?? []) {
+      if (other === attempt || position > max) break;
+      if (other.seenMs < attempt.seenMs - STALE_AFTER_MS) this.remove(other);
+      else position++;
     }
-    return rank;
+    return position;
   }
 
-  leave(place: Place): void {
-    for (const key of place.keys) {
-      const line = this.#lines.get(key);
-      line?.delete(place);
-      if (line?.size === 0) this.#lines.delete(key);
+  remove(attempt: Attempt): void {
+    for (const key of attempt.keys) {
+      const queue = this.#queues.get(key);
+      queue?.delete(attempt);
+      if (queue?.size === 0) this.#queues.delete(key);
     }
   }
 }

@@ -10,11 +10,11 @@ import type { UserStore } from "../user-store.ts";
 import { clientNetwork, UNKNOWN_ADDRESS } from "./client-network.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
 
-/** A forgotten password: a link by e-mail, and what it leads to. */
+/** Resets forgotten passwords with a link that is sent by e-mail. */
 export interface Recovery {
   /**
-   * Takes a request for a link. What it returns looks the account up and sends the message; run it after the answer, so that the
-   * time the answer takes does not tell whether there is such an account.
+   * Accepts a request for a link. Returns a function that looks the account up and sends the message. Run it after the response: the
+   * response time must not reveal whether the account exists.
    */
   request(username: string, requestId: string): Promise<() => Promise<void>>;
   reset(request: PasswordReset, clientAddress: string, requestId: string): Promise<void>;
@@ -22,10 +22,10 @@ export interface Recovery {
 
 export interface RecoveryOptions {
   users: UserStore;
-  attempts: RateLimiter;
+  rateLimiter: RateLimiter;
   passwords: Passwords;
   mailer: ReturnType<typeof createMailer>;
-  /** Where the service is reached from outside. Never taken from a request: a forged Host would get the link. */
+  /** Public URL of the service, for links. Never taken from a request: a forged Host header would receive the token. */
   publicUrl: string | undefined;
 }
 
@@ -33,26 +33,26 @@ const VALID_MINUTES = 15;
 const MAX_RECOVERIES_PER_MINUTE = 5;
 const MAX_FAILED_RESETS_PER_MINUTE = 10;
 
-export function createRecovery({ users, attempts, passwords, mailer, publicUrl }: RecoveryOptions): Recovery {
+export function createRecovery({ users, rateLimiter, passwords, mailer, publicUrl }: RecoveryOptions): Recovery {
   const sendLink = async (username: string, requestId: string): Promise<void> => {
     const user = await users.find(username);
     if (user === undefined) return;
     const missing =
       publicUrl === undefined ? "The setting PUBLIC_URL is missing." : "missing" in mailer && mailer.missing;
     if (typeof mailer !== "function" || missing) {
-      log.error("No message sent for a forgotten password", { request_id: requestId, error: String(missing) });
+      log.error("password reset mail not sent", { request_id: requestId, error: String(missing) });
       return;
     }
     const token = randomSecret();
     const expiresAt = new Date(Date.now() + VALID_MINUTES * 60_000);
     await users.addResetToken(await sha256(token), user, expiresAt, anonymous(requestId));
-    // Behind the #: browsers do not send that part, so the token is in no server's log.
+    // The token is in the fragment: browsers do not send it, so that no server logs it.
     await mailer(passwordResetMessage(username, `${publicUrl}/#/reset-password/${token}`, VALID_MINUTES));
   };
 
   return {
     async request(username, requestId) {
-      await attempts.take(`recovery:${username}`, MAX_RECOVERIES_PER_MINUTE);
+      await rateLimiter.take(`recovery:${username}`, MAX_RECOVERIES_PER_MINUTE);
       return () => sendLink(username, requestId);
     },
 
@@ -60,16 +60,16 @@ export function createRecovery({ users, attempts, passwords, mailer, publicUrl }
       const limit = {
         key: `reset:${clientNetwork(clientAddress) ?? UNKNOWN_ADDRESS}`,
         max: MAX_FAILED_RESETS_PER_MINUTE,
-        refusal: "Too many failed password resets from this address",
+        message: "Too many failed password resets from this address",
       };
-      const redeemed = await attempts.limitFailures([limit], async () => {
+      const isRedeemed = await rateLimiter.limitFailures([limit], async () => {
         const tokenHash = await sha256(token);
-        const isGood =
+        const isValid =
           (await users.hasResetToken(tokenHash)) &&
           (await users.redeemResetToken(tokenHash, await passwords.hash(new_password), anonymous(requestId)));
-        return isGood || undefined;
+        return isValid || undefined;
       });
-      if (!redeemed) throw new Malformed("Invalid or expired token");
+      if (!isRedeemed) throw new Malformed("Invalid or expired token");
     },
   };
 }

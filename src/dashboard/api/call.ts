@@ -52,7 +52,7 @@ export type Method = "GET" | "POST" | "PUT" | "DELETE";
 /** Sends a request to the service. If the session's token has expired, waits until the user signs in again, then repeats it. */
 export async function call<T>(method: Method, path: string, options: CallOptions = {}): Promise<T> {
   for (;;) {
-    const token = options.isAnonymous ? undefined : (options.token ?? session.get()?.token);
+    const token = options.isAnonymous ? undefined : (options.token ?? session.value?.token);
     const response = await send(method, path, options, token);
     if (response.ok) return (await response.json()) as T;
     if (response.status === 401 && token !== undefined && options.token === undefined) {

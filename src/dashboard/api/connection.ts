@@ -1,4 +1,4 @@
-import { observable } from "../lib/observable.ts";
+import { signal } from "@preact/signals";
 
 /** Whether the service responds and can do its work, according to the latest requests. */
 export type Connection =
@@ -8,7 +8,7 @@ export type Connection =
   /** The service responds, but components that it needs are down. */
   | { state: "impaired"; down: string[] };
 
-export const connection = observable<Connection>({ state: "up" });
+export const connection = signal<Connection>({ state: "up" });
 
 /** Display names of the components that `/readyz` lists. */
 const COMPONENT_NAMES: Record<string, string> = {
@@ -22,11 +22,11 @@ const COMPONENT_NAMES: Record<string, string> = {
 const CHECK_INTERVAL_MS = 2_000;
 
 export function reportReachable(): void {
-  if (connection.get().state === "unreachable") connection.set({ state: "up" });
+  if (connection.value.state === "unreachable") connection.value = { state: "up" };
 }
 
 export function reportUnreachable(): void {
-  connection.set({ state: "unreachable" });
+  connection.value = { state: "unreachable" };
 }
 
 let isChecking = false;
@@ -38,7 +38,7 @@ export async function watchReadiness(): Promise<void> {
   try {
     for (;;) {
       const down = await downComponents();
-      if (down !== undefined) connection.set(down.length === 0 ? { state: "up" } : { state: "impaired", down });
+      if (down !== undefined) connection.value = down.length === 0 ? { state: "up" } : { state: "impaired", down };
       if (down?.length === 0) return;
       await new Promise((resolve) => setTimeout(resolve, CHECK_INTERVAL_MS));
     }
@@ -63,7 +63,7 @@ async function downComponents(): Promise<string[] | undefined> {
 
 /** Calls back when the service responds again after an outage; never if there is no outage. Returns a function that stops waiting. */
 export function onReconnect(act: () => void): () => void {
-  let wasUnreachable = connection.get().state === "unreachable";
+  let wasUnreachable = connection.value.state === "unreachable";
   let timer: ReturnType<typeof setTimeout> | undefined;
   const check = async () => {
     const isUp = await fetch("/healthz").then(

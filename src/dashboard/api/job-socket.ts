@@ -79,7 +79,7 @@ export class JobSocket {
   #connect(): void {
     // `end` may have been called between the arrival of a new token and this call.
     if (this.#ending.signal.aborted) return;
-    const token = session.get()?.token ?? "";
+    const token = session.value?.token ?? "";
     const socket = new WebSocket(this.#address, ["job-stream.v1", `bearer.${token}`]);
     this.#socket = socket;
     this.#unacknowledgedLength = 0;

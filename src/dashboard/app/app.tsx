@@ -1,7 +1,6 @@
 import { useRef } from "preact/hooks";
 import { ConnectionNotice, Notices } from "../components/notices.tsx";
 import { SignInPages } from "../features/account/sign-in-pages.tsx";
-import { useObserved } from "../lib/observable.ts";
 import { own } from "../lib/own.ts";
 import { Page, type PageEntry } from "./page.tsx";
 import { href, route } from "./router.ts";
@@ -49,9 +48,9 @@ const ACCOUNT: PageEntry = {
 };
 
 export function App() {
-  const current = useObserved(session);
+  const current = session.value;
   // A reset link also works for a user who is signed in. That page removes the link's token from the address.
-  const isResetting = useObserved(route).path[0] === "reset-password";
+  const isResetting = route.value.path[0] === "reset-password";
   return (
     <>
       <ConnectionNotice />
@@ -62,7 +61,7 @@ export function App() {
 }
 
 function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isAdministrator">) {
-  const current = useObserved(route);
+  const current = route.value;
   const section = current.path[0] ?? "";
   const entry = section === "access-points" ? ACCESS_POINT : section === "account" ? ACCOUNT : own(PAGES, section);
   const mayEnter = entry !== undefined && (entry.isForAdministrators === undefined || isAdministrator);
@@ -123,7 +122,6 @@ const THEMES: readonly (readonly [Theme, string])[] = [
 ];
 
 function AccountMenu({ username }: { username: string }) {
-  const chosen = useObserved(theme);
   const details = useRef<HTMLDetailsElement>(null);
   return (
     <details class="account" ref={details}>
@@ -133,7 +131,7 @@ function AccountMenu({ username }: { username: string }) {
       <div>
         <label>
           Colours
-          <select value={chosen} onChange={({ currentTarget }) => chooseTheme(currentTarget.value as Theme)}>
+          <select value={theme.value} onChange={({ currentTarget }) => chooseTheme(currentTarget.value as Theme)}>
             {THEMES.map(([value, text]) => (
               <option key={value} value={value}>
                 {text}

@@ -1,4 +1,4 @@
-import { observable } from "../lib/observable.ts";
+import { signal } from "@preact/signals";
 
 /**
  * The current page and its parameters. They are in the address's fragment, so that one HTML file serves every page and the browser's
@@ -29,8 +29,10 @@ function decode(text: string): string {
   }
 }
 
-export const route = observable<Route>(currentRoute());
-addEventListener("hashchange", () => route.set(currentRoute()));
+export const route = signal<Route>(currentRoute());
+addEventListener("hashchange", () => {
+  route.value = currentRoute();
+});
 
 /** Returns the address of a page, for links. Omits empty parameters. */
 export function href(path: readonly string[], query: Record<string, string> = {}): string {
@@ -45,5 +47,5 @@ export function navigate(path: readonly string[], query?: Record<string, string>
 /** Changes the address without a new entry in the browser's history: for filters and other choices on one page. */
 export function replaceRoute(path: readonly string[], query?: Record<string, string>): void {
   history.replaceState(null, "", href(path, query));
-  route.set(currentRoute());
+  route.value = currentRoute();
 }

@@ -1,4 +1,4 @@
-import { observable } from "../lib/observable.ts";
+import { signal } from "@preact/signals";
 
 /** The signed-in user. The token stays in memory and in this tab's storage, which ends with the tab. */
 export interface Session {
@@ -12,21 +12,21 @@ export interface Session {
 
 const KEY = "session";
 
-export const session = observable<Session | undefined>(restore());
+export const session = signal<Session | undefined>(restore());
 
 /** Whether the user has to sign in again: `soon` while the token is still valid. */
-export const renewal = observable<"none" | "soon" | "due">("none");
+export const renewal = signal<"none" | "soon" | "due">("none");
 
 export function signOut(): void {
   sessionStorage.removeItem(KEY);
-  renewal.set("none");
-  session.set(undefined);
+  renewal.value = "none";
+  session.value = undefined;
 }
 
 export function startSession(next: Session): void {
   sessionStorage.setItem(KEY, JSON.stringify(next));
-  session.set(next);
-  renewal.set("none");
+  session.value = next;
+  renewal.value = "none";
   checkExpiry();
 }
 
@@ -40,24 +40,25 @@ function restore(): Session | undefined {
 }
 
 /** Resolves when the session has another token than this one. Rejects if the user signs out instead, or on abort. */
-export function waitForNewToken(token: string, signal?: AbortSignal): Promise<void> {
-  if (session.get()?.token === token) renewal.set("due");
+export function waitForNewToken(token: string, abort?: AbortSignal): Promise<void> {
+  if (session.value?.token === token) renewal.value = "due";
   return new Promise((resolve, reject) => {
+    let isSettled = false;
+    let unsubscribe: (() => void) | undefined;
     const check = () => {
-      const current = session.get();
-      if (current?.token === token && !signal?.aborted) return;
-      end();
-      if (signal?.aborted) reject(signal.reason);
+      const current = session.value;
+      if (isSettled || (current?.token === token && !abort?.aborted)) return;
+      isSettled = true;
+      unsubscribe?.();
+      abort?.removeEventListener("abort", check);
+      if (abort?.aborted) reject(abort.reason);
       else if (current === undefined) reject(new Error("You have signed out."));
       else resolve();
     };
-    const unsubscribe = session.subscribe(check);
-    const end = () => {
-      unsubscribe();
-      signal?.removeEventListener("abort", check);
-    };
-    signal?.addEventListener("abort", check);
-    check();
+    abort?.addEventListener("abort", check);
+    // This calls `check` at once, before there is a subscription to end.
+    unsubscribe = session.subscribe(check);
+    if (isSettled) unsubscribe();
   });
 }
 
@@ -67,12 +68,12 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 /** Sets `renewal` in time. Timers of a sleeping computer fire late, so the clock is checked at intervals. */
 function checkExpiry(): void {
   clearTimeout(timer);
-  const current = session.get();
+  const current = session.value;
   // The service may have rejected the token before it expired. Then only a new token ends the renewal.
-  if (current === undefined || renewal.get() === "due") return;
+  if (current === undefined || renewal.value === "due") return;
   const nowMs = Date.now();
-  renewal.set(nowMs >= current.expiresAtMs ? "due" : nowMs >= current.renewAtMs ? "soon" : "none");
-  if (renewal.get() === "due") return;
+  renewal.value = nowMs >= current.expiresAtMs ? "due" : nowMs >= current.renewAtMs ? "soon" : "none";
+  if (renewal.value === "due") return;
   timer = setTimeout(checkExpiry, Math.min(CHECK_INTERVAL_MS, current.expiresAtMs - nowMs));
 }
 

@@ -4,12 +4,11 @@ import { Dialog } from "../components/dialog.tsx";
 import { Form, SubmitButton, TextField } from "../components/form.tsx";
 import { Failed } from "../components/states.tsx";
 import { useAction } from "../lib/action.ts";
-import { useObserved } from "../lib/observable.ts";
 import { renewal, session, signOut } from "./session.ts";
 
 /** Asks for the password before the token expires. The dialog lies over the page, so that no input is lost. */
 export function SignInAgain() {
-  const due = useObserved(renewal);
+  const due = renewal.value;
   const [isPostponed, setIsPostponed] = useState(false);
   if (due === "none") {
     if (isPostponed) setIsPostponed(false);
@@ -20,7 +19,7 @@ export function SignInAgain() {
 }
 
 function PasswordDialog({ isDue, onPostpone }: { isDue: boolean; onPostpone(): void }) {
-  const username = useObserved(session)?.username ?? "";
+  const username = session.value?.username ?? "";
   const [password, setPassword] = useState("");
   const { run, isBusy, error } = useAction(async () => {
     await signIn(username, password);

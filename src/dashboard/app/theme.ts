@@ -1,4 +1,4 @@
-import { observable } from "../lib/observable.ts";
+import { signal } from "@preact/signals";
 import { getPreference, setPreference } from "../lib/preferences.ts";
 
 /** The colour scheme: light, dark, or the operating system's. */
@@ -7,15 +7,15 @@ export type Theme = "light" | "dark" | "system";
 const KEY = "theme";
 const stored = getPreference(KEY);
 
-export const theme = observable<Theme>(stored === "light" || stored === "dark" ? stored : "system");
+export const theme = signal<Theme>(stored === "light" || stored === "dark" ? stored : "system");
 
 export function applyTheme(): void {
-  document.documentElement.dataset.theme = theme.get();
+  document.documentElement.dataset.theme = theme.value;
 }
 
 export function chooseTheme(chosen: Theme): void {
   setPreference(KEY, chosen);
-  theme.set(chosen);
+  theme.value = chosen;
   applyTheme();
 }
 
@@ -34,7 +34,12 @@ probe.hidden = true;
 export function onColoursChange(listener: () => void): () => void {
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", listener);
-  const unsubscribe = theme.subscribe(() => setTimeout(listener));
+  let known = theme.value;
+  const unsubscribe = theme.subscribe((current) => {
+    // `subscribe` also calls back at once.
+    if (current !== known) setTimeout(listener);
+    known = current;
+  });
   return () => {
     system.removeEventListener("change", listener);
     unsubscribe();

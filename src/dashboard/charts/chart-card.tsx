@@ -1,7 +1,7 @@
-import { useMemo } from "preact/hooks";
+import type { Signal } from "@preact/signals";
+import { useCallback, useMemo } from "preact/hooks";
 import { durationText } from "../components/time.tsx";
 import { numberText } from "../lib/format.ts";
-import { type Observable, useObserved } from "../lib/observable.ts";
 import { own } from "../lib/own.ts";
 import { Chart } from "./chart.tsx";
 import { withGaps } from "./gaps.ts";
@@ -22,7 +22,7 @@ export interface ChartCardProps {
   colourName: string;
   group: string;
   /** The time under the pointer, in any chart of the group. */
-  pointedMs: Observable<number | undefined>;
+  pointedMs: Signal<number | undefined>;
   isLarge: boolean;
   onLarge(): void;
 }
@@ -34,6 +34,13 @@ export function ChartCard(props: ChartCardProps) {
   // The store appends to the same arrays: `untilMs` changes whenever there may be new points.
   const line = useMemo(() => withGaps(series), [series, untilMs]);
   const { low, high } = useMemo(() => extremesOf(series.values), [series, untilMs]);
+  // A new function would make the chart create its uPlot instance anew.
+  const onPoint = useCallback(
+    (timeMs: number | undefined) => {
+      pointedMs.value = timeMs;
+    },
+    [pointedMs],
+  );
   const latest = series.values.at(-1);
   const summary =
     latest === undefined
@@ -65,7 +72,7 @@ export function ChartCard(props: ChartCardProps) {
         bounds={own(BOUNDS, metric)}
         label={summary}
         group={group}
-        onPoint={pointedMs.set}
+        onPoint={onPoint}
       />
       <p class="chart-foot">
         {latest !== undefined && `min ${numberText(low)} · max ${numberText(high)}`}
@@ -78,7 +85,7 @@ export function ChartCard(props: ChartCardProps) {
 
 /** Shows the latest value, or the one under the pointer. A component of its own: it renders at every move of the pointer. */
 function Reading({ series, pointedMs }: Pick<ChartCardProps, "series" | "pointedMs">) {
-  const timeMs = useObserved(pointedMs);
+  const timeMs = pointedMs.value;
   return <strong>{numberText(timeMs === undefined ? series.values.at(-1) : valueAt(series, timeMs))}</strong>;
 }
 

@@ -1,5 +1,5 @@
+import { signal } from "@preact/signals";
 import { connection } from "../api/connection.ts";
-import { observable, useObserved } from "../lib/observable.ts";
 
 /** Short messages about finished actions, and a permanent one during an outage of the service. */
 
@@ -9,21 +9,22 @@ interface Notice {
 }
 
 const SHOWN_MS = 6_000;
-const notices = observable<readonly Notice[]>([]);
+const notices = signal<readonly Notice[]>([]);
 let lastId = 0;
 
 /** Shows a message for a few seconds. */
 export function notify(text: string): void {
   const notice = { id: ++lastId, text };
-  notices.set([...notices.get(), notice]);
-  setTimeout(() => notices.set(notices.get().filter((other) => other !== notice)), SHOWN_MS);
+  notices.value = [...notices.value, notice];
+  setTimeout(() => {
+    notices.value = notices.value.filter((other) => other !== notice);
+  }, SHOWN_MS);
 }
 
 export function Notices() {
-  const shown = useObserved(notices);
   return (
     <div class="notices" role="status" aria-live="polite">
-      {shown.map(({ id, text }) => (
+      {notices.value.map(({ id, text }) => (
         <p key={id}>{text}</p>
       ))}
     </div>
@@ -32,7 +33,7 @@ export function Notices() {
 
 /** Shows an outage at the top of the page until it ends. */
 export function ConnectionNotice() {
-  const current = useObserved(connection);
+  const current = connection.value;
   const text =
     current.state === "unreachable"
       ? "No connection to the service. This page reconnects automatically."

@@ -26,6 +26,10 @@ const MAX_ROWS = 2 ** 24;
 /**
  * Groups the points in and near a frame into clusters: one for each cell of a grid, then merges neighbouring cells whose centres are
  * too close. The grid is fixed to the world, not to the screen, so that clusters do not change while the map is dragged.
+ *
+ * This is our own code instead of `supercluster` 9.1. With 10,000 access points (CPU time in Node, mean of two runs) it takes 0.7 ms a
+ * frame without an index. Supercluster builds an index in 46 ms, which would block the page at every update and at every key typed
+ * into a filter. Its queries then take 0.01 ms, or 12 ms with the members of each cluster. It adds 3.3 KiB (gzip) to the page.
  */
 export function clustersOf<T extends WorldPoint>(points: readonly T[], frame: Frame): Cluster<T>[] {
   const cells = cellsOf(points, frame);

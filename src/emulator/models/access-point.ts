@@ -6,62 +6,64 @@ export type Technology = (typeof TECHNOLOGIES)[number];
 export interface AccessPointSpec {
   apId: string;
   technology: Technology;
-  /** Devices that call this access point theirs; how many of them are there depends on the hour. */
+  /** Devices that belong to this access point. The number of present ones depends on the hour. */
   numDevices: number;
 }
 
-/** What a command can change. */
+/** Settings that commands change. */
 export interface Controls {
   powered: boolean;
-  /** Off until then, because it restarts. */
+  /** The access point restarts, and is off until this time. */
   restartUntilMs: number;
   txPowerDbm: number;
   channel: number;
 }
 
-/** What an access point has to carry for the next moment. */
+/** The demand on an access point during one step. */
 export interface Demand {
   users: number;
-  /** All of them together, downlink. */
+  /** Downlink demand of all users together. */
   demandMbps: number;
 }
 
+/** The input of a radio model for one step. */
 export interface Moment extends Demand {
   nowMs: number;
   elapsedS: number;
   hour: number;
-  /** Neither switched off nor restarting. */
+  /** Whether the access point is neither switched off nor restarting. */
   on: boolean;
   txPowerDbm: number;
   channel: number;
-  /** What else is on this channel here: from 0 (nothing) up to 1. */
+  /** Interference on this channel at this site, from 0 (none) to 1. */
   interference: number;
   random: Random;
 }
 
-/** Field name → value, ready to be sent as a payload. */
+/** The payload of a report: field name → value. */
 export type Sample = Record<string, number>;
 
-/** What a radio of one technology can be set to, and do. */
+/** Settings and capacity of a radio of one technology. */
 export interface RadioLimits {
   txPowerDbm: { low: number; high: number; usual: number };
-  /** In words, for who asks for another one. */
+  /** Describes the valid channels, for error messages. */
   channels: string;
   isChannel(channel: number): boolean;
   firstChannel(random: Random): number;
-  /** What the radio can do in the middle of its cell, and what one device takes of it at the most. */
+  /** Capacity of the radio in the middle of its cell. */
   nominalMbps: number;
+  /** Maximum demand of one device. */
   deviceMbpsMax: number;
 }
 
-/** And how it goes from one moment to the next. States are plain data. */
+/** The model of a radio. States are plain data. */
 export interface RadioModel<State> extends RadioLimits {
   start(random: Random): State;
   step(state: State, moment: Moment): { state: State; sample: Sample };
 }
 
-/** Of its capacity, what all devices of an access point together ask for at their busiest. */
-const FULL_HOUSE_LOAD = 0.85;
+/** Share of the capacity that all devices of an access point together demand at peak time. */
+const PEAK_LOAD = 0.85;
 
 export const mbpsPerDevice = (limits: RadioLimits, numDevices: number): number =>
-  Math.min(limits.deviceMbpsMax, (FULL_HOUSE_LOAD * limits.nominalMbps) / numDevices);
+  Math.min(limits.deviceMbpsMax, (PEAK_LOAD * limits.nominalMbps) / numDevices);

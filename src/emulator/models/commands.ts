@@ -1,6 +1,6 @@
 import type { Controls, RadioLimits } from "./access-point.ts";
 
-/** What an access point can be told. Its configuration lists these names, and others are refused before they are sent. */
+/** The commands that an access point supports. Its configuration lists them; the service does not send others. */
 export const COMMANDS = ["power_on", "power_off", "reboot", "set_tx_power", "set_channel"] as const;
 type Command = (typeof COMMANDS)[number];
 
@@ -9,13 +9,14 @@ export type CommandOutcome = { controls: Controls; detail: string } | { refused:
 const RESTART_MS = 8_000;
 const ECHO_MAX = 40;
 
-/** Only what prints in ASCII is said back to who sent it. */
+/** Returns the start of a text in printable ASCII, to quote it in an error message. */
 const echo = (text: string): string => text.slice(0, ECHO_MAX).replace(/[^ -~]/g, "?");
 
 const isCommand = (name: string): name is Command => COMMANDS.some((known) => known === name);
 
+/** Returns the settings after a command, or the reason for which the command is refused. */
 export function applyCommand(controls: Controls, command: string, nowMs: number, limits: RadioLimits): CommandOutcome {
-  // Words apart by blanks; nothing that is understood has more than two short ones.
+  // Words are separated by spaces. A valid command has at most two short words.
   const [name = "", argument, ...more] = command
     .slice(0, 2 * ECHO_MAX)
     .trim()
@@ -32,7 +33,7 @@ export function applyCommand(controls: Controls, command: string, nowMs: number,
     case "power_off":
       return { controls: { ...controls, powered: false, restartUntilMs: 0 }, detail: "off" };
     case "reboot":
-      // It is on afterwards, whatever it was before.
+      // The access point is on after a restart, even if it was off before.
       return {
         controls: { ...controls, powered: true, restartUntilMs: nowMs + RESTART_MS },
         detail: `restarts, back in ${RESTART_MS / 1_000} s`,

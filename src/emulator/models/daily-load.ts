@@ -1,18 +1,16 @@
-/** How busy a place is through a day, by the sun's time there. */
-
 import type { Technology } from "./access-point.ts";
-import { clamp } from "./numbers.ts";
+import { clamp } from "./math.ts";
 
 const DAY_MS = 86_400_000;
 const DEGREES_PER_HOUR = 15;
 
-/** Mean solar time, 0 to 24: near enough to a time zone, and needs no table of them. */
+/** Returns the mean solar time, 0 to 24. It is close to the local time and needs no table of time zones. */
 export function localHour(nowMs: number, longitudeDeg: number): number {
   const hour = (nowMs / DAY_MS) * 24 + longitudeDeg / DEGREES_PER_HOUR;
   return ((hour % 24) + 24) % 24;
 }
 
-/** Share of its devices that an access point has at these hours, on average. Between them, a smooth line. */
+/** Average share of an access point's devices that are present at these hours. Interpolated smoothly between them. */
 const CURVES: Record<Technology, readonly (readonly [hour: number, share: number])[]> = {
   // Commuters in the morning and the late afternoon.
   "5G": [
@@ -27,7 +25,7 @@ const CURVES: Record<Technology, readonly (readonly [hour: number, share: number
     [20.5, 0.72],
     [22.5, 0.4],
   ],
-  // Work by day, films in the evening.
+  // Work during the day, streaming in the evening.
   WiFi: [
     [0, 0.3],
     [4, 0.1],
@@ -52,14 +50,15 @@ const CURVES: Record<Technology, readonly (readonly [hour: number, share: number
   ],
 };
 
+/** Returns the average share of devices that are present at an hour of the day. */
 export function dailyShare(technology: Technology, hour: number): number {
   const points = CURVES[technology];
   const index = points.findLastIndex(([at]) => at <= hour);
   const [fromHour, from] = points[index] ?? [0, 0];
   const [nextHour, to] = points[index + 1] ?? [24, points[0]?.[1] ?? from];
-  const way = clamp((hour - fromHour) / (nextHour - fromHour), 0, 1);
-  return from + ((to - from) * (1 - Math.cos(Math.PI * way))) / 2;
+  const progress = clamp((hour - fromHour) / (nextHour - fromHour), 0, 1);
+  return from + ((to - from) * (1 - Math.cos(Math.PI * progress))) / 2;
 }
 
-/** Height of daylight, 0 (night) to 1 (noon). */
+/** Returns the daylight, from 0 (night) to 1 (noon). */
 export const daylight = (hour: number): number => Math.max(0, Math.sin(((hour - 6) / 12) * Math.PI));

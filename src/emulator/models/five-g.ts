@@ -1,8 +1,7 @@
 import type { RadioModel } from "./access-point.ts";
-import { type Noise, startNoise, stepNoise } from "./noise.ts";
-import { clamp, fromDecibels, queueingFactor, round, saturate } from "./numbers.ts";
+import { clamp, fromDecibels, type Noise, queueingFactor, round, saturate, startNoise, stepNoise } from "./math.ts";
 
-/** A small cell of 100 MHz in band n78, named and measured as in 3GPP TS 28.552. Counters never fall. */
+/** A small cell of 100 MHz in band n78, with the measurements of 3GPP TS 28.552. Counters never decrease. */
 
 export interface FiveGState {
   fadingDb: number;
@@ -15,14 +14,14 @@ const FADING: Noise = { deviation: 2.5, memoryS: 30 };
 const BANDWIDTH_MHZ = 100;
 const DOWNLINK_SHARE = 0.75;
 const LAYERS_DL = 2;
-/** Of Shannon's bound; 256-QAM ends at 7.4 bit/s/Hz. */
+/** Relative to Shannon's limit. 256-QAM reaches at most 7.4 bit/s/Hz. */
 const EFFICIENCY = 0.65;
 const BITS_PER_HZ_MAX = 7.4;
 const SINR_MIN_DB = -6;
 const SINR_MAX_DB = 38;
 const USUAL_SINR_DB = 19;
 const USUAL_TX_POWER_DBM = 38;
-/** What goes up for each bit that goes down. */
+/** Uplink demand relative to downlink demand. */
 const UPLINK_DEMAND = 0.14;
 const AIR_DELAY_MS = 3;
 const HANDOVERS_PER_USER_S = 0.008;
@@ -60,7 +59,7 @@ export const fiveG: RadioModel<FiveGState> = {
       users === 0 ? 0 : Math.min(MAX_USER_MBPS, Math.max((capacity * used) / users, capacity * (1 - used)));
 
     const signal = clamp((sinrDb - SINR_MIN_DB) / (30 - SINR_MIN_DB), 0, 1);
-    // Who came from another access point came by a handover, too.
+    // Devices that arrive from another access point also cause handovers.
     const expected = on ? HANDOVERS_PER_USER_S * users * elapsedS + Math.max(0, users - state.users) / 2 : 0;
     const tried = random.poisson(expected);
     const failed = Math.min(tried, random.poisson(tried * (0.005 + 0.08 * (1 - signal))));

@@ -1,13 +1,23 @@
 import type { Moment, RadioModel } from "./access-point.ts";
 import { dailyShare, daylight } from "./daily-load.ts";
-import { asFactor, type Noise, startNoise, stepNoise } from "./noise.ts";
-import { clamp, fromDecibels, queueingFactor, round, saturate, toDecibels } from "./numbers.ts";
+import {
+  asFactor,
+  clamp,
+  fromDecibels,
+  type Noise,
+  queueingFactor,
+  round,
+  saturate,
+  startNoise,
+  stepNoise,
+  toDecibels,
+} from "./math.ts";
 import type { Random } from "./random.ts";
 
-/** A light in the ceiling: fast, narrow, and gone for a moment when somebody walks through the beam. */
+/** A LiFi lamp in the ceiling: fast, with a narrow beam that people block for a moment when they walk through it. */
 
 export interface LifiState {
-  /** The light path is blocked until then. */
+  /** The light path is blocked until this time. */
   blockedUntilMs: number;
   blockages: number;
   aimDb: number;
@@ -18,33 +28,33 @@ export interface LifiState {
 const AIM: Noise = { deviation: 1, memoryS: 15 };
 const CLOUDS: Noise = { deviation: 0.5, memoryS: 1_200 };
 const USUAL_TX_POWER_DBM = 33;
-/** Light spreads: what a receiver below the lamp gets of it. */
+/** Loss between the lamp and a receiver below it, because light spreads. */
 const PATH_LOSS_DB = 48;
 const OPTICAL_MIN_DBM = -60;
 const USUAL_SNR_DB = 26;
-/** Sunlight through windows, and the lamps themselves. */
+/** Maximum ambient light from the sun through windows and from the lamps. */
 const SUN_LUX = 900;
 const LAMP_LUX = 320;
-/** From here on the noise of ambient light is as loud as the receiver's own. */
-const LOUD_LUX = 700;
+/** Ambient light whose noise equals that of the receiver. */
+const EQUAL_NOISE_LUX = 700;
 const BANDWIDTH_MHZ = 40;
 const BITS_PER_HZ_MAX = 8;
 const EFFICIENCY = 0.7;
 const DELAY_MS = 1;
 const ROOM_C = 22;
-const LED_WARMTH_C = 38;
+const LED_HEATING_C = 38;
 const LED_MEMORY_S = 400;
 
-/** In a full room. In an empty one nobody walks through the beam. */
+/** In a full room. In an empty room the beam is never blocked. */
 const BLOCKAGES_PER_S = 1 / 150;
 const BLOCKAGE_MIN_S = 1;
 const BLOCKAGE_MAX_S = 5;
-/** After a long pause, a blockage that is still going on can only have begun this short a time ago. */
+/** After a long step, a blockage that still lasts must have begun within this time. */
 const BLOCKAGE_MEAN_S = (BLOCKAGE_MIN_S + BLOCKAGE_MAX_S) / 2;
 
 const bitsPerHz = (snrDb: number): number => Math.min(BITS_PER_HZ_MAX, EFFICIENCY * Math.log2(1 + fromDecibels(snrDb)));
 
-/** Whether somebody steps into the beam. `presence` is the share (0–1) of the devices that are there. */
+/** Starts a blockage by chance. `presence` is the share (0–1) of the devices that are present. */
 export function stepBlockage(
   state: LifiState,
   { nowMs, elapsedS, presence, random }: Pick<Moment, "nowMs" | "elapsedS"> & { presence: number; random: Random },
@@ -84,18 +94,18 @@ export const lifi: RadioModel<LifiState> = {
     const lamps = moment.on ? LAMP_LUX * (0.2 + 0.8 * dailyShare("LiFi", hour)) * fromDecibels(txPowerDbm - 33) : 0;
     const ambientLux = clamp(SUN_LUX * daylight(hour) * asFactor(clouds) + lamps, 0, 20_000);
     const opticalDbm = Math.max(OPTICAL_MIN_DBM, txPowerDbm - PATH_LOSS_DB + aimDb);
-    const lightNoiseDb = toDecibels(1 + ambientLux / LOUD_LUX);
-    // Electrical power goes with the square of the optical one: a decibel of light is two decibels of signal.
+    const ambientNoiseDb = toDecibels(1 + ambientLux / EQUAL_NOISE_LUX);
+    // Electrical power is proportional to the square of optical power: one decibel of light is two decibels of signal.
     const snrDb = clamp(
-      USUAL_SNR_DB + 3 + 2 * (txPowerDbm - USUAL_TX_POWER_DBM + aimDb) - lightNoiseDb - 4 * interference,
+      USUAL_SNR_DB + 3 + 2 * (txPowerDbm - USUAL_TX_POWER_DBM + aimDb) - ambientNoiseDb - 4 * interference,
       0,
       45,
     );
     const capacityMbps = Math.max(1, bitsPerHz(snrDb) * BANDWIDTH_MHZ);
     const used = linked ? saturate(demandMbps / capacityMbps) : 0;
     const drive = moment.on ? clamp(fromDecibels(txPowerDbm - USUAL_TX_POWER_DBM), 0, 2) : 0;
-    const warmC = ROOM_C + LED_WARMTH_C * drive * (0.85 + 0.15 * used);
-    const ledTemperatureC = warmC + (state.ledTemperatureC - warmC) * Math.exp(-elapsedS / LED_MEMORY_S);
+    const targetC = ROOM_C + LED_HEATING_C * drive * (0.85 + 0.15 * used);
+    const ledTemperatureC = targetC + (state.ledTemperatureC - targetC) * Math.exp(-elapsedS / LED_MEMORY_S);
     const signal = clamp(snrDb / 32, 0, 1);
     return {
       state: { ...state, aimDb, clouds, ledTemperatureC },

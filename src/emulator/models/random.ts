@@ -1,28 +1,27 @@
-/** Chance from a seed: the same seed gives the same numbers, on every machine. */
-
+/** A seeded random number generator: the same seed gives the same numbers on every machine. */
 export interface Random {
-  /** Even between 0 (with) and 1 (without). */
+  /** Returns a uniform number from 0 (inclusive) to 1 (exclusive). */
   uniform(): number;
   between(low: number, high: number): number;
-  /** Normal with mean 0 and deviation 1. */
+  /** Returns a normal number with mean 0 and deviation 1. */
   normal(): number;
-  /** How many of the events of a Poisson process with this mean happened. */
+  /** Returns a number of events with a Poisson distribution. */
   poisson(mean: number): number;
   chance(probability: number): boolean;
 }
 
-/** One 32-bit seed out of several numbers; neighbours in any of them give unrelated seeds. */
-export function seedOf(...parts: number[]): number {
+/** Combines numbers to a 32-bit seed. Neighbouring inputs give unrelated seeds. */
+export function seedOf(...inputs: number[]): number {
   let hash = 0x9e3779b9;
-  for (const part of parts) {
+  for (const input of inputs) {
     // Times in milliseconds do not fit in 32 bits.
-    hash = scramble(hash ^ (part >>> 0));
-    hash = scramble(hash ^ (Math.floor(part / 2 ** 32) >>> 0));
+    hash = scramble(hash ^ (input >>> 0));
+    hash = scramble(hash ^ (Math.floor(input / 2 ** 32) >>> 0));
   }
   return hash;
 }
 
-/** MurmurHash3's finisher: every bit of the input moves every bit of the output. */
+/** MurmurHash3's finalizer: every bit of the input affects every bit of the output. */
 function scramble(value: number): number {
   let hash = value;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
@@ -30,12 +29,12 @@ function scramble(value: number): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-/** Above this mean a rounded normal is as good as Poisson, and does not take as many draws as there are events. */
-const POISSON_BY_DRAWS_MAX = 30;
+/** Above this mean, a rounded normal number approximates Poisson well and needs fewer draws. */
+const MAX_DRAWN_POISSON_MEAN = 30;
 
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
-  /** mulberry32. */
+  /** The mulberry32 algorithm. */
   const uniform = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);
@@ -48,7 +47,7 @@ export function createRandom(seed: number): Random {
     between: (low, high) => low + (high - low) * uniform(),
     normal,
     poisson(mean) {
-      if (mean > POISSON_BY_DRAWS_MAX) return Math.max(0, Math.round(mean + Math.sqrt(mean) * normal()));
+      if (mean > MAX_DRAWN_POISSON_MEAN) return Math.max(0, Math.round(mean + Math.sqrt(mean) * normal()));
       const limit = Math.exp(-mean);
       let events = 0;
       for (let product = uniform(); product > limit; product *= uniform()) events += 1;

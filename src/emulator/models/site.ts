@@ -4,15 +4,13 @@ import { applyCommand } from "./commands.ts";
 import { dailyShare, localHour } from "./daily-load.ts";
 import { type FiveGState, fiveG } from "./five-g.ts";
 import { isBlocked, type LifiState, lifi, stepBlockage } from "./lifi.ts";
-import { asFactor, type Noise, startNoise, stepNoise } from "./noise.ts";
-import { clamp } from "./numbers.ts";
+import { asFactor, clamp, type Noise, startNoise, stepNoise } from "./math.ts";
 import { createRandom, type Random, seedOf } from "./random.ts";
 import { type WifiState, wifi } from "./wifi.ts";
 
 /**
- * A place with its access points. They step together, because devices go from one to another. States are plain data, are never
- * changed in place, and can be kept as JSON; chance comes from the seed and the time of the step, so that nothing else is
- * needed to go on from a state.
+ * A site and its access points. They step together, because devices move between them. States are immutable plain data that can be stored
+ * as JSON. Random numbers depend only on the seed and the time of the step, so that a stored state is enough to continue.
  */
 
 export interface SiteSpec {
@@ -29,7 +27,7 @@ interface AccessPoint {
   apId: string;
   numDevices: number;
   controls: Controls;
-  /** Devices that call this access point theirs and are at the place, wherever they are connected. */
+  /** Devices of this access point that are at the site, whichever access point they are connected to. */
   present: number;
   presenceNoise: number;
   demandNoise: number;
@@ -39,7 +37,7 @@ interface AccessPoint {
 export interface Site {
   seed: number;
   longitudeDeg: number;
-  /** Of the latest step; nothing before the first one. */
+  /** Time of the latest step; undefined before the first one. */
   steppedAtMs: number | undefined;
   placeNoise: number;
   accessPoints: readonly AccessPoint[];
@@ -49,21 +47,21 @@ export interface SiteStep {
   site: Site;
   /** One per access point, in the order of the specification. */
   samples: { apId: string; sample: Sample }[];
-  /** Devices at the place, with those that no access point could take. */
+  /** Devices at the site, including those that no access point can carry. */
   devicesPresent: number;
 }
 
 const PLACE_NOISE: Noise = { deviation: 0.08, memoryS: 2_400 };
 const PRESENCE_NOISE: Noise = { deviation: 0.12, memoryS: 900 };
 const DEMAND_NOISE: Noise = { deviation: 0.2, memoryS: 25 };
-/** A device comes or goes only once it is clear that it should, lest one flutter at the rounding's edge. */
+/** Minimum change of the wanted number of devices. Without it, rounding would make a device arrive and leave all the time. */
 const HYSTERESIS = 0.7;
-/** So many neighbours take the devices of an access point that is away. */
+/** Number of neighbours that share the devices of an unreachable access point. */
 const NEIGHBOURS = 3;
 
 const limitsOf = (technology: Technology): RadioLimits => ({ "5G": fiveG, WiFi: wifi, LiFi: lifi })[technology];
 
-/** What sets one use of chance apart from another at the same moment. */
+/** Separates the uses of random numbers at the same time. */
 const STREAM = { start: 1, place: 2, presence: 3, radio: 4, channel: 5 };
 
 export function createSite({ longitudeDeg, accessPoints }: SiteSpec, seed: number): Site {
@@ -104,22 +102,22 @@ function startRadio(technology: Technology, random: Random): Radio {
   }
 }
 
-/** Goes on to `nowMs`. A clock that went back is taken to have stood still. */
+/** Advances the site to `nowMs`. If the clock went back, no time has elapsed. */
 export function stepSite(site: Site, nowMs: number): SiteStep {
-  const first = site.steppedAtMs === undefined;
+  const isFirst = site.steppedAtMs === undefined;
   const elapsedS = Math.max(0, nowMs - (site.steppedAtMs ?? nowMs)) / 1_000;
   const hour = localHour(nowMs, site.longitudeDeg);
   const placeRandom = createRandom(seedOf(site.seed, STREAM.place, nowMs));
   const placeNoise = stepNoise(site.placeNoise, PLACE_NOISE, elapsedS, placeRandom);
-  const moved = site.accessPoints.map((accessPoint, index) =>
+  const populated = site.accessPoints.map((accessPoint, index) =>
     stepPresence(accessPoint, {
-      ...{ first, nowMs, elapsedS, placeNoise, hour },
+      ...{ isFirst, nowMs, elapsedS, placeNoise, hour },
       random: createRandom(seedOf(site.seed, STREAM.presence, index, nowMs)),
     }),
   );
-  const demands = assign(moved, nowMs);
+  const demands = assignDemand(populated, nowMs);
   const samples: SiteStep["samples"] = [];
-  const accessPoints = moved.map((accessPoint, index): AccessPoint => {
+  const accessPoints = populated.map((accessPoint, index): AccessPoint => {
     const { controls, radio } = accessPoint;
     const { users, demandMbps } = demands[index] ?? { users: 0, demandMbps: 0 };
     const moment = {
@@ -137,7 +135,7 @@ export function stepSite(site: Site, nowMs: number): SiteStep {
   return {
     site: { ...site, steppedAtMs: nowMs, placeNoise, accessPoints },
     samples,
-    devicesPresent: moved.reduce((sum, { present }) => sum + present, 0),
+    devicesPresent: populated.reduce((sum, { present }) => sum + present, 0),
   };
 }
 
@@ -158,11 +156,11 @@ function stepRadio(radio: Radio, moment: Moment): { radio: Radio; sample: Sample
   }
 }
 
-/** Who is there, and for LiFi, whether somebody stands in the light. */
+/** Advances the number of present devices and, for LiFi, the blockage of the beam. */
 function stepPresence(
   accessPoint: AccessPoint,
   moment: {
-    first: boolean;
+    isFirst: boolean;
     nowMs: number;
     elapsedS: number;
     placeNoise: number;
@@ -176,7 +174,7 @@ function stepPresence(
   const demandNoise = stepNoise(accessPoint.demandNoise, DEMAND_NOISE, elapsedS, random);
   const share = dailyShare(radio.technology, moment.hour) * asFactor(presenceNoise + moment.placeNoise);
   const wanted = numDevices * clamp(share, 0, 1);
-  const stays = !moment.first && Math.abs(wanted - accessPoint.present) < HYSTERESIS;
+  const stays = !moment.isFirst && Math.abs(wanted - accessPoint.present) < HYSTERESIS;
   const present = stays ? accessPoint.present : Math.round(wanted);
   const stepped = { ...accessPoint, present, presenceNoise, demandNoise };
   if (radio.technology !== "LiFi") return stepped;
@@ -191,15 +189,15 @@ function isReachable({ controls, radio }: AccessPoint, nowMs: number): boolean {
 }
 
 /**
- * Who carries whom. Devices stay with their own access point while they reach it; otherwise they go to the nearest that do
- * not need a line of sight, in turn, and take what they ask for along. Where there is none, they wait.
+ * Returns the demand on each access point. Devices stay with their own access point while it is reachable. Otherwise they and their
+ * demand move to the next access points that need no line of sight. If there is none, they stay unconnected.
  */
-function assign(accessPoints: readonly AccessPoint[], nowMs: number): Demand[] {
+function assignDemand(accessPoints: readonly AccessPoint[], nowMs: number): Demand[] {
   const demands = accessPoints.map((): Demand => ({ users: 0, demandMbps: 0 }));
   const hosts = accessPoints.flatMap((accessPoint, index) =>
     accessPoint.radio.technology !== "LiFi" && isReachable(accessPoint, nowMs) ? [index] : [],
   );
-  const carry = (index: number | undefined, devices: number, mbpsEach: number): void => {
+  const add = (index: number | undefined, devices: number, mbpsEach: number): void => {
     const demand = index === undefined ? undefined : demands[index];
     if (demand === undefined) return;
     demand.users += devices;
@@ -209,13 +207,13 @@ function assign(accessPoints: readonly AccessPoint[], nowMs: number): Demand[] {
     const { numDevices, present, demandNoise, radio } = accessPoint;
     const mbpsEach = mbpsPerDevice(limitsOf(radio.technology), numDevices) * asFactor(demandNoise);
     if (isReachable(accessPoint, nowMs)) {
-      carry(index, present, mbpsEach);
+      add(index, present, mbpsEach);
       continue;
     }
     const neighbours = Math.min(NEIGHBOURS, hosts.length);
-    for (let turn = 0; turn < neighbours; turn += 1) {
-      const share = Math.floor((present + turn) / neighbours);
-      carry(hosts[(index + turn) % hosts.length], share, mbpsEach);
+    for (let i = 0; i < neighbours; i += 1) {
+      const share = Math.floor((present + i) / neighbours);
+      add(hosts[(index + i) % hosts.length], share, mbpsEach);
     }
   }
   return demands;
@@ -223,7 +221,7 @@ function assign(accessPoints: readonly AccessPoint[], nowMs: number): Demand[] {
 
 export type SiteCommandOutcome = { site: Site; detail: string } | { refused: string };
 
-/** Tells one access point something. The effect shows from the next step on. */
+/** Applies a command to one access point. It takes effect in the next step. */
 export function commandSite(site: Site, apId: string, command: string, nowMs: number): SiteCommandOutcome {
   const target = site.accessPoints.find((accessPoint) => accessPoint.apId === apId);
   if (target === undefined) return { refused: "no such access point" };

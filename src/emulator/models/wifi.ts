@@ -1,8 +1,7 @@
 import type { RadioModel } from "./access-point.ts";
-import { type Noise, startNoise, stepNoise } from "./noise.ts";
-import { clamp, queueingFactor, round, saturate } from "./numbers.ts";
+import { clamp, type Noise, queueingFactor, round, saturate, startNoise, stepNoise } from "./math.ts";
 
-/** A WiFi 6 access point with 80 MHz and two streams. Bytes and retries count up and never fall. */
+/** A WiFi 6 access point with 80 MHz and two streams. The counters of bytes and retries never decrease. */
 
 export interface WifiState {
   fadingDb: number;
@@ -15,19 +14,19 @@ export interface WifiState {
 const FADING: Noise = { deviation: 3, memoryS: 20 };
 const NOISE: Noise = { deviation: 1.2, memoryS: 60 };
 const NOISE_FLOOR_DBM = -94;
-/** Worst that other networks on the channel add. */
+/** Maximum noise from other networks on the channel. */
 const INTERFERENCE_DB = 9;
-/** And what they take of its time. */
+/** Maximum share of airtime that other networks use. */
 const FOREIGN_AIRTIME = 0.25;
 const USUAL_TX_POWER_DBM = 20;
 const PATH_LOSS_DB = 78;
 const RSSI_MIN_DBM = -95;
 const RSSI_MAX_DBM = -25;
-/** From the second entry on, what it takes to go one scheme up. */
+/** Minimum signal-to-noise ratio of each modulation and coding scheme; the first one is always usable. */
 const MCS_SNR_DB = [5, 8, 11, 14, 18, 22, 24, 26, 30, 33, 36, 39];
-/** 802.11ax, 80 MHz, two streams, 0.8 µs guard. */
+/** Data rates of the schemes: 802.11ax, 80 MHz, two streams, 0.8 µs guard interval. */
 const MCS_MBPS = [72, 144, 216, 288, 432, 576, 648, 721, 865, 961, 1_081, 1_201];
-/** Of the rate on the air, what is left for payload. */
+/** Share of the data rate that is left for payload. */
 const EFFICIENCY = 0.6;
 const UPLINK_DEMAND = 0.2;
 const DELAY_MS = 2;
@@ -65,7 +64,7 @@ export const wifi: RadioModel<WifiState> = {
     const snrDb = Math.max(0, rssiDbm - noiseDbm);
     const mcs = Math.max(
       0,
-      MCS_SNR_DB.findLastIndex((needed) => needed <= snrDb),
+      MCS_SNR_DB.findLastIndex((minimum) => minimum <= snrDb),
     );
     const capacityMbps = (MCS_MBPS[mcs] ?? 0) * EFFICIENCY * (1 - FOREIGN_AIRTIME * interference);
     const used = on ? saturate((demandMbps * (1 + UPLINK_DEMAND)) / capacityMbps) : 0;
@@ -75,7 +74,7 @@ export const wifi: RadioModel<WifiState> = {
     const foreign = FOREIGN_AIRTIME * interference;
     const airtime = on ? foreign + (1 - foreign) * used : 0;
 
-    // Collisions grow with the number of talkers and with how full the channel is; a weak signal adds its own.
+    // Retries grow with the airtime, because of collisions, and with a weak signal.
     const signal = clamp((snrDb - 4) / 36, 0, 1);
     const retryRatio = on && users > 0 ? clamp(0.01 + 0.22 * airtime ** 2 + 0.15 * (1 - signal) ** 2, 0, 1) : 0;
     const frames = (carriedMbps * BYTES_PER_MBIT * elapsedS) / BYTES_PER_FRAME;

@@ -14,7 +14,7 @@ import { BEARER_PROTOCOL } from "../operation.ts";
 import type { DeclaredRoute } from "../route-registry.ts";
 import { API_VERSION, type JsonSchema, toSchema } from "./openapi.ts";
 
-/** The AsyncAPI 3.0 document of the jobs' WebSockets, from the declared routes and the schemas of what goes over them. */
+/** The AsyncAPI 3.0 document of the jobs' WebSockets, built from the declared routes and the schemas of their messages. */
 
 interface Reference {
   $ref: string;
@@ -62,34 +62,37 @@ export interface AsyncApiDocument {
 
 const MIB = 1024 * 1024;
 
-const DESCRIPTION = `What is asked for now and answered later comes over the job's WebSocket.
+const DESCRIPTION = `The results of a job arrive over its WebSocket.
 
-A socket gets all that was not acknowledged, oldest first, then what comes: at least once, and in order. \`{"ack": <seq>}\`, or \
-\`?after=<seq>\` when connecting, acknowledges up to there, for the job as a whole. A job keeps what is not acknowledged for \
-${BUFFER_LIMITS.retentionMs / 3_600_000} hours, up to ${BUFFER_LIMITS.messages} messages and ${BUFFER_LIMITS.bytes / MIB} MiB; a \
-\`gap\` tells what went. It has at most ${SOCKET_LIMITS.sockets} sockets, and one with over \
-${SOCKET_LIMITS.unacknowledgedBytes / MIB} MiB unacknowledged is closed.`;
+A socket receives all unacknowledged messages, oldest first, and then new ones: at least once, and in order. \`{"ack": <seq>}\`, or \
+\`?after=<seq>\` when connecting, acknowledges all messages up to that number, for the whole job. A job keeps unacknowledged messages \
+for ${BUFFER_LIMITS.retentionMs / 3_600_000} hours, up to ${BUFFER_LIMITS.messages} messages and ${BUFFER_LIMITS.bytes / MIB} MiB. A \
+\`gap\` message reports dropped messages. A job has at most ${SOCKET_LIMITS.sockets} sockets. The service closes a socket with more than \
+${SOCKET_LIMITS.unacknowledgedBytes / MIB} MiB of unacknowledged messages.`;
 
-/** What each form of a socket has its messages called: those of the service, then those of the client. */
-const SENT: Record<StreamFormat, readonly string[]> = { envelope: MESSAGE_KINDS, bare: ["bare"] };
+/** The messages that the service sends over a socket of each format. */
+const SENT_MESSAGES: Record<StreamFormat, readonly string[]> = { envelope: MESSAGE_KINDS, bare: ["bare"] };
 
 const ref = (...path: string[]): Reference => ({
-  $ref: `#/${path.map((part) => part.replaceAll("/", "~1")).join("/")}`,
+  $ref: `#/${path.map((segment) => segment.replaceAll("/", "~1")).join("/")}`,
 });
 
-/** @param url where the document was asked for: the service's own address, as the caller knows it */
+/**
+ * Builds the document.
+ * @param url the URL of the request for the document, which has the service's address as the caller knows it
+ */
 export function buildAsyncApi(routes: readonly DeclaredRoute[], url: URL): AsyncApiDocument {
   const schemas: Record<string, JsonSchema> = {};
-  // What AsyncAPI takes a schema for that does not say otherwise.
+  // AsyncAPI assumes draft 07 for a schema that does not name its version.
   const convert = (schema: z.ZodType, io: "input" | "output") => toSchema(schema, io, schemas, "draft-07");
   const channels: AsyncApiDocument["channels"] = {};
   const operations: AsyncApiDocument["operations"] = {};
   for (const route of routes) {
-    const form = route.operation.webSocket;
-    if (form === undefined) continue;
+    const format = route.operation.webSocket;
+    if (format === undefined) continue;
     const name = route.operation.action.replace(/[^A-Za-z0-9]+(.)/g, (_, letter: string) => letter.toUpperCase());
-    channels[name] = toChannel(route, form, convert);
-    Object.assign(operations, toOperations(name, form));
+    channels[name] = toChannel(route, format, convert);
+    Object.assign(operations, toOperations(name, format));
   }
   return {
     asyncapi: "3.0.0",
@@ -103,20 +106,20 @@ export function buildAsyncApi(routes: readonly DeclaredRoute[], url: URL): Async
 }
 
 const SECURITY_SCHEMES = {
-  header: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "Of the handshake." },
+  header: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "Header of the handshake." },
   protocol: {
     type: "httpApiKey",
     in: "header",
     name: "Sec-WebSocket-Protocol",
-    description: `For browsers, which cannot set headers: \`${STREAM_PROTOCOL}, ${BEARER_PROTOCOL}<token>\`. The answer selects \`${STREAM_PROTOCOL}\`.`,
+    description: `For browsers, which cannot set headers: \`${STREAM_PROTOCOL}, ${BEARER_PROTOCOL}<token>\`. The response selects \`${STREAM_PROTOCOL}\`.`,
   },
 };
 
 type Convert = (schema: z.ZodType, io: "input" | "output") => JsonSchema;
 
-function toChannel({ path, operation, inputs }: DeclaredRoute, form: StreamFormat, convert: Convert): Channel {
+function toChannel({ path, operation, inputs }: DeclaredRoute, format: StreamFormat, convert: Convert): Channel {
   const { properties: parameters = {} } = inputs.param === undefined ? {} : convert(inputs.param, "input");
-  const messages = [...SENT[form], "acknowledgement", "ping", "pong"];
+  const messages = [...SENT_MESSAGES[format], "acknowledgement", "ping", "pong"];
   return {
     address: path.replace(/:(\w+)/g, "{$1}"),
     summary: operation.summary,
@@ -143,8 +146,8 @@ function toChannel({ path, operation, inputs }: DeclaredRoute, form: StreamForma
   };
 }
 
-/** Said from the service's side, as AsyncAPI has it: a client receives what is sent here. */
-function toOperations(name: string, form: StreamFormat): Record<string, Operation> {
+/** Returns the operations from the service's side, as AsyncAPI defines them: a client receives what `send` names. */
+function toOperations(name: string, format: StreamFormat): Record<string, Operation> {
   const channel = ref("channels", name);
   const messages = (names: readonly string[]) => names.map((message) => ref("channels", name, "messages", message));
   const security = Object.keys(SECURITY_SCHEMES).map((scheme) => ref("components", "securitySchemes", scheme));
@@ -156,10 +159,12 @@ function toOperations(name: string, form: StreamFormat): Record<string, Operatio
     security,
   });
   return {
-    [`${name}.deliver`]: operation("send", "The job's messages", SENT[form]),
-    [`${name}.acknowledge`]: operation("receive", "The client has everything up to a message", ["acknowledgement"]),
+    [`${name}.deliver`]: operation("send", "Send the job's messages", SENT_MESSAGES[format]),
+    [`${name}.acknowledge`]: operation("receive", "Acknowledge all messages up to a sequence number", [
+      "acknowledgement",
+    ]),
     [`${name}.ping`]: {
-      ...operation("receive", "Keeps a connection alive, and shows that it is", ["ping"]),
+      ...operation("receive", "Check and keep alive the connection", ["ping"]),
       reply: { channel, messages: messages(["pong"]) },
     },
   };
@@ -173,7 +178,7 @@ function toMessages(convert: Convert): Record<string, Message> {
   }
   messages.bare = {
     name: "bare",
-    summary: `Only the \`data\` of a message: ${DATA_KINDS.join(", ")}, where it is an array.`,
+    summary: `Only the \`data\` of a message of type ${DATA_KINDS.join(", ")}, if it is an array.`,
     payload: convert(AnyItems, "output"),
   };
   messages.acknowledgement = {

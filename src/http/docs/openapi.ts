@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { callersOf, isPublic } from "../../auth/permissions.ts";
-import { ErrorResponse, HTTPValidationError } from "../../schemas/errors.ts";
+import { ErrorResponse, HTTPValidationError } from "../../schemas/primitives.ts";
 import type { DeclaredRoute, InputPlace } from "../route-registry.ts";
 
-/** The OpenAPI 3.1 document, from the declared routes and the very schemas that validate them. */
+/** The OpenAPI 3.1 document, built from the declared routes and the schemas that validate their inputs. */
 
 export const API_VERSION = "1.0.0";
 
@@ -15,7 +15,13 @@ export interface OpenApiOperation {
   description: string;
   tags: string[];
   security: Record<string, string[]>[];
-  parameters?: { name: string; in: "query" | "path"; required: boolean; description?: string; schema: JsonSchema }[];
+  parameters?: {
+    name: string;
+    in: "query" | "path" | "header";
+    required: boolean;
+    description?: string;
+    schema: JsonSchema;
+  }[];
   requestBody?: { required: true; content: Record<string, { schema: JsonSchema }> };
   responses: Record<string, { description: string; content?: Record<string, { schema: JsonSchema }> }>;
 }
@@ -30,13 +36,13 @@ export interface OpenApiDocument {
 export function buildOpenApi(routes: readonly DeclaredRoute[]): OpenApiDocument {
   const components: Record<string, JsonSchema> = {};
   const paths: OpenApiDocument["paths"] = {};
-  const taken = new Set<string>();
+  const usedIds = new Set<string>();
   for (const route of routes) {
     if (route.operation.hidden) continue;
     const path = route.path.replace(/:(\w+)/g, "{$1}");
     paths[path] ??= {};
-    const operationId = idOf(route, taken);
-    taken.add(operationId);
+    const operationId = operationIdOf(route, usedIds);
+    usedIds.add(operationId);
     const operation = toOperation(route, (schema, io) => toSchema(schema, io, components));
     paths[path][route.method.toLowerCase()] = { operationId, ...operation };
   }
@@ -45,7 +51,7 @@ export function buildOpenApi(routes: readonly DeclaredRoute[]): OpenApiDocument 
     info: {
       title: "Multi-Access Network Controller",
       version: API_VERSION,
-      description: "One service through which an operator runs 5G, WiFi and LiFi access points together.",
+      description: "One service to operate 5G, WiFi and LiFi access points together.",
     },
     paths,
     components: {
@@ -55,11 +61,11 @@ export function buildOpenApi(routes: readonly DeclaredRoute[]): OpenApiDocument 
   };
 }
 
-/** Named by its action; where several share one, the end of the path tells the further ones apart. */
-function idOf({ path, operation: { action } }: DeclaredRoute, taken: ReadonlySet<string>): string {
-  const joined = (text: string) => text.replace(/[^A-Za-z0-9]+(.)/g, (_, letter: string) => letter.toUpperCase());
-  const id = joined(action);
-  return taken.has(id) ? joined(`${action}.${path.split("/").at(-1)}`) : id;
+/** Returns the action as an operation id. Appends the last path segment if another operation has the same action. */
+function operationIdOf({ path, operation: { action } }: DeclaredRoute, usedIds: ReadonlySet<string>): string {
+  const camelCase = (text: string) => text.replace(/[^A-Za-z0-9]+(.)/g, (_, letter: string) => letter.toUpperCase());
+  const id = camelCase(action);
+  return usedIds.has(id) ? camelCase(`${action}.${path.split("/").at(-1)}`) : id;
 }
 
 type Convert = (schema: z.ZodType, io: "input" | "output") => JsonSchema;
@@ -70,8 +76,12 @@ function toOperation(
 ): Omit<OpenApiOperation, "operationId"> {
   const open = isPublic(operation.action);
   const json = (schema: z.ZodType) => ({ "application/json": { schema: convert(schema, "output") } });
-  const problem = (description: string) => ({ description, content: json(ErrorResponse) });
-  const parameters = [...parametersOf(inputs.param, "path", convert), ...parametersOf(inputs.query, "query", convert)];
+  const error = (description: string) => ({ description, content: json(ErrorResponse) });
+  const parameters = [
+    ...parametersOf(inputs.param, "path", convert),
+    ...parametersOf(inputs.query, "query", convert),
+    ...parametersOf(inputs.header, "header", convert),
+  ];
   const requestBody = bodyOf(inputs, convert);
   return {
     summary: operation.summary,
@@ -84,32 +94,38 @@ function toOperation(
     ...(requestBody !== undefined && { requestBody }),
     responses: {
       ...(operation.webSocket !== undefined
-        ? { 101: { description: "A WebSocket; see /asyncapi.json" }, 426: problem("Not a request for a WebSocket") }
+        ? {
+            101: { description: "Upgraded to a WebSocket; see /asyncapi.json" },
+            426: error("The request is not a WebSocket handshake"),
+          }
         : {
             200: {
               description: "Success",
               content:
                 operation.produces === undefined
-                  ? json(operation.answer)
+                  ? json(operation.response)
                   : { [operation.produces]: { schema: { type: "string" } } },
             },
           }),
-      ...(!open && { 401: problem("No token, or not a valid one"), 403: problem("Not allowed") }),
-      ...(requestBody !== undefined && { 400: problem("Body that cannot be read"), 413: problem("Body too large") }),
+      ...(!open && {
+        401: error("The token is missing or invalid"),
+        403: error("The caller is not allowed to do this"),
+      }),
+      ...(requestBody !== undefined && { 400: error("The body cannot be read"), 413: error("The body is too large") }),
       ...((requestBody !== undefined || parameters.length > 0) && {
         422: { description: "Invalid input", content: json(HTTPValidationError) },
       }),
       ...(path.startsWith("/api/") && {
-        503: problem("A store or the broker is away; Retry-After says when to try again"),
+        503: error("A store or the broker is unavailable. Retry after the time in Retry-After"),
       }),
       ...Object.fromEntries(
-        Object.entries(operation.errorResponses ?? {}).map(([status, description]) => [status, problem(description)]),
+        Object.entries(operation.errorResponses ?? {}).map(([status, description]) => [status, error(description)]),
       ),
     },
   };
 }
 
-function parametersOf(schema: z.ZodType | undefined, place: "query" | "path", convert: Convert) {
+function parametersOf(schema: z.ZodType | undefined, place: "query" | "path" | "header", convert: Convert) {
   if (schema === undefined) return [];
   const { properties = {}, required = [] } = convert(schema, "input");
   return Object.entries(properties).map(([name, property]) => {
@@ -141,7 +157,7 @@ function bodyOf(inputs: DeclaredRoute["inputs"], convert: Convert): OpenApiOpera
   return undefined;
 }
 
-/** The schema in place, or a reference to it where it has a name; named ones are collected in `components`. */
+/** Converts a schema. Collects schemas with an id in `components`, and refers to them. */
 export function toSchema(
   schema: z.ZodType,
   io: "input" | "output",

@@ -3,7 +3,7 @@ import type { HtmlEscapedString } from "hono/utils/html";
 import type * as z from "zod";
 import type { OpenApiDocument, OpenApiOperation } from "./openapi.ts";
 
-/** The API reference: the OpenAPI document as one readable page, without scripts and without anything from elsewhere. */
+/** The API reference: the OpenAPI document as one page for people, without scripts or external resources. */
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 type Html = HtmlEscapedString | Promise<HtmlEscapedString>;
@@ -47,9 +47,9 @@ export function docsPage({ info, paths, components }: OpenApiDocument): string {
       <h1>API reference</h1>
       <p>${info.description}</p>
       <p>
-        Log in at <a href="#tokenCreate"><code>POST /api/v1/token/</code></a> and send the token with every call:
-        <code>Authorization: Bearer …</code>. Every answer carries an <code>X-Request-Id</code>; name it when something goes wrong.
-        What goes over the WebSockets of jobs is described in <a href="/asyncapi.json">asyncapi.json</a>.
+        Log in with <a href="#tokenCreate"><code>POST /api/v1/token/</code></a> and send the token with every request:
+        <code>Authorization: Bearer …</code>. Every response has a header <code>X-Request-Id</code>; quote it when you report an error.
+        The messages on the WebSockets of jobs are described in <a href="/asyncapi.json">asyncapi.json</a>.
       </p>
       ${[...byTag].map(([tag, group]) => html`<h2>${tag}</h2>${group.map(operationSection)}`)}
       <h2>Records</h2>
@@ -83,7 +83,7 @@ function operationSection({ method, path, operation }: Entry): Html {
         ? html`<h4>Body <small>${body.map(([media]) => media).join(" or ")}</small></h4><p>${type(body[0]?.[1].schema ?? {})}</p>`
         : ""
     }
-    <h4>Answers</h4>
+    <h4>Responses</h4>
     ${table(
       Object.entries(responses).map(([status, response]) => [
         html`<code>${status}</code>`,
@@ -99,9 +99,9 @@ const badge = (method: string): Html => html`<span class="method ${method.toLowe
 const table = (rows: (Html | string)[][]): Html =>
   html`<table><tbody>${rows.map((row) => html`<tr>${row.map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table>`;
 
-/** Text with its \`quoted\` words set as code. */
+/** Renders text, with \`quoted\` words as code. */
 const code = (text: string): Html =>
-  html`${text.split("`").map((piece, index) => (index % 2 === 1 ? html`<code>${piece}</code>` : piece))}`;
+  html`${text.split("`").map((text, index) => (index % 2 === 1 ? html`<code>${text}</code>` : text))}`;
 
 function fields(schema: JsonSchema): Html {
   const required = schema.required ?? [];
@@ -154,8 +154,8 @@ function type(schema: JsonSchema): Html {
 
 const asSchema = (node: unknown): JsonSchema => (typeof node === "object" && node !== null ? (node as JsonSchema) : {});
 
-const join = (parts: Html[], separator: string): (Html | string)[] =>
-  parts.flatMap((part, index) => (index === 0 ? [part] : [separator, part]));
+const join = (items: Html[], separator: string): (Html | string)[] =>
+  items.flatMap((item, index) => (index === 0 ? [item] : [separator, item]));
 
 export const docsStyle = `
 :root { color-scheme: light dark; --line: light-dark(#d8dee6, #333b46); --soft: light-dark(#f5f7f9, #171c22);

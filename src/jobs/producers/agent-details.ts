@@ -1,18 +1,19 @@
 import * as z from "zod";
 import type { AgentStore } from "../../accounts/agent-store.ts";
+import { encodeJson } from "../../lib/json-text.ts";
 import { countThatFits, type Producer } from "./producer.ts";
 
-/** By name, not by number: of those that are left, none is skipped where others are deleted meanwhile. */
+/** Pages by name, not by offset: agents deleted between two pages must not cause others to be skipped. */
 const Cursor = z.object({ after: z.string().optional() }).default({});
 
-/** The details of all agents, in pages. */
+/** Produces the details of all agents, or of the given ones. */
 export function produceAgentDetails(agents: AgentStore, apIds: readonly string[] | undefined): Producer {
   return {
     async next(cursor) {
       const { after } = Cursor.parse(cursor);
       const page = await agents.page({ after, only: apIds });
       const rows = page.rows.map(({ id, apId, configuration, onboard }) =>
-        JSON.stringify({ id, ap_id: apId, configuration, onboard }),
+        encodeJson({ id, ap_id: apId, configuration, onboard }),
       );
       const count = countThatFits(rows);
       const isLast = count === rows.length && page.isLast;

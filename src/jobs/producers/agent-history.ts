@@ -1,43 +1,46 @@
 import * as z from "zod";
 import { toIsoTime } from "../../lib/iso-time.ts";
+import { asJsonText, encodeJson, type JsonText } from "../../lib/json-text.ts";
 import type { ShardClient } from "../../telemetry/shard/shard-client.ts";
 import type { AgentSample, TelemetryStore } from "../../telemetry/store/telemetry-store.ts";
 import { countThatFits, type Producer, type ProducerStep } from "./producer.ts";
 
 /**
- * An agent's data over a period: its past out of the store and, where the period ends in the future, then what comes until then.
- * No row is left out. Where both have it, at the seam between the two and after a shard's end, a row may come twice.
+ * Produces an agent's data over a period. Reads stored rows first; if the period ends in the future, then follows the shard's change
+ * feed until the end. Leaves out no row. A row may appear twice if both sources have it: at the transition from the store to the feed,
+ * and after the shard restarted.
  */
 
-const Place = z.object({ epoch: z.string(), seq: z.int() });
+const FeedCursor = z.object({ epoch: z.string(), seq: z.int() });
 
-const Past = z.object({
+/** Cursors are stored: their field names and values must not change. */
+const StoredPhase = z.object({
   phase: z.literal("past"),
   fromMs: z.number(),
   toMs: z.number(),
   of: z.enum(["numbers", "texts"]),
   after: z.object({ field: z.string(), tsMs: z.number() }).optional(),
-  /** What came after this place follows. Taken before the past was read, so that nothing is left out in between. */
-  place: Place.optional(),
+  /** Where to follow the feed afterwards. Read before the stored rows, so that no sample is missed in between. */
+  place: FeedCursor.optional(),
 });
-type Past = z.output<typeof Past>;
+type StoredPhase = z.output<typeof StoredPhase>;
 
-const Live = z.object({
+const LivePhase = z.object({
   phase: z.literal("live"),
-  place: Place,
-  /** Where the shard cannot tell all that came since, the store is read again from here on. */
+  place: FeedCursor,
+  /** If the feed is incomplete, the producer reads the store again from about this time. */
   safeMs: z.number(),
 });
-type Live = z.output<typeof Live>;
+type LivePhase = z.output<typeof LivePhase>;
 
-const Cursor = z.discriminatedUnion("phase", [Past, Live]);
+const Cursor = z.discriminatedUnion("phase", [StoredPhase, LivePhase]);
 
-const Row = z.object({ time: z.string(), field: z.string() });
+const RowKey = z.object({ time: z.string(), field: z.string() });
 
-/** Rows read at once from the store: several messages' worth. Texts may be long, and what is read is all in memory. */
+/** Rows per query: enough for several messages. Strings may be long, and all rows of a query are in memory. */
 const READ_AHEAD = { numbers: 20_000, texts: 1_000 } as const;
 const MAX_WAIT_MS = 20_000;
-/** Samples may be so late that they are older than what came before them. */
+/** How much older than earlier arrivals a late sample may be. */
 const LATE_MS = 60_000;
 
 export interface HistoryOptions {
@@ -49,70 +52,65 @@ export interface HistoryOptions {
 
 export function produceAgentHistory({ store, shards, range, now }: HistoryOptions): Producer {
   const { apId } = range;
-  /** Rows that were read already, and the cursor that they follow on. */
-  let ahead: { cursor: string; rows: string[] } = { cursor: "", rows: [] };
+  /** Rows of the last query that were not sent yet, and the cursor that they follow. */
+  let prefetched: { cursor: string; rows: JsonText[] } = { cursor: "", rows: [] };
 
-  const begin = async (): Promise<ProducerStep> => {
+  const start = async (): Promise<ProducerStep> => {
     const isLive = range.toMs > now();
     const place = isLive ? (await shards.news(apId, undefined, 0)).place : undefined;
     const toMs = Math.min(range.toMs, now());
     const estimated = toMs < range.fromMs ? 0 : await store.countHistory({ ...range, toMs });
-    const cursor: Past = { phase: "past", fromMs: range.fromMs, toMs, of: "numbers", place };
+    const cursor: StoredPhase = { phase: "past", fromMs: range.fromMs, toMs, of: "numbers", place };
     return { rows: [], cursor, isLast: false, estimated };
   };
 
-  const past = async (cursor: Past): Promise<ProducerStep> => {
-    const { fromMs, toMs, of, after, place } = cursor;
-    const rows =
-      ahead.cursor === JSON.stringify(cursor)
-        ? ahead.rows
-        : await store.history({ apId, fromMs, toMs, of, after, limit: READ_AHEAD[of] });
+  const readStore = async ({ fromMs, toMs, of, after }: StoredPhase): Promise<JsonText[]> => {
+    const rows = await store.history({ apId, fromMs, toMs, of, after, limit: READ_AHEAD[of] });
+    return rows.map(asJsonText);
+  };
+
+  const produceStored = async (cursor: StoredPhase): Promise<ProducerStep> => {
+    const { toMs, of, place } = cursor;
+    const rows = prefetched.cursor === JSON.stringify(cursor) ? prefetched.rows : await readStore(cursor);
     if (rows.length > 0) {
       const count = countThatFits(rows);
-      const last = Row.parse(JSON.parse(rows[count - 1] ?? "null"));
-      const next: Past = { ...cursor, after: { field: last.field, tsMs: Date.parse(last.time) } };
-      ahead =
+      const last = RowKey.parse(JSON.parse(rows[count - 1] ?? "null"));
+      const next: StoredPhase = { ...cursor, after: { field: last.field, tsMs: Date.parse(last.time) } };
+      prefetched =
         count < rows.length ? { cursor: JSON.stringify(next), rows: rows.slice(count) } : { cursor: "", rows: [] };
       return { rows: rows.slice(0, count), cursor: next, isLast: false };
     }
     if (of === "numbers") return { rows: [], cursor: { ...cursor, of: "texts", after: undefined }, isLast: false };
     if (place === undefined) return { rows: [], cursor, isLast: true };
-    const live: Live = { phase: "live", place, safeMs: toMs };
+    const live: LivePhase = { phase: "live", place, safeMs: toMs };
     return { rows: [], cursor: live, isLast: false };
   };
 
-  const live = async ({ place, safeMs }: Live): Promise<ProducerStep> => {
-    const askedMs = now();
-    const leftMs = range.toMs - askedMs;
-    const news = await shards.news(apId, place, Math.max(0, Math.min(leftMs, MAX_WAIT_MS)));
-    if (news.isIncomplete) {
+  const produceLive = async ({ place, safeMs }: LivePhase): Promise<ProducerStep> => {
+    const requestedMs = now();
+    const leftMs = range.toMs - requestedMs;
+    const page = await shards.news(apId, place, Math.max(0, Math.min(leftMs, MAX_WAIT_MS)));
+    if (page.isIncomplete) {
       const fromMs = Math.max(range.fromMs, safeMs - LATE_MS);
-      const again: Past = {
-        phase: "past",
-        fromMs,
-        toMs: Math.min(range.toMs, now()),
-        of: "numbers",
-        place: news.place,
-      };
-      return { rows: [], cursor: again, isLast: false };
+      const toMs = Math.min(range.toMs, now());
+      const cursor: StoredPhase = { phase: "past", fromMs, toMs, of: "numbers", place: page.place };
+      return { rows: [], cursor, isLast: false };
     }
-    const rows = news.samples
-      .filter(({ tsMs }) => tsMs >= range.fromMs && tsMs <= range.toMs)
-      .flatMap((sample) => rowsOf(sample));
-    const next: Live = { phase: "live", place: news.place, safeMs: askedMs };
+    const rows = page.samples.filter(({ tsMs }) => tsMs >= range.fromMs && tsMs <= range.toMs).flatMap(toRows);
+    const next: LivePhase = { phase: "live", place: page.place, safeMs: requestedMs };
     return { rows, cursor: next, isLast: leftMs <= 0 };
   };
 
   return {
     async next(cursor) {
-      if (cursor === undefined) return await begin();
+      if (cursor === undefined) return await start();
       const parsed = Cursor.parse(cursor);
-      return parsed.phase === "past" ? await past(parsed) : await live(parsed);
+      return parsed.phase === "past" ? await produceStored(parsed) : await produceLive(parsed);
     },
   };
 }
 
-function rowsOf({ tsMs, metrics, texts }: AgentSample): string[] {
+function toRows({ tsMs, metrics, texts }: AgentSample): JsonText[] {
   const time = toIsoTime(tsMs);
-  return Object.entries({ ...metrics, ...texts }).map(([field, value]) => JSON.stringify({ time, field, value }));
+  return Object.entries({ ...metrics, ...texts }).map(([field, value]) => encodeJson({ time, field, value }));
 }

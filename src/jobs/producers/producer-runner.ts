@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { DomainError } from "../../lib/errors.ts";
+import { encodeJson, joinJsonArray } from "../../lib/json-text.ts";
 import { describeError, log } from "../../lib/log.ts";
 import type { JobState } from "../../schemas/job.ts";
 import type { Failure, Progress } from "../../schemas/stream.ts";
@@ -7,24 +8,21 @@ import type { Appended, NewMessage } from "../stream/message-buffer.ts";
 import type { Throttle } from "./flow-control.ts";
 import { countThatFits, type Producer, ProducerInput, type ProducerStep } from "./producer.ts";
 
-/**
- * What the service itself produces for a job: no faster than it is read, and from where it was if the object or the machine ends
- * in the middle. A step's messages and the place to go on from are stored together.
- */
 export interface ProducerRunnerOptions {
   storage: Pick<DurableObjectStorage, "kv">;
-  producerOf(work: ProducerInput): Producer;
+  createProducer(input: ProducerInput): Producer;
   hasRoomFor(messages: readonly NewMessage[]): boolean;
   append(message: NewMessage): Appended;
   deliver(): Promise<void>;
   throttle(bytes: number): Throttle;
-  /** Tells the index of jobs. */
-  note(jobNumber: string, change: { state: JobState; detail: string }): Promise<unknown>;
-  /** When the last reader left; nothing while one is connected. */
+  /** Writes the job's state to the job store. */
+  reportState(jobNumber: string, change: { state: JobState; detail: string }): Promise<unknown>;
+  /** Returns when the last reader left, or undefined while one is connected. */
   unreadSinceMs(): number | undefined;
   now: () => number;
 }
 
+/** Stored in the object under `STATE_KEY`: field names must not change. */
 const State = z.object({
   jobNumber: z.string(),
   work: ProducerInput,
@@ -32,34 +30,38 @@ const State = z.object({
   detail: z.string(),
   rowsSent: z.int(),
   rowsEstimated: z.int().nullable(),
-  /** Messages with rows, since the last one that told how far it has come. */
+  /** Messages with rows since the last status message. */
   sinceStatus: z.int(),
   cursor: z.unknown(),
-  /** Whether the index knows the state. */
+  /** Whether the state was reported to the job store. */
   isNoted: z.boolean(),
 });
 type State = z.output<typeof State>;
 
-const KEY = "production";
+const STATE_KEY = "production";
 const STATUS_EVERY = 20;
-/** As long as something is to be done, somebody looks after it. */
+/** How often an alarm checks an unfinished producer, in case the object ended while it ran. */
 const WATCH_MS = 30_000;
 const RETRY_MS = 2_000;
-/** A live stream polls its agent's shard, which remembers samples for it: too much for one that has no reader. */
+/** A live stream polls its agent's shard, which keeps samples for it. That is too expensive without a reader. */
 const SUSPENDED_AFTER_MS = 5 * 60_000;
-/** The index removes jobs that it has not heard of for two days; the alarm reports to it. */
+/** The job store removes jobs that were not updated for two days. The alarm keeps a suspended job there. */
 const SUSPENDED_WATCH_MS = 3_600_000;
 const SUSPENDED = "Suspended until a reader connects";
-/** Before a first message has shown how large they are. */
-const USUAL_BYTES = 256 * 1024;
+/** Expected size of the first message; later ones are expected to be as large as the last. */
+const INITIAL_BYTES = 256 * 1024;
 
+/**
+ * Runs a job's producer no faster than readers acknowledge. Stores a step's messages and its cursor together, so that another instance
+ * of the object continues after the last step if this one ends.
+ */
 export class ProducerRunner {
   readonly #options: ProducerRunnerOptions;
-  #known: State | undefined;
-  #isRead = false;
+  #cached: State | undefined;
+  #isLoaded = false;
   #producer: Producer | undefined;
   #running: Promise<void> | undefined;
-  #lastBytes = USUAL_BYTES;
+  #lastBytes = INITIAL_BYTES;
   #retryAtMs: number | undefined;
 
   constructor(options: ProducerRunnerOptions) {
@@ -75,7 +77,7 @@ export class ProducerRunner {
     return this.#state?.state === "running";
   }
 
-  /** When somebody must look after it, even though nobody comes. */
+  /** When to call `run` even if nothing else happens; infinity if there is nothing left to do. */
   get nextDueMs(): number {
     if (this.#state === undefined || (!this.isUnfinished && this.#state.isNoted)) return Number.POSITIVE_INFINITY;
     const { work, isNoted } = this.#state;
@@ -86,7 +88,7 @@ export class ProducerRunner {
     return this.#retryAtMs ?? nowMs + WATCH_MS;
   }
 
-  /** Whether this is a live stream that no one reads. At its end it goes on, and reads from the store what it missed. */
+  /** Whether this is a live stream without a reader. At its end it resumes, and reads the missed rows from the store. */
   get #isSuspended(): boolean {
     const state = this.#state;
     if (state?.state !== "running" || state.work.kind !== "agent_data") return false;
@@ -95,11 +97,11 @@ export class ProducerRunner {
     return unreadSinceMs !== undefined && nowMs - unreadSinceMs >= SUSPENDED_AFTER_MS && nowMs < state.work.toMs;
   }
 
-  begin(jobNumber: string, work: ProducerInput): void {
+  begin(jobNumber: string, input: ProducerInput): void {
     if (this.#state !== undefined) return;
     this.#save({
       jobNumber,
-      work,
+      work: input,
       state: "running",
       detail: "",
       rowsSent: 0,
@@ -110,21 +112,21 @@ export class ProducerRunner {
     });
   }
 
-  /** The job has been closed: nothing more is wanted. */
+  /** Stops producing, because the job was closed. */
   stop(): void {
     if (this.#state !== undefined && this.isUnfinished) {
       this.#save({ ...this.#state, state: "done", detail: "Stopped", isNoted: true });
     }
   }
 
-  /** To be called when all storage of the object has been deleted. */
+  /** Resets the memory. To be called after the object's storage was deleted. */
   forget(): void {
-    this.#known = undefined;
-    this.#isRead = false;
+    this.#cached = undefined;
+    this.#isLoaded = false;
     this.#producer = undefined;
   }
 
-  /** Goes on for as long as it may. Whoever calls while it does waits for the same. */
+  /** Produces until the end, or until the throttle or a full buffer stops it. Concurrent calls share one run. */
   run(): Promise<void> {
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
@@ -136,10 +138,10 @@ export class ProducerRunner {
     this.#retryAtMs = undefined;
     try {
       this.#describeSuspension();
-      await this.#noteState();
+      await this.#reportState();
       while (this.isUnfinished) {
         if (this.#isSuspended) {
-          // With it goes what it has read ahead.
+          // Frees the rows that the producer has prefetched.
           this.#producer = undefined;
           this.#describeSuspension();
           break;
@@ -149,9 +151,13 @@ export class ProducerRunner {
         if (throttle.pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, throttle.pauseMs));
         if (!(await this.#step())) return;
       }
-      await this.#noteState();
+      await this.#reportState();
     } catch (error) {
-      log.warn("a job's production has to wait", { error: describeError(error) });
+      log.warn("job producer paused", {
+        job: this.#state?.jobNumber,
+        error: describeError(error),
+        retry_ms: RETRY_MS,
+      });
       this.#retryAtMs = this.#options.now() + RETRY_MS;
     }
   }
@@ -163,25 +169,25 @@ export class ProducerRunner {
     if (state.detail !== detail) this.#save({ ...state, detail, isNoted: false });
   }
 
-  /** Whether it could be stored; where there is no room, it is taken again later. */
+  /** Takes one step. Returns false if its messages do not fit in the buffer; a later run repeats the step. */
   async #step(): Promise<boolean> {
     const before = this.#state;
     if (before === undefined) return false;
-    this.#producer ??= this.#options.producerOf(before.work);
+    this.#producer ??= this.#options.createProducer(before.work);
     const step = await this.#producer.next(before.cursor).catch((error: unknown) => {
-      // What may pass is tried again; anything else would fail for ever.
+      // Retry outages. Fail the job on any other error.
       if (error instanceof DomainError) throw error;
       log.error("bug", { error: describeError(error) });
       return undefined;
     });
-    // It may have been stopped meanwhile.
+    // `stop` may have been called meanwhile.
     if (this.#state !== before) return this.isUnfinished;
     const isStored = this.#store(before, step);
     if (isStored) await this.#options.deliver();
     return isStored;
   }
 
-  /** Without a single wait: what is written in one go is on disk as a whole or not at all. */
+  /** Must not await: the platform writes everything up to the next await to disk atomically. */
   #store(before: State, step: ProducerStep | undefined): boolean {
     let next: State =
       step === undefined
@@ -190,7 +196,7 @@ export class ProducerRunner {
     const messages: NewMessage[] = [];
     for (let rows = step?.rows ?? []; rows.length > 0; ) {
       const count = countThatFits(rows);
-      const data = `[${rows.slice(0, count).join()}]`;
+      const data = joinJsonArray(rows.slice(0, count));
       this.#lastBytes = data.length;
       messages.push({ type: before.work.kind, data });
       rows = rows.slice(count);
@@ -199,49 +205,50 @@ export class ProducerRunner {
     if (step?.isLast) next = { ...next, state: "done", detail: `${next.rowsSent} rows`, isNoted: false };
     const isEnd = next.state !== "running";
     if (isEnd || before.cursor === undefined || next.sinceStatus >= STATUS_EVERY) {
-      const { state, rowsSent, rowsEstimated, detail } = next;
-      const progress: Progress = { state, rows_sent: rowsSent, rows_estimated: rowsEstimated };
-      const failure: Failure = { ...progress, detail };
-      messages.push(
-        state === "failed"
-          ? { type: "error", data: JSON.stringify(failure), final: true }
-          : { type: "status", data: JSON.stringify(progress), final: isEnd },
-      );
+      messages.push(statusMessage(next));
       next = { ...next, sinceStatus: 0 };
     }
     if (!this.#options.hasRoomFor(messages)) return false;
     for (const message of messages) {
       const { outcome } = this.#options.append(message);
       if (outcome === "too_large") {
-        // It would be so at every attempt.
-        log.error("a job's row is too large", { job: before.jobNumber });
+        // A retry would produce the same row, so the job fails.
+        log.error("job row too large", { job: before.jobNumber });
         return this.#store(before, undefined);
       }
-      if (outcome !== "stored") throw new Error(`A message of the service's own is ${outcome}`);
+      if (outcome !== "stored") throw new Error(`A producer's message was not stored: ${outcome}`);
     }
     this.#save(next);
     return true;
   }
 
-  async #noteState(): Promise<void> {
+  async #reportState(): Promise<void> {
     const state = this.#state;
     if (state === undefined || state.isNoted) return;
-    await this.#options.note(state.jobNumber, { state: state.state, detail: state.detail });
+    await this.#options.reportState(state.jobNumber, { state: state.state, detail: state.detail });
     if (this.#state === state) this.#save({ ...state, isNoted: true });
   }
 
   get #state(): State | undefined {
-    if (!this.#isRead) {
-      const stored = this.#options.storage.kv.get(KEY);
-      this.#known = stored === undefined ? undefined : State.parse(stored);
-      this.#isRead = true;
+    if (!this.#isLoaded) {
+      const stored = this.#options.storage.kv.get(STATE_KEY);
+      this.#cached = stored === undefined ? undefined : State.parse(stored);
+      this.#isLoaded = true;
     }
-    return this.#known;
+    return this.#cached;
   }
 
   #save(state: State): void {
-    this.#options.storage.kv.put(KEY, state);
-    this.#known = state;
-    this.#isRead = true;
+    this.#options.storage.kv.put(STATE_KEY, state);
+    this.#cached = state;
+    this.#isLoaded = true;
   }
+}
+
+function statusMessage({ state, rowsSent, rowsEstimated, detail }: State): NewMessage {
+  const progress: Progress = { state, rows_sent: rowsSent, rows_estimated: rowsEstimated };
+  const failure: Failure = { ...progress, detail };
+  return state === "failed"
+    ? { type: "error", data: encodeJson(failure), final: true }
+    : { type: "status", data: encodeJson(progress), final: state !== "running" };
 }

@@ -1,37 +1,37 @@
 import * as z from "zod";
+import type { JsonText } from "../../lib/json-text.ts";
 
-/** What the service itself is to produce for a job. */
+/** Tells a producer which rows a job requests. The job's Durable Object stores it. */
 export const ProducerInput = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("agent_details"),
-    /** Of these agents only, where given. */
+    /** If given, only these agents. */
     apIds: z.array(z.string()).readonly().optional(),
   }),
   z.object({ kind: z.literal("agent_data"), apId: z.string(), fromMs: z.number(), toMs: z.number() }),
 ]);
 export type ProducerInput = z.output<typeof ProducerInput>;
 
-/** A part of it, together with the place to go on from. */
+/** Some rows, and the cursor to continue from. */
 export interface ProducerStep {
-  /** One JSON text each. */
-  rows: string[];
+  rows: JsonText[];
   cursor: unknown;
   isLast: boolean;
-  /** How many rows there will be in all, where that is known better now. */
+  /** A new estimate of the total number of rows. */
   estimated?: number;
 }
 
-/** Produces what a job asks for, step by step. A step depends on its cursor alone: it can be taken again, by another object. */
+/** Produces a job's rows step by step. A step depends on its cursor only, so any object can repeat it. */
 export interface Producer {
-  /** @param cursor none for the first step */
+  /** @param cursor undefined for the first step */
   next(cursor: unknown): Promise<ProducerStep>;
 }
 
-/** What fits in one message. */
+/** Limits of one message. */
 export const MAX_ROWS = 5_000;
 export const MAX_ROWS_BYTES = 512 * 1024;
 
-/** How many of the rows fit in one message; one always does. */
+/** Returns how many of the rows fit in one message: at least one, unless there are none. */
 export function countThatFits(rows: readonly string[]): number {
   let bytes = 0;
   for (const [i, row] of rows.entries()) {

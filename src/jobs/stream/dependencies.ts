@@ -11,30 +11,30 @@ import { produceAgentDetails } from "../producers/agent-details.ts";
 import { produceAgentHistory } from "../producers/agent-history.ts";
 import type { Producer, ProducerInput } from "../producers/producer.ts";
 
-/** What a job's object needs from outside, wired in one place. */
 export interface JobStreamDependencies {
   isCredentialCurrent: IsCredentialCurrent;
-  index: JobStore;
-  producerOf(work: ProducerInput): Producer;
+  jobStore: JobStore;
+  createProducer(input: ProducerInput): Producer;
 }
 
+/** Wires the stores and clients that a job's Durable Object uses. */
 export function createJobStreamDependencies(
   config: Config,
   bindings: { AGENT_SHARD: DurableObjectNamespace<AgentShard> },
 ): JobStreamDependencies {
   const database = createDatabase({ url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN });
-  const producerOf = (work: ProducerInput): Producer => {
-    switch (work.kind) {
+  const createProducer = (input: ProducerInput): Producer => {
+    switch (input.kind) {
       case "agent_details":
-        return produceAgentDetails(createAgentStore(database), work.apIds);
+        return produceAgentDetails(createAgentStore(database), input.apIds);
       case "agent_data":
         return produceAgentHistory({
           store: createTelemetryStore(createClickHouse(config)),
           shards: createShardClient(bindings.AGENT_SHARD, config.AGENT_SHARDS),
-          range: work,
+          range: input,
           now: Date.now,
         });
     }
   };
-  return { isCredentialCurrent: createCredentialCheck(database), index: createJobStore(database), producerOf };
+  return { isCredentialCurrent: createCredentialCheck(database), jobStore: createJobStore(database), createProducer };
 }

@@ -15,40 +15,41 @@ import { type Appended, MessageBuffer, type NewMessage } from "./message-buffer.
 import type { ClosedState } from "./message-store.ts";
 import { JobSockets } from "./sockets.ts";
 
-/** What became of a message. Not an exception: those lose their kind on the way out of an object. */
+/** The result of a post. Not an exception, because exceptions lose their class between objects. */
 export type Posted =
   | Exclude<Appended, { outcome: "stored" }>
-  /** `delivered`: to how many sockets; `queued`: no socket has been sent it yet. */
+  /** `delivered`: how many sockets were sent it; `queued`: no socket was sent it yet. */
   | { outcome: "stored"; seq: number; delivered: number; queued: boolean };
 
 export interface JobDescription {
-  /** Ever. */
+  /** All messages the job ever had. */
   messages: number;
   retained: number;
   retainedBytes: number;
   acknowledgedUpTo: number;
   sockets: number;
   closed: ClosedState | undefined;
-  /** Of what the service itself produces for the job. */
+  /** The rows of the service's own producer, if the job has one. */
   rows: { sent: number; estimated: number | null } | undefined;
 }
 
-/** While sockets are open, somebody was there to read: noted now and then, for the case that all of it ends at once. So is the index. */
-const TOUCH_EVERY_MS = 60 * 60 * 1000;
-const INDEX_TOLD_KEY = "index told";
+/** How often open sockets are recorded as activity, in case the service is killed, and how often the job store is updated. */
+const ACTIVITY_INTERVAL_MS = 60 * 60 * 1000;
+/** Keys of stored values: they must not change. */
+const JOB_STORE_UPDATED_KEY = "index told";
 const UNREAD_SINCE_KEY = "unread since";
 
-/** One for all objects of an isolate, which may be thousands, as the Worker has one for all requests. Made when first needed. */
-let stores: JobStreamDependencies | undefined;
+/** Shared by all objects of an isolate, which may be thousands. Created on first use. */
+let dependencies: JobStreamDependencies | undefined;
 
-/** One job's stream: its sockets, and the messages that nobody has acknowledged yet. */
+/** One job's stream: its sockets, its unacknowledged messages, and the service's own producer. */
 export class JobStream extends DurableObject<Env> {
   readonly #buffer: MessageBuffer;
   readonly #sockets: JobSockets;
-  readonly #production: ProducerRunner;
-  /** As the service's figures were last told, if this is known. */
-  #toldSockets: number | undefined;
-  /** When the alarm is set for, if this is known. */
+  readonly #producer: ProducerRunner;
+  /** The last count that was reported to the service metrics, if known. */
+  #reportedSockets: number | undefined;
+  /** The time of the alarm, if known. */
   #alarmMs: number | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -62,57 +63,58 @@ export class JobStream extends DurableObject<Env> {
       limits: SOCKET_LIMITS,
       now,
     });
-    this.#production = new ProducerRunner({
+    this.#producer = new ProducerRunner({
       storage: ctx.storage,
-      producerOf: (work) => this.#its.producerOf(work),
+      createProducer: (input) => this.#dependencies.createProducer(input),
       hasRoomFor: (messages) => this.#buffer.hasRoomFor(messages),
       append: (message) => this.#buffer.append(message),
       deliver: async () => {
         await this.#sockets.deliver();
-        await this.#settle();
+        await this.#scheduleNext();
       },
       throttle: (bytes) => this.throttle(bytes),
-      note: (jobNumber, change) => this.#report(this.#its.index, jobNumber, change),
+      reportState: (jobNumber, change) => this.#report(this.#dependencies.jobStore, jobNumber, change),
       unreadSinceMs: () => (this.#sockets.count > 0 ? undefined : this.#unreadSinceMs),
       now,
     });
   }
 
-  /** Has the service produce what the job asks for. It goes on by itself, also after this object's end. */
-  async start(jobNumber: string, work: ProducerInput): Promise<void> {
-    this.#production.begin(jobNumber, work);
-    await this.#settle();
-    this.#goOn();
+  /** Starts the service's own producer. It continues by itself, even after this object was evicted. */
+  async start(jobNumber: string, input: ProducerInput): Promise<void> {
+    this.#producer.begin(jobNumber, input);
+    await this.#scheduleNext();
+    this.#resumeProducer();
   }
 
   /**
-   * Stores a message, then sends it. The platform lets neither the answer nor anything to a socket out before what was written
-   * is on disk (output gates): whoever is told "stored", or has a message, can rely on it whatever happens to this object.
+   * Stores a message, then sends it. The platform's output gates hold back both the result and the sockets until the message is on
+   * disk. So a caller that gets "stored", and a reader that gets the message, can rely on it.
    */
   async post(message: NewMessage): Promise<Posted> {
     const appended = this.#buffer.append(message);
     if (appended.outcome !== "stored") return appended;
     await this.#sockets.deliver();
-    await this.#settle();
+    await this.#scheduleNext();
     const { seq } = appended;
     return { ...appended, delivered: this.#sockets.countAt(seq), queued: seq > this.#buffer.sentUpTo };
   }
 
-  /** Opens a socket. The request is one that `toUpgrade` made. */
+  /** Opens a socket for a request made by `encodeHandshake`. */
   override async fetch(request: Request): Promise<Response> {
-    const { opening, protocol } = decodeHandshake(request);
-    // From before the look-up: what it finds may have changed by the time it is back.
+    const { handshake, protocol } = decodeHandshake(request);
+    // Taken before the check: the account may change before its result arrives.
     const checkedMs = Date.now();
-    const refused = this.#refusal() ?? (await this.#refusalOf(opening.reader)) ?? this.#refusal();
+    // The last socket may be taken while the access check runs, so count them again.
+    const refused = this.#refuseIfFull() ?? (await this.#refuseIfNotAllowed(handshake.reader)) ?? this.#refuseIfFull();
     if (refused !== undefined) return refused;
-    // From here to the last message that was stored so far nothing waits, so nothing comes in between.
+    // No await until the stored messages were sent, so that no other message is sent in between.
     this.#buffer.expire();
-    const webSocket = this.#sockets.accept(opening, checkedMs);
+    const webSocket = this.#sockets.accept(handshake, checkedMs);
     const { closed } = this.#buffer;
     if (closed !== undefined) this.#sockets.closeAll(CLOSE[closed]);
-    this.#tellSockets();
-    await this.#settle();
-    this.#goOn();
+    this.#reportSocketCount();
+    await this.#scheduleNext();
+    this.#resumeProducer();
     const headers = protocol === undefined ? {} : { "Sec-WebSocket-Protocol": protocol };
     return new Response(null, { status: 101, webSocket, headers });
   }
@@ -126,58 +128,59 @@ export class JobStream extends DurableObject<Env> {
       acknowledgedUpTo,
       sockets: this.#sockets.count,
       closed,
-      rows: this.#production.rows,
+      rows: this.#producer.rows,
     };
   }
 
-  /** Nothing more is taken. What is there can still be read, by sockets that are closed when they have it. */
+  /** Rejects further messages and closes the sockets. A later socket gets the stored messages and is closed then. */
   async close(state: ClosedState): Promise<void> {
-    this.#production.stop();
+    this.#producer.stop();
     this.#buffer.close(state);
     this.#sockets.closeAll(CLOSE[state]);
-    await this.#settle();
+    await this.#scheduleNext();
   }
 
   override async webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
-    if (this.#sockets.receive(socket, message)) await this.#settle();
-    this.#goOn();
+    if (this.#sockets.receive(socket, message)) await this.#scheduleNext();
+    this.#resumeProducer();
   }
 
   override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
-    // The client's Close wants one in return, else it would report 1006.
+    // Without a Close frame in return, the client would report code 1006.
     socket.close(echoedCloseCode(code));
-    this.#tellSockets();
-    this.#buffer.touch();
-    await this.#settle();
-    this.#goOn();
+    this.#reportSocketCount();
+    this.#buffer.recordActivity();
+    await this.#scheduleNext();
+    this.#resumeProducer();
   }
 
   override async webSocketError(): Promise<void> {
-    this.#tellSockets();
-    this.#buffer.touch();
-    await this.#settle();
+    this.#reportSocketCount();
+    this.#buffer.recordActivity();
+    await this.#scheduleNext();
   }
 
-  /** One alarm for all that is to be done at its time: messages that are too old, tokens that are over, access, the end. */
+  /** Handles everything with a due time: expired messages and tokens, access checks, the producer, and the job's end. */
   override async alarm(): Promise<void> {
     this.#alarmMs = undefined;
     this.#buffer.expire();
     await this.#sockets.recheck();
     await this.#sockets.deliver();
-    // Those of a service that was killed went without a word; the alarm that was set for them comes all the same.
-    if (this.#sockets.count === 0) this.#tellSockets();
-    if (this.#sockets.count > 0 && Date.now() - this.#buffer.touchedMs >= TOUCH_EVERY_MS) this.#buffer.touch();
-    if (!this.#buffer.isEmpty && Date.now() - this.#indexToldMs >= TOUCH_EVERY_MS) {
-      this.ctx.storage.kv.put(INDEX_TOLD_KEY, Date.now());
-      await this.#index((index, jobNumber) => this.#report(index, jobNumber));
+    // If the service was killed, its sockets closed without an event. Their alarm still runs and corrects the count.
+    if (this.#sockets.count === 0) this.#reportSocketCount();
+    if (this.#sockets.count > 0 && Date.now() - this.#buffer.lastActiveMs >= ACTIVITY_INTERVAL_MS)
+      this.#buffer.recordActivity();
+    if (!this.#buffer.isEmpty && Date.now() - this.#jobStoreUpdatedMs >= ACTIVITY_INTERVAL_MS) {
+      this.ctx.storage.kv.put(JOB_STORE_UPDATED_KEY, Date.now());
+      await this.#updateJobStore((jobStore, jobNumber) => this.#report(jobStore, jobNumber));
     }
-    await this.#settle();
-    this.#goOn();
+    await this.#scheduleNext();
+    this.#resumeProducer();
   }
 
-  /** Kept, since the object sleeps between one alarm and the next. */
-  get #indexToldMs(): number {
-    return Number(this.ctx.storage.kv.get(INDEX_TOLD_KEY) ?? 0);
+  /** Stored, because the object sleeps between alarms. */
+  get #jobStoreUpdatedMs(): number {
+    return Number(this.ctx.storage.kv.get(JOB_STORE_UPDATED_KEY) ?? 0);
   }
 
   get #unreadSinceMs(): number | undefined {
@@ -185,117 +188,122 @@ export class JobStream extends DurableObject<Env> {
     return sinceMs === undefined ? undefined : Number(sinceMs);
   }
 
-  /** Keeps when the last reader left. Sockets of a service that was killed leave no trace: they left when this is called next. */
+  /** Stores when the last reader left. If the service was killed, its sockets closed without an event: their time is the next call. */
   #recordReaders(): void {
-    if (!this.#production.isUnfinished) return;
+    if (!this.#producer.isUnfinished) return;
     const isRecorded = this.#unreadSinceMs !== undefined;
     if (this.#sockets.count > 0 && isRecorded) this.ctx.storage.kv.delete(UNREAD_SINCE_KEY);
     if (this.#sockets.count === 0 && !isRecorded) this.ctx.storage.kv.put(UNREAD_SINCE_KEY, Date.now());
   }
 
-  /** Tells the index how far the job has come. A job that was cancelled there, because its owner was deleted, ends here. */
-  async #report(index: JobStore, jobNumber: string, change: { state?: JobState; detail?: string } = {}): Promise<void> {
-    const standing = await index.note(jobNumber, { ...change, messages: this.#buffer.lastSeq });
-    if (standing !== "cancelled" && standing !== "expired") return;
-    if (this.#buffer.closed === undefined) await this.close(standing);
+  /** Updates the job store. If the job was cancelled or expired there, for example with its owner's account, closes the stream. */
+  async #report(
+    jobStore: JobStore,
+    jobNumber: string,
+    change: { state?: JobState; detail?: string } = {},
+  ): Promise<void> {
+    const current = await jobStore.update(jobNumber, { ...change, messages: this.#buffer.lastSeq });
+    if (current !== "cancelled" && current !== "expired") return;
+    if (this.#buffer.closed === undefined) await this.close(current);
   }
 
-  /** For the figures of the service. Nobody waits for it; where it does not get there, the next change or the alarm sets it right. */
-  #tellSockets(): void {
+  /** Reports the number of sockets to the service metrics, without waiting. If that fails, the next change or alarm corrects it. */
+  #reportSocketCount(): void {
     const { name } = this.ctx.id;
     const { count } = this.#sockets;
-    if (name === undefined || count === this.#toldSockets) return;
-    this.#toldSockets = count;
-    const told = ledgerOf(this.env.LEDGER).setSockets(name, count);
+    if (name === undefined || count === this.#reportedSockets) return;
+    this.#reportedSockets = count;
+    const reported = ledgerOf(this.env.LEDGER).setSockets(name, count);
     this.ctx.waitUntil(
-      told.catch((error: unknown) => {
-        this.#toldSockets = undefined;
-        log.warn("open sockets not told", { error: describeError(error) });
+      reported.catch((error: unknown) => {
+        this.#reportedSockets = undefined;
+        log.warn("socket count not reported", { error: describeError(error) });
       }),
     );
   }
 
-  /** Something has changed: what the service produces for the job may go on. */
-  #goOn(): void {
-    if (Number.isFinite(this.#production.nextDueMs)) this.ctx.waitUntil(this.#produce());
+  /** Continues producing, if there is something left to produce. To be called after every change. */
+  #resumeProducer(): void {
+    if (Number.isFinite(this.#producer.nextDueMs)) this.ctx.waitUntil(this.#produce());
   }
 
   async #produce(): Promise<void> {
-    await this.#production.run();
-    await this.#settle();
+    await this.#producer.run();
+    await this.#scheduleNext();
   }
 
-  /** Whether the service's own production may go on with a message of about that size. */
+  /** Whether the producer may continue with a message of about this size. */
   throttle(bytes: number): Throttle {
     const flow: FlowState = { sockets: this.#sockets.flow, room: this.#buffer.room };
     return throttle(flow, bytes, SOCKET_LIMITS.unacknowledgedBytes);
   }
 
-  #refusal(): Response | undefined {
+  #refuseIfFull(): Response | undefined {
     return this.#sockets.isFull ? refuse(429, "Too many sockets for this job", 60) : undefined;
   }
 
-  async #refusalOf(reader: Reader): Promise<Response | undefined> {
+  async #refuseIfNotAllowed(reader: Reader): Promise<Response | undefined> {
     if (reader.expiresAtMs <= Date.now()) return refuse(401, "Could not validate credentials");
     try {
       return (await this.#isCredentialCurrent(reader)) ? undefined : refuse(403, "Not enough permissions");
     } catch (error) {
-      log.warn("a reader's access could not be checked", { error: describeError(error) });
+      log.warn("reader access check failed", { error: describeError(error) });
       return refuse(503, "The accounts database is not available at the moment", 2);
     }
   }
 
   #isCredentialCurrent(credential: CredentialRef): Promise<boolean> {
-    return this.#its.isCredentialCurrent(credential);
+    return this.#dependencies.isCredentialCurrent(credential);
   }
 
-  get #its(): JobStreamDependencies {
-    stores ??= createJobStreamDependencies(parseEnv(this.env), this.env);
-    return stores;
+  get #dependencies(): JobStreamDependencies {
+    dependencies ??= createJobStreamDependencies(parseEnv(this.env), this.env);
+    return dependencies;
   }
 
-  /** After whatever happened: lets go of what nobody needs any more, and sets the alarm for what comes next. */
-  async #settle(): Promise<void> {
+  /** Drops messages that are no longer needed, and sets the alarm. To be called after every change. */
+  async #scheduleNext(): Promise<void> {
     this.#buffer.release(this.#sockets.neededAfter);
     this.#recordReaders();
     const endMs = this.#endMs;
-    if (endMs <= Date.now()) return await this.#end();
-    const dueMs = Math.min(this.#sockets.nextDueMs, this.#buffer.nextExpiryMs, this.#production.nextDueMs, endMs);
-    // One that comes too early finds nothing to do and is set again. To move it each time would be a write for every message.
+    if (endMs <= Date.now()) return await this.#dispose();
+    const dueMs = Math.min(this.#sockets.nextDueMs, this.#buffer.nextExpiryMs, this.#producer.nextDueMs, endMs);
+    // An early alarm finds nothing to do and is set again. Postponing it would cost a write for every message.
     if (this.#alarmMs !== undefined && this.#alarmMs <= dueMs) return;
-    // Where it is not known it is not asked for but set, which goes to disk together with what was stored just now.
+    // If its time is unknown, set it without reading it: the platform writes it together with the message just stored.
     this.#alarmMs = dueMs;
     await this.ctx.storage.setAlarm(dueMs);
   }
 
-  /** When nothing of the job is to be left: not while a socket is open, and at once where it never had a message. */
+  /** When to delete the job: never while a socket is open or the producer runs, immediately if it never had a message. */
   get #endMs(): number {
-    if (this.#sockets.count > 0 || this.#production.isUnfinished) return Number.POSITIVE_INFINITY;
-    return this.#buffer.isEmpty ? 0 : this.#buffer.touchedMs + BUFFER_LIMITS.retentionMs;
+    if (this.#sockets.count > 0 || this.#producer.isUnfinished) return Number.POSITIVE_INFINITY;
+    return this.#buffer.isEmpty ? 0 : this.#buffer.lastActiveMs + BUFFER_LIMITS.retentionMs;
   }
 
-  async #end(): Promise<void> {
+  async #dispose(): Promise<void> {
     const hadMessages = !this.#buffer.isEmpty;
-    await this.#wipe();
-    // Best effort: the index lets go of what it has not heard of for long.
-    if (hadMessages) await this.#index((index, jobNumber) => index.remove(jobNumber));
+    await this.#deleteAll();
+    // Best effort: the job store deletes rows that were not updated for long.
+    if (hadMessages) await this.#updateJobStore((jobStore, jobNumber) => jobStore.remove(jobNumber));
   }
 
-  async #index(work: (index: JobStore, jobNumber: string) => Promise<unknown>): Promise<void> {
+  /** Logs a failure instead of throwing: an outage of libSQL must not stop the stream. */
+  async #updateJobStore(update: (jobStore: JobStore, jobNumber: string) => Promise<unknown>): Promise<void> {
     const { name } = this.ctx.id;
     if (name === undefined) return;
     try {
-      await work(this.#its.index, name);
+      await update(this.#dependencies.jobStore, name);
     } catch (error) {
-      log.warn("the index of jobs was not told", { error: describeError(error) });
+      log.warn("job store update failed", { error: describeError(error) });
     }
   }
 
-  async #wipe(): Promise<void> {
-    // Both at once: nothing may come in between and be half deleted.
+  async #deleteAll(): Promise<void> {
+    // Both without an await in between, so that no other event sees half of the storage deleted.
     const deleted = Promise.all([this.ctx.storage.deleteAlarm(), this.ctx.storage.deleteAll()]);
     this.#buffer.forget();
-    this.#production.forget();
+    this.#producer.forget();
     this.#alarmMs = undefined;
     await deleted;
   }

@@ -1,23 +1,24 @@
 import * as z from "zod";
+import { asJsonText } from "../../lib/json-text.ts";
 import { MESSAGE_KINDS } from "../../schemas/stream-protocol.ts";
 import type { StoredMessage } from "./envelope.ts";
 
-/** The tables of a job in its object's SQLite. The rules are the buffer's. */
+/** A job's tables in the SQLite of its Durable Object. `MessageBuffer` has the rules. */
 
 export const CLOSED_STATES = ["cancelled", "expired"] as const;
 export type ClosedState = (typeof CLOSED_STATES)[number];
 
-/** How far a job has come. */
-export interface Marks {
+/** The row of the table `stream`. */
+export interface StreamRecord {
   lastSeq: number;
   sentUpTo: number;
   acknowledgedUpTo: number;
-  touchedMs: number;
+  lastActiveMs: number;
   closed: ClosedState | undefined;
 }
 
-/** What is there of messages. */
-export interface Kept {
+/** Aggregates over the stored messages. */
+export interface MessageTotals {
   bytes: number;
   firstSeq: number | undefined;
   lastSeq: number;
@@ -47,16 +48,16 @@ const StreamRow = z
     closed: z.enum(CLOSED_STATES).nullable(),
   })
   .transform(
-    (row): Marks => ({
+    (row): StreamRecord => ({
       lastSeq: row.last_seq,
       sentUpTo: row.sent,
       acknowledgedUpTo: row.acknowledged,
-      touchedMs: row.touched_ms,
+      lastActiveMs: row.touched_ms,
       closed: row.closed ?? undefined,
     }),
   );
 
-const KeptRow = z
+const TotalsRow = z
   .object({
     bytes: z.int(),
     first: z.int().nullable(),
@@ -65,7 +66,7 @@ const KeptRow = z
     newest_ms: z.number(),
   })
   .transform(
-    (row): Kept => ({
+    (row): MessageTotals => ({
       bytes: row.bytes,
       firstSeq: row.first ?? undefined,
       lastSeq: row.last,
@@ -81,20 +82,21 @@ const MessageRow = z
     ts_ms: z.number(),
     final: z.int(),
     bytes: z.int(),
-    data: z.string(),
+    data: z.string().transform(asJsonText),
   })
   .transform(({ ts_ms, final, ...row }): StoredMessage => ({ ...row, tsMs: ts_ms, final: final === 1 }));
 
-const AgeRow = z.object({ seq: z.int(), ts_ms: z.number() }).transform(({ seq, ts_ms }) => ({ seq, tsMs: ts_ms }));
+const KeyRow = z.object({ seq: z.int(), ts_ms: z.number() }).transform(({ seq, ts_ms }) => ({ seq, tsMs: ts_ms }));
 const SizeRow = z
   .object({ seq: z.int(), ts_ms: z.number(), bytes: z.int() })
   .transform(({ ts_ms, ...row }) => ({ ...row, tsMs: ts_ms }));
-export type Age = z.output<typeof AgeRow>;
-export type Size = z.output<typeof SizeRow>;
+/** The message that an idempotency key was first used for. */
+export type KeyRecord = z.output<typeof KeyRow>;
+export type MessageSize = z.output<typeof SizeRow>;
 
-const SIZES_AT_ONCE = 16;
+const SIZES_PER_QUERY = 16;
 
-/** Every query is read to its end at once: one that is left half read would keep its place in the database. */
+/** Reads every query to its end at once: a cursor that is only half read stays open in the database. */
 export class MessageStore {
   readonly #sql: SqlStorage;
 
@@ -102,36 +104,36 @@ export class MessageStore {
     this.#sql = sql;
   }
 
-  get exist(): boolean {
+  get hasTables(): boolean {
     return this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'stream'").toArray().length > 0;
   }
 
-  create(): void {
+  createTables(): void {
     this.#sql.exec(SCHEMA);
   }
 
-  marks(): Marks {
+  readStream(): StreamRecord {
     const rows = this.#sql.exec("SELECT last_seq, sent, acknowledged, touched_ms, closed FROM stream");
     return StreamRow.parse(rows.one());
   }
 
-  setMarks({ lastSeq, sentUpTo, acknowledgedUpTo, touchedMs, closed }: Marks): void {
+  writeStream({ lastSeq, sentUpTo, acknowledgedUpTo, lastActiveMs, closed }: StreamRecord): void {
     this.#sql.exec(
       "UPDATE stream SET last_seq = ?, sent = ?, acknowledged = ?, touched_ms = ?, closed = ?",
       lastSeq,
       sentUpTo,
       acknowledgedUpTo,
-      touchedMs,
+      lastActiveMs,
       closed ?? null,
     );
   }
 
-  kept(): Kept {
+  totals(): MessageTotals {
     const rows = this.#sql.exec(
       `SELECT ifnull(sum(bytes), 0) AS bytes, min(seq) AS first, ifnull(max(seq), 0) AS last,
          min(ts_ms) AS oldest_ms, ifnull(max(ts_ms), 0) AS newest_ms FROM message`,
     );
-    return KeptRow.parse(rows.one());
+    return TotalsRow.parse(rows.one());
   }
 
   insert({ seq, type, tsMs, final, bytes, data }: StoredMessage): void {
@@ -146,24 +148,24 @@ export class MessageStore {
     );
   }
 
-  /** Says how many bytes went. */
+  /** Returns the number of deleted bytes. */
   deleteUpTo(seq: number): number {
     const rows = this.#sql.exec("DELETE FROM message WHERE seq <= ? RETURNING seq, ts_ms, bytes", seq).toArray();
     return rows.reduce((sum, row) => sum + SizeRow.parse(row).bytes, 0);
   }
 
-  /** From the oldest after a number on, without their data. */
-  *sizesAfter(seq: number): Generator<Size> {
+  /** Yields the messages after a number without their data, oldest first. */
+  *sizesAfter(seq: number): Generator<MessageSize> {
     for (let from = seq; ; ) {
       const rows = this.#sql
-        .exec("SELECT seq, ts_ms, bytes FROM message WHERE seq > ? ORDER BY seq LIMIT ?", from, SIZES_AT_ONCE)
+        .exec("SELECT seq, ts_ms, bytes FROM message WHERE seq > ? ORDER BY seq LIMIT ?", from, SIZES_PER_QUERY)
         .toArray();
       for (const row of rows) {
         const size = SizeRow.parse(row);
         yield size;
         from = size.seq;
       }
-      if (rows.length < SIZES_AT_ONCE) return;
+      if (rows.length < SIZES_PER_QUERY) return;
     }
   }
 
@@ -176,21 +178,58 @@ export class MessageStore {
     return rows.toArray().map((row) => MessageRow.parse(row));
   }
 
-  findKey(key: string): Age | undefined {
+  findKey(key: string): KeyRecord | undefined {
     const rows = this.#sql.exec("SELECT seq, ts_ms FROM idempotency WHERE key = ?", key).toArray();
-    return rows[0] === undefined ? undefined : AgeRow.parse(rows[0]);
+    return rows[0] === undefined ? undefined : KeyRow.parse(rows[0]);
   }
 
-  oldestKey(): Age | undefined {
+  oldestKey(): KeyRecord | undefined {
     const rows = this.#sql.exec("SELECT seq, ts_ms FROM idempotency ORDER BY seq LIMIT 1").toArray();
-    return rows[0] === undefined ? undefined : AgeRow.parse(rows[0]);
+    return rows[0] === undefined ? undefined : KeyRow.parse(rows[0]);
   }
 
-  insertKey(key: string, { seq, tsMs }: Age): void {
+  insertKey(key: string, { seq, tsMs }: KeyRecord): void {
     this.#sql.exec("INSERT INTO idempotency (seq, key, ts_ms) VALUES (?, ?, ?)", seq, key, tsMs);
   }
 
   deleteKey(seq: number): void {
     this.#sql.exec("DELETE FROM idempotency WHERE seq = ?", seq);
+  }
+}
+
+export interface KeyLimits {
+  retentionMs: number;
+  /** How many of the latest messages keep their keys. */
+  keys: number;
+}
+
+/** Remembers which message an idempotency key was first used for. Numbers and times rise together, so the oldest keys expire first. */
+export class IdempotencyKeys {
+  readonly #store: MessageStore;
+  readonly #limits: KeyLimits;
+  readonly #now: () => number;
+
+  constructor(store: MessageStore, limits: KeyLimits, now: () => number) {
+    this.#store = store;
+    this.#limits = limits;
+    this.#now = now;
+  }
+
+  seqOf(key: string, lastSeq: number): number | undefined {
+    const found = this.#store.findKey(key);
+    return found === undefined || this.#hasExpired(found, lastSeq) ? undefined : found.seq;
+  }
+
+  /** Stores a key and deletes expired ones. */
+  remember(key: string, record: KeyRecord): void {
+    for (let oldest = this.#store.oldestKey(); oldest !== undefined; oldest = this.#store.oldestKey()) {
+      if (!this.#hasExpired(oldest, record.seq)) break;
+      this.#store.deleteKey(oldest.seq);
+    }
+    this.#store.insertKey(key, record);
+  }
+
+  #hasExpired({ seq, tsMs }: KeyRecord, lastSeq: number): boolean {
+    return tsMs + this.#limits.retentionMs <= this.#now() || seq <= lastSeq - this.#limits.keys;
   }
 }

@@ -7,17 +7,18 @@ import { AccessChecks } from "./access-checks.ts";
 import { encodeGap, encodeMessage } from "./envelope.ts";
 import type { StreamHandshake } from "./handshake.ts";
 import type { MessageBuffer } from "./message-buffer.ts";
-import { type SocketAttachment, SocketAttachments } from "./socket-attachment.ts";
-import { noneUnacknowledged, recordAcknowledged, recordSent, unacknowledgedBytes } from "./unacknowledged.ts";
+import {
+  noneUnacknowledged,
+  recordAcknowledged,
+  recordSent,
+  type SocketAttachment,
+  SocketAttachments,
+  unacknowledgedBytes,
+} from "./socket-attachment.ts";
 
-/**
- * The sockets of a job. They outlive the object in memory: what it knows of each is in the socket's attachment, and read when it is
- * needed. A socket is always sent what comes after the last message that it was sent, in one go without waiting in between; so
- * it gets every message once and in order, however posts, checks and connections mingle.
- */
 export interface SocketLimits {
   sockets: number;
-  /** Of one socket. The platform does not say how much lies in a connection unread; what is not acknowledged may. */
+  /** Per socket. The platform does not report how much a connection has buffered, so unacknowledged bytes stand in for it. */
   unacknowledgedBytes: number;
 }
 
@@ -31,9 +32,14 @@ export interface SocketsOptions {
   now: () => number;
 }
 
+/**
+ * A job's sockets. They stay open while the object sleeps, so the state of each is in its attachment. Sending never awaits, and always
+ * continues after the last message that the socket was sent. So each socket gets every message once and in order, even if posts, checks
+ * and connections overlap.
+ */
 export class JobSockets {
   readonly #options: SocketsOptions;
-  readonly #states = new SocketAttachments();
+  readonly #attachments = new SocketAttachments();
   readonly #checks: AccessChecks;
 
   constructor(options: SocketsOptions) {
@@ -49,42 +55,42 @@ export class JobSockets {
     return this.count >= this.#options.limits.sockets;
   }
 
-  /** How many sockets have a message. */
+  /** Returns how many sockets were sent a message. */
   countAt(seq: number): number {
-    return this.#open.filter((socket) => this.#states.of(socket).sentUpTo >= seq).length;
+    return this.#open.filter((socket) => this.#attachments.of(socket).sentUpTo >= seq).length;
   }
 
-  /** Messages after this number are yet to be sent to some socket. */
+  /** Some socket has not been sent the messages after this number; infinity if no socket is open. */
   get neededAfter(): number {
-    return Math.min(...this.#open.map((socket) => this.#states.of(socket).sentUpTo));
+    return Math.min(...this.#open.map((socket) => this.#attachments.of(socket).sentUpTo));
   }
 
   get flow(): FlowState["sockets"] {
     return this.#open.map((socket) => {
-      const { outstanding, hasAcknowledged } = this.#states.of(socket);
+      const { outstanding, hasAcknowledged } = this.#attachments.of(socket);
       return { unacknowledgedBytes: unacknowledgedBytes(outstanding), hasAcknowledged };
     });
   }
 
-  /** When something is to be done even though nobody comes; never where no socket is open. */
+  /** When to call `recheck` or `deliver` even if nothing else happens; infinity if no socket is open. */
   get nextDueMs(): number {
     const due = this.#open.flatMap((socket) => {
-      const { reader, checkedMs, sentUpTo } = this.#states.of(socket);
+      const { reader, checkedMs, sentUpTo } = this.#attachments.of(socket);
       const isBehind = sentUpTo < this.#options.buffer.lastSeq;
       return [reader.expiresAtMs, this.#checks.nextDueMs(checkedMs, isBehind)];
     });
     return Math.min(...due);
   }
 
-  /** Accepts a socket whose reader was just found to be allowed, and sends it what is there. Returns the client's end. */
+  /** Accepts a socket whose reader has access, and sends it the stored messages. Returns the client's end. */
   accept({ jobNumber, reader, form, after = 0 }: StreamHandshake, checkedMs: number): WebSocket {
     const { ctx, buffer } = this.#options;
     const { 0: client, 1: socket } = new WebSocketPair();
     buffer.acknowledge(after, this.neededAfter);
     ctx.acceptWebSocket(socket);
-    // Answered by the platform, without waking the object.
+    // The platform responds to pings without waking the object.
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(KEEP_ALIVE.ping, KEEP_ALIVE.pong));
-    this.#states.save(socket, {
+    this.#attachments.save(socket, {
       jobNumber,
       reader,
       form,
@@ -97,39 +103,39 @@ export class JobSockets {
     return client;
   }
 
-  /** Sends every socket what it has not been sent; those first whose access needs no check. */
+  /** Sends each socket its missing messages, first to those whose access needs no check. */
   async deliver(): Promise<void> {
     const { buffer } = this.#options;
     const unchecked: WebSocket[] = [];
     for (const socket of this.#open) {
-      const { sentUpTo, checkedMs } = this.#states.of(socket);
+      const { sentUpTo, checkedMs } = this.#attachments.of(socket);
       if (sentUpTo >= buffer.lastSeq) continue;
-      if (this.#checks.holds(checkedMs)) this.#send(socket);
+      if (this.#checks.isFresh(checkedMs)) this.#send(socket);
       else unchecked.push(socket);
     }
     await Promise.all(unchecked.map((socket) => this.#check(socket)));
   }
 
-  /** Closes the sockets of those whose token is over, and checks those that were not for a while. */
+  /** Closes sockets with an expired token, and checks the access of those with a stale check. */
   async recheck(): Promise<void> {
     this.#closeExpired();
-    const due = this.#open.filter((socket) => this.#checks.isOld(this.#states.of(socket).checkedMs));
+    const due = this.#open.filter((socket) => this.#checks.isStale(this.#attachments.of(socket).checkedMs));
     await Promise.all(due.map((socket) => this.#check(socket)));
   }
 
   /**
-   * What a client says. An acknowledgement is for the job as a whole. Anything else ends a socket in envelope form, whose client
-   * is wrong about something; from a bare one it is passed over, since clients of the reference send whatever keeps a connection.
-   * Says whether anything has changed by it.
+   * Handles a client's message, and returns whether anything changed. An acknowledgement counts for the job as a whole. Any other
+   * message closes a socket with envelopes, because the client is faulty. A bare socket ignores it: clients of the reference
+   * implementation send arbitrary text to keep the connection alive.
    */
   receive(socket: WebSocket, message: string | ArrayBuffer): boolean {
-    const state = this.#states.of(socket);
+    const attachment = this.#attachments.of(socket);
     const length = typeof message === "string" ? message.length : message.byteLength;
     const seq = length > MAX_CLIENT_MESSAGE_LENGTH ? undefined : acknowledgedBy(message);
-    if (state.reader.expiresAtMs <= this.#options.now()) this.#close(socket, CLOSE.tokenExpired);
-    else if (seq !== undefined) this.#acknowledge(socket, state, seq);
+    if (attachment.reader.expiresAtMs <= this.#options.now()) this.#close(socket, CLOSE.tokenExpired);
+    else if (seq !== undefined) this.#acknowledge(socket, attachment, seq);
     else if (length > MAX_CLIENT_MESSAGE_LENGTH) this.#close(socket, CLOSE.tooLarge);
-    else if (state.form === "envelope") this.#close(socket, CLOSE.unknown);
+    else if (attachment.form === "envelope") this.#close(socket, CLOSE.unknown);
     else return false;
     return true;
   }
@@ -143,8 +149,8 @@ export class JobSockets {
   }
 
   /**
-   * The client has the Close at once. Plain workerd, though, lets go of the connection itself only when the object goes to sleep,
-   * some ten seconds later: a client that waits for that reports its end no sooner.
+   * The client gets the Close frame immediately. But plain workerd ends the TCP connection only when the object goes to sleep, about
+   * ten seconds later. A client that waits for that reports the close late.
    */
   #close(socket: WebSocket, { code, reason }: Close): void {
     socket.close(code, reason);
@@ -152,70 +158,71 @@ export class JobSockets {
 
   #closeExpired(): void {
     for (const socket of this.#open) {
-      if (this.#states.of(socket).reader.expiresAtMs <= this.#options.now()) this.#close(socket, CLOSE.tokenExpired);
+      if (this.#attachments.of(socket).reader.expiresAtMs <= this.#options.now())
+        this.#close(socket, CLOSE.tokenExpired);
     }
   }
 
-  /** Whoever may not read any more goes; whoever may is sent what there is. */
+  /** Closes the socket if its reader has lost access. Otherwise sends its missing messages. */
   #check(socket: WebSocket): Promise<void> {
-    const state = this.#states.of(socket);
-    return this.#checks.check(socket, state.reader, ({ isAllowed, askedMs }) => {
+    const attachment = this.#attachments.of(socket);
+    return this.#checks.check(socket, attachment.reader, ({ isAllowed, checkedMs }) => {
       if (!isOpen(socket)) return;
       if (!isAllowed) return this.#close(socket, CLOSE.notAllowed);
-      state.checkedMs = askedMs;
-      this.#states.save(socket, state);
+      attachment.checkedMs = checkedMs;
+      this.#attachments.save(socket, attachment);
       this.#send(socket);
     });
   }
 
-  /** Without a single wait, so that nothing comes in between. */
+  /** Must not await, so that no other message is sent in between. */
   #send(socket: WebSocket): void {
     const { buffer } = this.#options;
-    const state = this.#states.of(socket);
+    const attachment = this.#attachments.of(socket);
     try {
-      const close = this.#sendAll(socket, state);
-      this.#states.save(socket, state);
-      buffer.markSent(state.sentUpTo);
+      const close = this.#sendAll(socket, attachment);
+      this.#attachments.save(socket, attachment);
+      buffer.markSent(attachment.sentUpTo);
       if (close !== undefined) this.#close(socket, close);
     } catch (error) {
-      // One that fails must not keep the others from theirs.
-      log.warn("a socket could not be sent to", { error: describeError(error) });
+      // A socket that fails must not prevent sending to the others.
+      log.warn("socket send failed", { error: describeError(error) });
       this.#close(socket, CLOSE.broken);
     }
   }
 
-  /** Why the socket is to be closed, if it is. */
-  #sendAll(socket: WebSocket, state: SocketAttachment): Close | undefined {
+  /** Returns the reason to close the socket, if there is one. */
+  #sendAll(socket: WebSocket, attachment: SocketAttachment): Close | undefined {
     const { buffer, limits, now } = this.#options;
-    const { jobNumber, form, reader, outstanding } = state;
+    const { jobNumber, form: format, reader, outstanding } = attachment;
     if (reader.expiresAtMs <= now()) return CLOSE.tokenExpired;
-    const gap = buffer.gapAfter(state.sentUpTo);
+    const gap = buffer.gapAfter(attachment.sentUpTo);
     if (gap !== undefined) {
-      const text = encodeGap(form, jobNumber, gap, now());
+      const text = encodeGap(format, jobNumber, gap, now());
       if (text !== undefined) socket.send(text);
-      state.sentUpTo = gap.toSeq;
+      attachment.sentUpTo = gap.toSeq;
     }
-    for (let page = buffer.page(state.sentUpTo); page.length > 0; page = buffer.page(state.sentUpTo)) {
+    for (let page = buffer.page(attachment.sentUpTo); page.length > 0; page = buffer.page(attachment.sentUpTo)) {
       for (const message of page) {
-        const text = encodeMessage(form, jobNumber, message);
+        const text = encodeMessage(format, jobNumber, message);
         if (text !== undefined) {
           if (unacknowledgedBytes(outstanding) + message.bytes > limits.unacknowledgedBytes) return CLOSE.slow;
           socket.send(text);
           recordSent(outstanding, message.seq, message.bytes, limits.unacknowledgedBytes);
         }
-        state.sentUpTo = message.seq;
+        attachment.sentUpTo = message.seq;
       }
     }
     return undefined;
   }
 
-  #acknowledge(socket: WebSocket, state: SocketAttachment, seq: number): void {
+  #acknowledge(socket: WebSocket, attachment: SocketAttachment, seq: number): void {
     const { buffer } = this.#options;
-    recordAcknowledged(state.outstanding, seq);
-    state.hasAcknowledged ||= seq > 0;
-    // It may have got there through another socket.
-    state.sentUpTo = Math.max(state.sentUpTo, Math.min(seq, buffer.sentUpTo));
-    this.#states.save(socket, state);
+    recordAcknowledged(attachment.outstanding, seq);
+    attachment.hasAcknowledged ||= seq > 0;
+    // The reader may have got these messages through another socket.
+    attachment.sentUpTo = Math.max(attachment.sentUpTo, Math.min(seq, buffer.sentUpTo));
+    this.#attachments.save(socket, attachment);
     buffer.acknowledge(seq, this.neededAfter);
   }
 }

@@ -4,43 +4,43 @@ import { print } from "../shared/cli.ts";
 import { type Outgoing, rejection } from "./outgoing.ts";
 
 /**
- * Delivers messages in batches, one after the other.
+ * Delivers messages in batches, one batch at a time.
  *
- * An outage holds up a batch until it passes. A batch that the service rejects for its content is split until the bad message is found,
- * and only that one is given up: the service hears of a rejection in its place.
+ * During an outage the queue retries the batch. If the controller rejects the content of a batch, the queue splits the batch until it
+ * finds the bad message. It gives up only that message, and delivers a rejection in its place.
  */
 
 export interface BatchQueueOptions {
-  /** Throws `BatchRejected` if the content of the batch is at fault, and any other error during an outage. */
+  /** Throws `BatchRejected` if the controller rejects the content of the batch, and any other error during an outage. */
   send(batch: readonly Outgoing[]): Promise<void>;
   signal: AbortSignal;
-  /** The pause before the first retry; each further one is twice as long, up to 5 s. */
+  /** The pause before the first retry. Each further pause is twice as long, up to 5 s. */
   firstPauseMs?: number;
 }
 
 export class BatchRejected extends Error {
   override name = "BatchRejected";
-  /** Whether the same content may be accepted later: the service failed rather than refused. */
-  readonly mayPass: boolean;
+  /** Whether the controller may accept the same content later: it failed, instead of rejecting the content. */
+  readonly isRetryable: boolean;
 
-  constructor(message: string, mayPass: boolean) {
+  constructor(message: string, isRetryable: boolean) {
     super(message);
-    this.mayPass = mayPass;
+    this.isRetryable = isRetryable;
   }
 }
 
-/** A message that the service failed at, by itself. It is tried again behind the others, which it must not hold up. */
+/** A message that made the controller fail when it was delivered alone. It is retried without delaying other messages. */
 interface Suspect {
   message: Outgoing;
   failures: number;
   dueMs: number;
-  /** How many messages had been delivered when it failed first. */
+  /** How many messages had been delivered when it first failed. */
   deliveredBefore: number;
 }
 
-/** Half of what the service takes, which leaves room for one long message behind short ones. */
+/** Half of the controller's limit, so that one long message still fits after short ones. */
 const MAX_BATCH_BYTES = 512 * 1024;
-/** While this much waits, no more is read from the broker. */
+/** While this many messages, or bytes, wait, the bridge reads no more from the broker. */
 const HIGH_WATER = 10_000;
 const HIGH_WATER_BYTES = 32 * 1024 * 1024;
 const DRAIN_POLL_MS = 20;
@@ -49,7 +49,7 @@ const MAX_PAUSE_MS = 5_000;
 const MAX_FAILURES = 4;
 const MAX_SUSPECTS = 100;
 const MAX_SUSPECT_BYTES = 8 * 1024 * 1024;
-/** Between two batches. */
+/** The number of suspects to retry between two batches. */
 const SUSPECTS_AT_ONCE = 10;
 
 export class BatchQueue {
@@ -69,20 +69,20 @@ export class BatchQueue {
     this.#firstPauseMs = options.firstPauseMs ?? FIRST_PAUSE_MS;
   }
 
-  /** Takes a message. Returns a promise if the queue is full; it resolves when there is room for more. */
+  /** Adds a message. If the queue is then full, returns a promise that resolves when there is room for more. */
   add(message: Outgoing): Promise<void> | undefined {
     this.#waiting.push(message);
     this.#waitingBytes += message.bytes;
     this.#arrival.abort();
     if (!this.#isRunning) {
       this.#isRunning = true;
-      // After the other messages that have arrived already.
+      // Wait for the other messages that have already arrived.
       setImmediate(() => void this.#run());
     }
     return this.#isFull(1) ? this.#room.promise : undefined;
   }
 
-  /** Resolves when nothing waits and no delivery is in progress. Suspects stay with the broker, which delivers them again. */
+  /** Resolves when no message waits and no delivery is in progress. The broker keeps suspects and delivers them again. */
   async drained(): Promise<void> {
     while ((this.#waiting.length > 0 || this.#isDelivering) && !this.#options.signal.aborted)
       await sleep(DRAIN_POLL_MS);
@@ -104,14 +104,14 @@ export class BatchQueue {
 
   async #deliverNext(): Promise<void> {
     this.#isDelivering = true;
-    await this.#deliver(this.#take());
+    await this.#deliver(this.#takeBatch());
     this.#isDelivering = false;
     if (this.#isFull(0.5)) return;
     this.#room.resolve();
     this.#room = Promise.withResolvers();
   }
 
-  #take(): Outgoing[] {
+  #takeBatch(): Outgoing[] {
     let bytes = 0;
     let count = 0;
     for (const message of this.#waiting) {
@@ -132,18 +132,18 @@ export class BatchQueue {
         const [first] = batch;
         if (error instanceof BatchRejected && first !== undefined) {
           if (batch.length > 1) {
-            // One half after the other: the messages of an agent stay in order.
+            // One half after the other, so that the messages of an agent stay in order.
             const middle = Math.ceil(batch.length / 2);
             await this.#deliver(batch.slice(0, middle));
             return await this.#deliver(batch.slice(middle));
           }
-          // The service accepts a rejection whatever the message was. If it does not, it is out of order, and nothing is given up.
+          // The controller accepts any rejection. If it does not, the controller itself fails, and the queue keeps the message.
           if (first.rejected === undefined) {
-            if (!error.mayPass) return await this.#deliver([rejection(first, error.message)]);
-            if (await this.#suspect(first)) return;
+            if (!error.isRetryable) return await this.#deliver([rejection(first, error.message)]);
+            if (await this.#addSuspect(first)) return;
           }
         }
-        print(`${batch.length} messages wait: ${(error as Error).message}`);
+        print(`Delivery of ${batch.length} messages failed, retrying: ${(error as Error).message}`);
         await sleep(pauseMs, undefined, { signal }).catch(() => {});
       }
     }
@@ -155,15 +155,15 @@ export class BatchQueue {
   }
 
   /**
-   * Puts a message aside to be tried again, and gives up an older one if there is no room. Returns false if there is none and nothing
-   * else was delivered lately either: then it is the service that fails, and no message is at fault.
+   * Puts a message aside for a later retry, and gives up the oldest suspect if there is no room. Returns false if there is no room and
+   * no other message was delivered since the oldest suspect failed: then the controller fails, not the message.
    */
-  async #suspect(message: Outgoing): Promise<boolean> {
+  async #addSuspect(message: Outgoing): Promise<boolean> {
     const bytes = this.#suspects.reduce((sum, suspect) => sum + suspect.message.bytes, message.bytes);
     const [oldest] = this.#suspects;
     if (oldest !== undefined && (this.#suspects.length >= MAX_SUSPECTS || bytes > MAX_SUSPECT_BYTES)) {
       if (!this.#hasDeliveredSince(oldest)) return false;
-      await this.#giveUp(oldest, "the service failed at it");
+      await this.#giveUp(oldest, "the controller failed to process it");
     }
     const dueMs = Date.now() + this.#firstPauseMs;
     this.#suspects.push({ message, failures: 1, dueMs, deliveredBefore: this.#delivered });
@@ -189,9 +189,9 @@ export class BatchQueue {
       } catch (error) {
         if (error instanceof BatchRejected) {
           suspect.failures++;
-          // Only if others are accepted is it the message that is at fault.
+          // The message is at fault only if the controller accepts others.
           const isAtFault = suspect.failures >= MAX_FAILURES && this.#hasDeliveredSince(suspect);
-          if (isAtFault || !error.mayPass) await this.#giveUp(suspect, error.message);
+          if (isAtFault || !error.isRetryable) await this.#giveUp(suspect, error.message);
         }
         suspect.dueMs = Date.now() + Math.min(this.#firstPauseMs * 2 ** suspect.failures, MAX_PAUSE_MS);
       }

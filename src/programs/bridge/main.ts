@@ -1,103 +1,102 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
-import { print, runCommand, UserError } from "../shared/cli.ts";
-import { CONFIG_HELP, CONFIG_OPTION, loadConfiguration } from "../shared/config-file.ts";
+import { parseCommand, print, runCommand, UserError } from "../shared/cli.ts";
+import { CONFIG_OPTION, loadConfiguration } from "../shared/config-file.ts";
 import { interruption } from "../shared/interruption.ts";
 import { BatchQueue } from "./batch-queue.ts";
-import { createService, type ServiceOptions } from "./bridge-client.ts";
+import { BridgeClient } from "./bridge-client.ts";
 import { toOutgoing } from "./outgoing.ts";
 import { createRejectionLog } from "./rejection-log.ts";
-import { type Incoming, listen } from "./subscriber.ts";
-
-const HELP = `npm run bridge [-- <options>]
-
-Brings what agents publish to agent/<ap_id>/data, …/result and …/status on the MQTT broker to the service, in batches. A message is acknowledged to the
-broker only when the service has stored or rejected it, so nothing is lost when this process, the service or the broker is cut off.
-
-  ${CONFIG_HELP}
-
-Settings:
-  SERVICE_URL   the service (http://127.0.0.1:8787)
-  MQTT_URL      the broker (mqtt://127.0.0.1:1883)
-  BRIDGE_APP    the name of a third-party app with the permission "broker" (bridge)
-  BRIDGE_KEY    its api key
-  BRIDGE_SHARE  with several bridges on a broker that has shared subscriptions: the name of their group
-  BRIDGE_ID     tells several bridges apart (this machine's name)
-
-\`npm run dev\` and \`npm start\` run one by themselves.`;
+import { type Incoming, subscribe } from "./subscriber.ts";
 
 const TOPICS = ["agent/+/data", "agent/+/result", "agent/+/status"];
 
-/** What the broker tells everyone who comes says nothing of now, and a last will nothing of being there. */
-const isOldNews = ({ topic, payload, isRetained }: Incoming): boolean =>
+const COMMAND = {
+  name: "npm run bridge",
+  summary: `Delivers the messages that agents publish to agent/<ap_id>/data, …/result and …/status on the MQTT broker to the controller,
+    in batches.
+
+    The bridge acknowledges a message to the broker only after the controller has stored or rejected it. No message is lost if the bridge,
+    the controller or the broker stops.`,
+  options: CONFIG_OPTION,
+  sections: {
+    Settings: {
+      SERVICE_URL: "URL of the controller (default: http://127.0.0.1:8787)",
+      MQTT_URL: "URL of the broker (default: mqtt://127.0.0.1:1883)",
+      BRIDGE_APP: 'Name of a third-party app with the permission "broker" (default: bridge)',
+      BRIDGE_KEY: "API key of that app (required)",
+      BRIDGE_SHARE: "Group name, if several bridges share the subscriptions of one broker",
+      BRIDGE_ID: "Unique name of this bridge (default: the name of this machine)",
+    },
+  },
+  notes: "npm run dev and npm start run a bridge themselves.",
+} as const;
+
+/** A retained message does not describe the present, and a last will does not mean that the agent is online. */
+const isOutdated = ({ topic, payload, isRetained }: Incoming): boolean =>
   isRetained || (topic.endsWith("/status") && payload.toString() === "offline");
 
-const REPORT_EVERY_MS = 60_000;
+const REJECTION_SUMMARY_MS = 60_000;
+const RECONNECT_MS = 1_000;
 const DRAIN_MS = 1_500;
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: { help: { type: "boolean", short: "h", default: false }, ...CONFIG_OPTION },
-  });
-  if (values.help) return print(HELP);
-  loadConfiguration(values.config);
+  const command = parseCommand(COMMAND);
+  if (command === undefined) return;
+  loadConfiguration(command.values.config);
   const { SERVICE_URL, MQTT_URL, BRIDGE_APP, BRIDGE_KEY, BRIDGE_SHARE, BRIDGE_ID } = process.env;
-  if (!BRIDGE_KEY) throw new UserError("BRIDGE_KEY is missing: the api key of the bridge's app. Try --help.");
-  const options: ServiceOptions = {
-    url: SERVICE_URL || "http://127.0.0.1:8787",
-    appName: BRIDGE_APP || "bridge",
-    apiKey: BRIDGE_KEY,
-  };
+  if (!BRIDGE_KEY)
+    throw new UserError(`Set BRIDGE_KEY to the API key of the bridge's app. See ${COMMAND.name} -- --help.`);
 
   const stop = interruption();
-  // What was taken from the broker when the stop came is still stored and acknowledged, if that does not take long.
+  // After a stop, deliver and acknowledge the messages that were already received, unless that takes too long.
   const giveUp = new AbortController();
   stop.addEventListener("abort", () => setTimeout(() => giveUp.abort(), DRAIN_MS).unref());
-  const service = createService(options);
+  const url = SERVICE_URL || "http://127.0.0.1:8787";
+  const controller = new BridgeClient({ url, appName: BRIDGE_APP || "bridge", apiKey: BRIDGE_KEY });
   const rejections = createRejectionLog();
   let stored = 0;
   const queue = new BatchQueue({
     signal: giveUp.signal,
     async send(batch) {
-      const results = await service.deliver(batch);
+      const results = await controller.deliver(batch);
       for (const [i, { topic, acknowledge }] of batch.entries()) {
         const error = results[i]?.error;
         if (error === undefined) stored++;
-        else rejections.note(topic, error);
-        // A rejected message, too: it would be rejected again.
+        else rejections.add(topic, error);
+        // Acknowledge rejected messages too: the controller would reject them again.
         acknowledge();
       }
     },
   });
-  const take = (message: Incoming): Promise<void> | undefined => {
-    const outgoing = isOldNews(message) ? undefined : toOutgoing(message);
+  const receive = (message: Incoming): Promise<void> | undefined => {
+    const outgoing = isOutdated(message) ? undefined : toOutgoing(message);
     if (outgoing !== undefined) return queue.add(outgoing);
-    if (!isOldNews(message)) rejections.note(message.topic, "not a topic of an agent");
+    if (!isOutdated(message)) rejections.add(message.topic, "not a topic of an agent");
     message.acknowledge();
     return undefined;
   };
-  const reporting = setInterval(() => rejections.flush(), REPORT_EVERY_MS);
+  const summarizing = setInterval(() => rejections.flush(), REJECTION_SUMMARY_MS);
 
   while (!stop.aborted) {
     try {
-      const { token } = await service.logIn();
-      await listen({
+      const { token } = await controller.logIn();
+      await subscribe({
         url: MQTT_URL || "mqtt://127.0.0.1:1883",
-        username: options.appName,
+        username: controller.appName,
         password: token,
         clientId: `bridge-${BRIDGE_ID || hostname()}`,
         topics: TOPICS.map((topic) => (BRIDGE_SHARE ? `$share/${BRIDGE_SHARE}/${topic}` : topic)),
         signal: stop,
         drained: () => queue.drained(),
-        onMessage: take,
+        onMessage: receive,
       });
     } catch (error) {
-      if (!stop.aborted) print(`Waiting for the service and the broker: ${(error as Error).message}`);
+      if (!stop.aborted) print(`Waiting for the controller and the broker: ${(error as Error).message}`);
     }
-    await sleep(1_000, undefined, { signal: stop }).catch(() => {});
+    await sleep(RECONNECT_MS, undefined, { signal: stop }).catch(() => {});
   }
-  clearInterval(reporting);
+  clearInterval(summarizing);
   rejections.flush();
   print(`Stopped. ${stored} messages stored.`);
 }

@@ -2,27 +2,27 @@ import { Identifier, MAX_JSON_DEPTH } from "../../schemas/primitives.ts";
 import { MAX_DELIVERY_ERROR } from "../../schemas/telemetry.ts";
 import type { Incoming } from "./subscriber.ts";
 
-/** A message of an agent, as an item of a delivery to the service. */
+/** A message of an agent, as an item of a delivery to the controller. */
 export interface Outgoing {
   topic: string;
   apId: string;
   receivedMs: number;
   json: string;
-  /** Of `json`, as UTF-8. */
+  /** The length of `json` in UTF-8. */
   bytes: number;
-  /** Why the agent's message is rejected. The item then tells the service only that, for its figures. */
+  /** Why the bridge rejects the message. The item then contains only the reason, for the controller's service metrics. */
   rejected?: string;
   acknowledge(): void;
 }
 
-/** The body of a delivery puts an object, a list and another object around what the agent sends. */
+/** The body of a delivery wraps the agent's JSON in an object, an array and another object. */
 export const MAX_LEVELS = MAX_JSON_DEPTH - 3;
-/** The service takes bodies of 1 MiB. The rest is for the members around the message. */
+/** The controller accepts bodies of up to 1 MiB. The last KiB is for the members around the message. */
 const MAX_BYTES = 1024 * 1024 - 1024;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Returns undefined for a topic that is no agent's. */
+/** Returns undefined if the topic does not belong to an agent. */
 export function toOutgoing({ topic, payload, receivedMs, acknowledge }: Incoming): Outgoing | undefined {
   const [, apId, channel] = /^agent\/([^/]+)\/(data|result|status)$/.exec(topic) ?? [];
   if (apId === undefined || !Identifier.safeParse(apId).success) return undefined;
@@ -36,7 +36,7 @@ export function toOutgoing({ topic, payload, receivedMs, acknowledge }: Incoming
 
 type Origin = Pick<Outgoing, "topic" | "apId" | "receivedMs" | "acknowledge">;
 
-/** What takes the place of a message that cannot be delivered. The service always accepts it. */
+/** Returns the item that replaces a message that cannot be delivered. The controller always accepts it. */
 export const rejection = (origin: Origin, reason: string): Outgoing => {
   const rejected = reason.slice(0, MAX_DELIVERY_ERROR);
   return { ...itemOf(origin, `"error":${JSON.stringify(rejected)}`), rejected };
@@ -56,18 +56,18 @@ function contentOf(channel: string | undefined, payload: Buffer): Content {
   } catch {
     return { rejected: "not UTF-8" };
   }
-  // An agent that reports its status is online.
+  // A status message counts as a report, because an agent that sends one is online.
   if (channel === "status") return { member: "report", json: JSON.stringify({ payload: { status: text } }) };
   try {
     if (isDeeper(JSON.parse(text), MAX_LEVELS)) return { rejected: `nested deeper than ${MAX_LEVELS} levels` };
   } catch {
     return { rejected: "not JSON" };
   }
-  // The text itself: encoded again, it could be longer or say something else, such as null for 1e999.
+  // Keep the original text: encoded again, it could be longer or differ, such as null for 1e999.
   return { member: channel === "data" ? "report" : "result", json: text };
 }
 
-/** Stops below the last level that is allowed, so that it cannot exhaust the stack. */
+/** Stops below the deepest level that is allowed, so that a message cannot exhaust the stack. */
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   return levels === 0 || Object.values(value).some((child) => isDeeper(child, levels - 1));

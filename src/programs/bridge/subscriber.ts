@@ -1,44 +1,44 @@
 import { connect, type IPublishPacket } from "mqtt";
 import { print } from "../shared/cli.ts";
 
-/** Messages from the broker, each of which is acknowledged only when its taker says so. */
+/** Receives messages from the broker and acknowledges each one only when its receiver says so. */
 
 export interface Incoming {
   topic: string;
-  /** It was said some time ago, and the broker tells it to whoever comes. */
+  /** The broker stored the message earlier and sends it to every new subscriber. */
   isRetained: boolean;
   payload: Buffer;
   receivedMs: number;
   acknowledge(): void;
 }
 
-export interface ListenOptions {
+export interface SubscribeOptions {
   url: string;
   username: string;
   password: string;
-  /** The broker keeps what comes for this id while it is away. */
+  /** The broker keeps messages for this id while its client is disconnected. */
   clientId: string;
   topics: string[];
-  /** Each side knows after so long, and half as long again, that the other is gone. */
+  /** Either side notices after one and a half times this long that the other is gone. */
   keepaliveS?: number;
-  /** Stops the listening. What has been taken can still be acknowledged until `drained` comes true. */
+  /** Stops the subscriber. Received messages can still be acknowledged until `drained` resolves. */
   signal: AbortSignal;
   drained(): Promise<void>;
-  /** What it returns, if anything, must come true before more messages are read. */
+  /** If this returns a promise, the subscriber reads no further message until it resolves. */
   onMessage(message: Incoming): Promise<void> | undefined;
 }
 
-/** Said when the broker knows what to keep for us; by the emulator, too. */
+/** Printed once the broker keeps messages for the program, by the emulator too. The stack waits for this line. */
 export const LISTENING = "Listening.";
 
-/** A connection that has gone without a word is noticed within twice that. */
+/** A silently lost connection is noticed within twice this time. */
 export const KEEP_ALIVE_S = 10;
 
-/** To the client an error means that a message is not to be acknowledged; it goes on with the next one. */
+/** The MQTT client does not acknowledge a message if its handler returns an error, and continues with the next message. */
 const NOT_YET = new Error("Not acknowledged yet");
 
-/** Listens until the connection ends. */
-export async function listen({
+/** Receives messages until the connection closes. */
+export async function subscribe({
   url,
   topics,
   keepaliveS = KEEP_ALIVE_S,
@@ -46,8 +46,8 @@ export async function listen({
   drained,
   onMessage,
   ...options
-}: ListenOptions): Promise<void> {
-  // Connected by hand, once everything is in place: what the broker has kept comes right behind its greeting.
+}: SubscribeOptions): Promise<void> {
+  // Connect only after all handlers are set: the broker sends stored messages right after it accepts the connection.
   const client = connect(url, {
     ...options,
     clean: false,
@@ -61,10 +61,10 @@ export async function listen({
     client.once("error", reject);
     client.once("close", () => reject(new Error("the broker closed the connection")));
   });
-  const ended = new Promise<void>((resolve) => client.once("close", resolve));
+  const closed = new Promise<void>((resolve) => client.once("close", resolve));
   client.on("error", () => client.end(true));
   client.handleMessage = (packet: IPublishPacket, done) => {
-    // Left with the broker, which brings it again: not even the next one is asked for.
+    // Without `done` the client reads no further message. The broker delivers this one again.
     if (signal.aborted) return;
     const room = onMessage({
       topic: packet.topic,
@@ -73,13 +73,13 @@ export async function listen({
       receivedMs: Date.now(),
       acknowledge: () => acknowledge(packet),
     });
-    const answer = packet.qos === 0 ? undefined : NOT_YET;
-    if (room === undefined) done(answer);
-    else void unread(room).then(() => done(answer));
+    const outcome = packet.qos === 0 ? undefined : NOT_YET;
+    if (room === undefined) done(outcome);
+    else void keepAliveUntil(room).then(() => done(outcome));
   };
-  /** While nothing is read, neither are the broker's signs of life: it still gets ours, and is not taken for dead. */
-  const unread = async (room: Promise<void>): Promise<void> => {
-    const signs = setInterval(
+  /** While the client reads nothing, it does not see the broker's pings. Sends ours, and keeps the client from giving up. */
+  const keepAliveUntil = async (room: Promise<void>): Promise<void> => {
+    const pings = setInterval(
       () => {
         if (!client.connected) return;
         client.sendPing();
@@ -87,9 +87,10 @@ export async function listen({
       },
       (keepaliveS * 1000) / 2,
     );
-    await room.finally(() => clearInterval(signs));
+    await room.finally(() => clearInterval(pings));
   };
-  // The client has no public way to acknowledge later. An id is good for its connection only; a new one brings the message again.
+  // The client has no public method to acknowledge later. A message id is valid on its connection only: after a reconnect the broker
+  // delivers the message again.
   const acknowledge = ({ qos, messageId }: IPublishPacket): void => {
     if (qos === 0 || !client.connected) return;
     (client as unknown as { _sendPacket(packet: object): void })._sendPacket({
@@ -104,5 +105,5 @@ export async function listen({
   await connected;
   await client.subscribeAsync(topics, { qos: 1 });
   print(LISTENING);
-  await ended;
+  await closed;
 }

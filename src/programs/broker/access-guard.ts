@@ -1,43 +1,43 @@
-import { emulatedJobOf, JOB_CHARACTERS } from "../../accounts/agent-names.ts";
-import type { AuditFeed, Changed } from "../../accounts/audit-feed.ts";
+import { type AuditFeed, concernedBy } from "../../accounts/audit-feed.ts";
 import type { AccountVersions } from "../../accounts/login/account-versions.ts";
 
-/** A client that is connected with a token, and may stay while its account has the version that the token names. */
-export interface Watched {
+/** A connected client. It may stay connected while its account has the version that its token names. */
+export interface ConnectedClient {
   kind: "agent" | "app";
   name: string;
   version: number;
-  end(): void;
+  disconnect(): void;
 }
 
-/** What the broker keeps for agents, connected or not. */
-export interface KeptForAgents {
+/** The persistent sessions of agents, connected or not. */
+export interface AgentSessions {
+  /** Returns the agents that have sessions. */
   owners(): Iterable<string>;
-  forget(apId: string): Promise<void>;
+  removeAgent(apId: string): Promise<void>;
 }
 
 /**
- * Ends the connections of clients whose account is gone, or has changed so that its tokens are no longer valid, and drops what is kept
- * for agents that are gone. As elsewhere in the service, the audit trail tells which accounts to look up: one query for all of them.
+ * Disconnects clients whose account was deleted, or changed so that its tokens are no longer valid, and removes the sessions of deleted
+ * agents. The audit trail shows which accounts changed, so that one query per kind of account is enough.
  */
 export class AccessGuard {
-  readonly #changes: AuditFeed;
+  readonly #auditFeed: AuditFeed;
   readonly #versionsOf: AccountVersions;
-  readonly #kept: KeptForAgents | undefined;
-  readonly #connected = new Set<Watched>();
-  /** Clients that have connected since the last look, and those whose look-up failed. */
-  readonly #unchecked = new Set<Watched>();
+  readonly #sessions: AgentSessions | undefined;
+  readonly #connected = new Set<ConnectedClient>();
+  /** Clients that have connected since the last check, and clients whose check failed. */
+  readonly #unchecked = new Set<ConnectedClient>();
   readonly #uncheckedOwners = new Set<string>();
   #mark: number | undefined;
 
-  constructor(changes: AuditFeed, versionsOf: AccountVersions, kept?: KeptForAgents) {
-    this.#changes = changes;
+  constructor(auditFeed: AuditFeed, versionsOf: AccountVersions, sessions?: AgentSessions) {
+    this.#auditFeed = auditFeed;
     this.#versionsOf = versionsOf;
-    this.#kept = kept;
+    this.#sessions = sessions;
   }
 
-  /** Watches a client until the returned function is called. */
-  add(client: Watched): () => void {
+  /** Adds a client. The returned function removes it. */
+  add(client: ConnectedClient): () => void {
     this.#connected.add(client);
     this.#unchecked.add(client);
     return () => {
@@ -46,48 +46,33 @@ export class AccessGuard {
     };
   }
 
-  async look(): Promise<void> {
+  /** Checks the clients and sessions whose accounts may have changed. */
+  async check(): Promise<void> {
     const isFirst = this.#mark === undefined;
-    const { mark, changed } = await this.#changes.since(this.#mark);
-    const concerns = concernedBy(changed);
-    for (const client of this.#connected) if (concerns(client.kind, client.name)) this.#unchecked.add(client);
-    // Agents may have been deleted while the broker was not running.
-    for (const name of this.#kept?.owners() ?? [])
-      if (isFirst || concerns("agent", name)) this.#uncheckedOwners.add(name);
+    const { mark, changed } = await this.#auditFeed.since(this.#mark);
+    const isConcerned = concernedBy(changed);
+    for (const client of this.#connected) if (isConcerned(client.kind, client.name)) this.#unchecked.add(client);
+    // Administrators may have deleted agents while the broker was not running.
+    for (const name of this.#sessions?.owners() ?? [])
+      if (isFirst || isConcerned("agent", name)) this.#uncheckedOwners.add(name);
     this.#mark = mark;
-    // A client that connects meanwhile waits for the next look: its token may be newer than the versions.
+    // A client that connects meanwhile waits for the next check, because its token may be newer than the versions read here.
     const [clients, owners] = [[...this.#unchecked], [...this.#uncheckedOwners]];
-    const namesOf = (kind: Watched["kind"]) => clients.filter((client) => client.kind === kind).map(({ name }) => name);
+    const namesOf = (kind: ConnectedClient["kind"]) =>
+      clients.filter((client) => client.kind === kind).map(({ name }) => name);
     const agents = await this.#versions("agent", [...namesOf("agent"), ...owners]);
     const apps = await this.#versions("app", namesOf("app"));
     for (const client of clients) {
       this.#unchecked.delete(client);
-      if ((client.kind === "agent" ? agents : apps).get(client.name) !== client.version) client.end();
+      if ((client.kind === "agent" ? agents : apps).get(client.name) !== client.version) client.disconnect();
     }
     for (const name of owners) {
-      if (!agents.has(name)) await this.#kept?.forget(name);
+      if (!agents.has(name)) await this.#sessions?.removeAgent(name);
       this.#uncheckedOwners.delete(name);
     }
   }
 
-  async #versions(kind: Watched["kind"], names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  async #versions(kind: ConnectedClient["kind"], names: readonly string[]): Promise<ReadonlyMap<string, number>> {
     return names.length === 0 ? new Map() : await this.#versionsOf(kind, [...new Set(names)]);
   }
 }
-
-/** Emulated agents come and go by the thousand, in one entry under the name of their job. */
-function concernedBy(changed: Changed): (kind: Watched["kind"], name: string) => boolean {
-  if (changed === "everything") return () => true;
-  const jobs = new Set(
-    [...changed]
-      .filter((object) => object.startsWith(JOB))
-      .map((object) => object.slice(JOB.length, JOB.length + JOB_CHARACTERS)),
-  );
-  return (kind, name) => {
-    if (changed.has(`${kind}:${name}`)) return true;
-    const job = jobs.size === 0 || kind !== "agent" ? undefined : emulatedJobOf(name);
-    return job !== undefined && jobs.has(job);
-  };
-}
-
-const JOB = "job:";

@@ -1,4 +1,4 @@
-/** The package has no types; these are of what is used here. */
+/** Types for the methods that the broker uses. The package has none. */
 declare module "aedes-persistence-level/asyncPersistence.js" {
   import type { Readable } from "node:stream";
   import type { AedesPublishPacket, Client, Subscription } from "aedes";

@@ -3,79 +3,78 @@ import AsyncLevelPersistence from "aedes-persistence-level/asyncPersistence.js";
 import type { ClassicLevel } from "classic-level";
 import { isOfAgent } from "./sessions.ts";
 
-/** Messages on their way to a client are told apart by sixteen bits, none of them zero. */
-const MAX_NUMBER = 65_535;
+/** MQTT message ids have 16 bits and are never zero. */
+const MAX_MESSAGE_ID = 65_535;
 
-/** What is kept for a client at the most. Beyond that the oldest messages go. */
+/** The limit of a client's queue. Beyond it, the oldest messages are removed. */
 export interface QueueLimit {
   messages: number;
   bytes: number;
 }
 
 /**
- * An agent is sent a command every ten seconds at the most, which is published up to eight times and valid for a minute: what comes before
- * the newest hundred messages has expired.
+ * An agent gets at most one command every ten seconds. Each command is published up to eight times and valid for a minute, so all but the
+ * newest hundred messages have expired.
  */
 const AGENT_LIMIT: QueueLimit = { messages: 100, bytes: 256 * 1024 };
-/** Telemetry for a bridge that is away. It must not fill the disk, which would stop the broker for all. */
+/** Telemetry for a disconnected bridge. It must not fill the disk, which would stop the broker for all clients. */
 const SERVICE_LIMIT: QueueLimit = { messages: 10_000_000, bytes: 4 * 1024 ** 3 };
-/** What stays of a queue that was too long, so that it is not read again for every further message. */
+/** The share of the limit that stays after a removal, so that the queue is not read again for every further message. */
 const KEPT_SHARE = 0.9;
 const DELETED_AT_ONCE = 1_000;
 
-/** Whether a client may hear what this topic, or filter, stands for. */
-export type MayHear = (client: Client, topic: string) => boolean;
+/** Returns whether a client may receive the messages of a topic or filter. */
+export type CanReceive = (client: Client, topic: string) => boolean;
 
 /**
- * What the broker owes its clients, on disk.
+ * The subscriptions and queued messages of the broker's clients, on disk.
  *
- * aedes acknowledges a message of QoS 1 and stores it afterwards; a broker that is killed in between loses what it has acknowledged.
- * Here such a message is stored ahead, before aedes gets to acknowledge it. It bears a mark of its own, by which the store knows it
- * when aedes comes to store it.
+ * aedes acknowledges a QoS 1 message before it stores it, so a kill in between loses an acknowledged message. This class stores the
+ * message before aedes acknowledges it, and marks it with a special broker id, so that it is not stored again when aedes does so.
  */
 export class BrokerPersistence extends AsyncLevelPersistence {
   readonly #level: ClassicLevel;
   readonly #brokerId: string;
-  readonly #mark: string;
-  /** Of clients that are owed what they have not acknowledged. */
-  readonly #numbers = new Map<string, { next: number; inUse: Set<number> }>();
-  readonly #mayHear: MayHear;
+  readonly #storedBrokerId: string;
+  /** The message ids of clients with persistent sessions. */
+  readonly #messageIds = new Map<string, { next: number; inUse: Set<number> }>();
+  readonly #canReceive: CanReceive;
   readonly #limitOf: (clientId: string) => QueueLimit;
-  /** Upper bounds of what is kept, by client: they still count what was acknowledged since they were measured. */
+  /** Upper bounds of the queue lengths, by client. They include messages that were acknowledged since the last measurement. */
   readonly #queues = new Map<string, { messages: number; bytes: number; isMeasured: boolean }>();
   #count = 0;
-  #former: Promise<void> = Promise.resolve();
+  #previous: Promise<void> = Promise.resolve();
 
-  /** Whoever starts later has a greater id: what is owed is delivered in the order of ids. */
+  /** A later broker must have a greater id: queued messages are delivered in the order of broker ids. */
   constructor(
     level: ClassicLevel,
     brokerId: string,
-    mayHear: MayHear,
+    canReceive: CanReceive,
     limitOf = (clientId: string): QueueLimit => (isOfAgent(clientId) ? AGENT_LIMIT : SERVICE_LIMIT),
   ) {
     super(level);
     this.#level = level;
     this.#brokerId = brokerId;
-    this.#mark = `${brokerId}-stored`;
-    this.#mayHear = mayHear;
+    this.#storedBrokerId = `${brokerId}-stored`;
+    this.#canReceive = canReceive;
     this.#limitOf = limitOf;
   }
 
-  /** To aedes a client that may have one of the subscriptions that it asks for at once may have the others kept, too. */
+  /** Stores only the allowed subscriptions. aedes would store all subscriptions of a request if one of them is allowed. */
   override async addSubscriptions(client: Client, subscriptions: Subscription[]): Promise<void> {
-    const allowed = subscriptions.filter(({ topic }) => this.#mayHear(client, topic));
+    const allowed = subscriptions.filter(({ topic }) => this.#canReceive(client, topic));
     await super.addSubscriptions(client, allowed);
   }
 
-  /** Comes true when the message is on disk for everyone who is owed it, and so are all that came before it: order is kept. */
-  async storeAhead(packet: PublishPacket): Promise<void> {
-    // aedes takes over both when it makes a packet of its own out of this one.
-    const marked = Object.assign(packet, { brokerId: this.#mark, brokerCounter: ++this.#count });
-    const former = this.#former;
+  /** Resolves when this message and all earlier ones are on disk for their subscribers. This keeps the order. */
+  async storeBeforeAcknowledging(packet: PublishPacket): Promise<void> {
+    // aedes copies both fields when it creates its own packet from this one.
+    const marked = Object.assign(packet, { brokerId: this.#storedBrokerId, brokerCounter: ++this.#count });
+    const previous = this.#previous;
     const stored = this.#store(marked);
-    // Without its outcome, which would hold that of the one before, and so on.
-    this.#former = Promise.allSettled([former, stored]).then(() => {});
-    await former;
+    // Drop the results: otherwise each one would hold the one before it in memory.
+    this.#previous = Promise.allSettled([previous, stored]).then(() => {});
+    await previous;
     await stored;
   }
 
@@ -85,20 +84,20 @@ export class BrokerPersistence extends AsyncLevelPersistence {
   }
 
   override async storeRetained(packet: AedesPublishPacket): Promise<void> {
-    if (packet.brokerId !== this.#mark) await super.storeRetained(packet);
+    if (packet.brokerId !== this.#storedBrokerId) await super.storeRetained(packet);
   }
 
   override async outgoingEnqueueCombi(subscriptions: Subscription[], packet: AedesPublishPacket): Promise<void> {
-    if (packet.brokerId !== this.#mark) await super.outgoingEnqueueCombi(subscriptions, packet);
+    if (packet.brokerId !== this.#storedBrokerId) await super.outgoingEnqueueCombi(subscriptions, packet);
   }
 
   override async outgoingEnqueue(subscription: { clientId: string }, packet: AedesPublishPacket): Promise<void> {
     await super.outgoingEnqueue(subscription, packet);
-    this.#limit(subscription.clientId, packet);
+    this.#enforceLimit(subscription.clientId, packet);
   }
 
-  /** Counts a message, and shortens the queue in the background if it may be too long. */
-  #limit(clientId: string, packet: AedesPublishPacket): void {
+  /** Counts a message, and shortens the queue in the background if it may exceed the limit. */
+  #enforceLimit(clientId: string, packet: AedesPublishPacket): void {
     const limit = this.#limitOf(clientId);
     const queue = this.#queues.get(clientId) ?? { messages: 0, bytes: 0, isMeasured: false };
     const isNew = !this.#queues.has(clientId);
@@ -106,7 +105,7 @@ export class BrokerPersistence extends AsyncLevelPersistence {
     queue.messages++;
     queue.bytes += bytesOf(packet);
     if (!isNew && (!queue.isMeasured || (queue.messages <= limit.messages && queue.bytes <= limit.bytes))) return;
-    // Counts what comes while the queue is read; that may be counted twice.
+    // Count the messages that arrive while the queue is read. Some may be counted twice.
     Object.assign(queue, { messages: 0, bytes: 0, isMeasured: false });
     this.#shorten(clientId, limit).then(
       (left) => {
@@ -119,7 +118,7 @@ export class BrokerPersistence extends AsyncLevelPersistence {
     );
   }
 
-  /** Removes the oldest messages of a queue that is too long. Returns what is left. */
+  /** Removes the oldest messages of a queue that exceeds the limit. Returns the size of the remaining queue. */
   async #shorten(clientId: string, limit: QueueLimit): Promise<QueueLimit> {
     const left = { messages: 0, bytes: 0 };
     for await (const packet of this.outgoingStream({ id: clientId }) as AsyncIterable<QueuedPacket>) {
@@ -146,11 +145,11 @@ export class BrokerPersistence extends AsyncLevelPersistence {
     await this.#level.batch(keys.map((key) => ({ type: "del" as const, key })));
   }
 
-  /** The clients for which something is kept. */
+  /** Returns the clients that have subscriptions or queued messages. */
   async clientIds(): Promise<Set<string>> {
     const ids = new Set<string>();
     for (const kind of ["subscriptions", "outgoing"]) {
-      // From one client to the next, past what is kept for each.
+      // Jump from one client to the next, without reading the entries of each.
       for (let from = `${kind}:`; ; ) {
         const [key] = await this.#level.keys({ gte: from, lt: `${kind};`, limit: 1 }).all();
         const encoded = key?.split(":")[1];
@@ -162,57 +161,57 @@ export class BrokerPersistence extends AsyncLevelPersistence {
     return ids;
   }
 
-  /** Removes a client's subscriptions and everything that is kept for it. */
+  /** Removes the subscriptions and all messages of a client. */
   async removeSession(clientId: string): Promise<void> {
     await this.cleanSubscriptions({ id: clientId });
     for (const kind of ["outgoing", "outgoing-id", "incoming"]) {
       const prefix = `${kind}:${encodeURIComponent(clientId)}`;
       await this.#level.clear({ gt: `${prefix}:`, lt: `${prefix};` });
     }
-    this.#numbers.delete(clientId);
+    this.#messageIds.delete(clientId);
     this.#queues.delete(clientId);
   }
 
   override async outgoingUpdate(client: Client, packet: AedesPublishPacket & { messageId: number }): Promise<void> {
-    this.#numbers.get(client.id)?.inUse.add(packet.messageId);
+    this.#messageIds.get(client.id)?.inUse.add(packet.messageId);
     try {
       await super.outgoingUpdate(client, packet);
     } catch (error) {
-      // A message that comes while its listener connects is sent twice, as owed and as new. Once one copy is acknowledged there is
-      // nothing to note about the other; to aedes that would be a reason to close the connection.
+      // A message that arrives while its subscriber connects is sent twice: as queued and as new. After one copy is acknowledged, the
+      // other has no entry to update. aedes would close the connection because of that.
       if ((error as Error).message !== "no such packet") throw error;
     }
   }
 
-  /** To be called for everyone who comes, before anything is sent. */
+  /** Prepares a client that connects. Must be called before the broker sends anything to it. */
   async prepare(client: Client): Promise<void> {
-    this.#deliverOvertaken(client);
-    if (!client.clean) await this.#numberApart(client);
+    this.#disableDuplicateFilter(client);
+    if (!client.clean) await this.#assignUniqueMessageIds(client);
   }
 
   /**
-   * aedes begins to number what it sends at some number on each connection, while what was not acknowledged on an earlier one keeps
-   * the number that it had. Sooner or later two messages on their way have the same, and the acknowledgement of one of them strikes
-   * out the other, which is lost if the connection ends before it arrives. Here a client has one row of numbers on all of its
-   * connections, and those in use are passed over.
+   * Gives a client one sequence of message ids across all its connections, and skips the ids in use.
+   *
+   * aedes starts each connection at a random message id, while unacknowledged messages of earlier connections keep theirs. Sooner or later
+   * two messages in flight have the same id. The acknowledgement of one then removes the other, which is lost if the connection closes
+   * before it arrives.
    */
-  async #numberApart(client: Client): Promise<void> {
+  async #assignUniqueMessageIds(client: Client): Promise<void> {
     const prefix = `outgoing-id:${encodeURIComponent(client.id)}:`;
     const inUse = new Set<number>();
     for await (const key of this.#level.keys({ gt: prefix, lt: `${prefix.slice(0, -1)};` }))
       inUse.add(Number(key.slice(prefix.length)));
-    const numbers = this.#numbers.get(client.id) ?? { next: 1, inUse };
-    numbers.inUse = inUse;
-    this.#numbers.set(client.id, numbers);
-    if (!("_nextId" in client)) throw new Error("This aedes numbers messages in another way");
+    const ids = this.#messageIds.get(client.id) ?? { next: 1, inUse };
+    ids.inUse = inUse;
+    this.#messageIds.set(client.id, ids);
+    if (!("_nextId" in client)) throw new Error("This version of aedes assigns message ids differently");
     Object.defineProperty(client, "_nextId", {
       get: () => {
-        for (let i = 0; i < MAX_NUMBER && numbers.inUse.has(numbers.next); i++)
-          numbers.next = (numbers.next % MAX_NUMBER) + 1;
-        return numbers.next;
+        for (let i = 0; i < MAX_MESSAGE_ID && ids.inUse.has(ids.next); i++) ids.next = (ids.next % MAX_MESSAGE_ID) + 1;
+        return ids.next;
       },
       set: (next: number) => {
-        numbers.next = next;
+        ids.next = next;
       },
     });
   }
@@ -222,20 +221,20 @@ export class BrokerPersistence extends AsyncLevelPersistence {
     packet: { messageId: number },
   ): Promise<AedesPublishPacket | undefined> {
     const cleared = await super.outgoingClearMessageId(client, packet);
-    this.#numbers.get(client.id)?.inUse.delete(packet.messageId);
+    this.#messageIds.get(client.id)?.inUse.delete(packet.messageId);
     return cleared;
   }
 
   /**
-   * To aedes a message that a later one has overtaken is a duplicate, which it does not deliver. But writes to the disk do not end in
-   * the order in which they began, and QoS 0 waits for none: without this, such a message would wait until its listener connects
-   * again. (A client whose subscriptions overlap gets one copy for each instead, as MQTT allows.)
+   * Disables the duplicate filter of aedes, which drops a message if a later one was delivered first. Disk writes do not complete in the
+   * order in which they started, and QoS 0 messages wait for no write. With the filter, an overtaken message would wait until its
+   * subscriber reconnects. (Without it, a client with overlapping subscriptions gets one copy for each, as MQTT allows.)
    */
-  #deliverOvertaken(client: Client): void {
+  #disableDuplicateFilter(client: Client): void {
     const { duplicates } = client as Client & { duplicates?: object };
-    if (duplicates === undefined) throw new Error("This aedes tells duplicates in another way");
-    const none = { get: () => 0, set: () => {} };
-    Object.defineProperties(duplicates, { [this.#brokerId]: none, [this.#mark]: none });
+    if (duplicates === undefined) throw new Error("This version of aedes detects duplicates differently");
+    const alwaysZero = { get: () => 0, set: () => {} };
+    Object.defineProperties(duplicates, { [this.#brokerId]: alwaysZero, [this.#storedBrokerId]: alwaysZero });
   }
 }
 
@@ -243,7 +242,7 @@ type QueuedPacket = AedesPublishPacket & { messageId?: number };
 
 const bytesOf = ({ topic, payload }: AedesPublishPacket): number => topic.length + payload.length;
 
-/** As aedes-persistence-level stores a message that is kept for a client, and its number once it has been sent. */
+/** Returns the keys under which aedes-persistence-level stores a queued message and, once it was sent, its message id. */
 function keysOf(clientId: string, { brokerId, brokerCounter, messageId }: QueuedPacket): string[] {
   const [id, pad] = [encodeURIComponent(clientId), (number: number) => String(number).padStart(16, "0")];
   const sent = messageId === undefined || messageId === 0 ? [] : [`outgoing-id:${id}:${pad(messageId)}`];

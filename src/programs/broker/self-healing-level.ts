@@ -2,27 +2,28 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ClassicLevel } from "classic-level";
 
 /**
- * LevelDB that opens itself anew after a write that failed, as on a full disk.
+ * A LevelDB store that reopens itself after a failed write, such as on a full disk.
  *
- * LevelDB goes on behind a record that it could write only in part; when it is opened the next time, it passes over what stands behind
- * that one in the same block, although it had said that it was written. So from a failed write on nothing is taken any more, until the
- * files have been opened anew and a write has succeeded.
+ * After an incomplete record, LevelDB continues to write behind it. At the next start it skips the records behind the incomplete one in
+ * the same block, although it had reported them as written. So after a failed write this store rejects all writes until the files were
+ * reopened and a test write succeeded.
  */
 
-export interface MendingOptions {
-  /** A write failed: nothing is taken from now on. */
+export interface SelfHealingOptions {
+  /** Called when a write fails. From now on the store rejects all writes. */
   onBroken(error: Error): void;
-  onMended(): void;
+  /** Called when writes work again. */
+  onHealed(): void;
 }
 
 type Write = (...args: unknown[]) => Promise<void>;
 
-const TRY_EVERY_MS = 500;
+const RETRY_MS = 500;
 const PROBE_KEY = "probe";
 
 export async function openSelfHealingLevel(
   folder: string,
-  { onBroken, onMended }: MendingOptions,
+  { onBroken, onHealed }: SelfHealingOptions,
 ): Promise<ClassicLevel> {
   const level = new ClassicLevel(folder);
   let isBroken = false;
@@ -33,30 +34,30 @@ export async function openSelfHealingLevel(
       try {
         await write(...args);
       } catch (error) {
-        if (!isBroken) void mend(error as Error);
+        if (!isBroken) void heal(error as Error);
         throw error;
       }
-      // It stands behind one that failed.
-      if (isBroken) throw new Error("The store is being mended");
+      // This write succeeded behind one that failed, so it may be lost.
+      if (isBroken) throw new Error("the store is being reopened");
     };
   const put = level.put.bind(level) as Write;
   const batch = level.batch.bind(level) as (...args: unknown[]) => unknown;
 
-  const mend = async (error: Error): Promise<void> => {
+  const heal = async (error: Error): Promise<void> => {
     isBroken = true;
     onBroken(error);
-    for (let isMended = false; !isMended; ) {
+    for (let isHealed = false; !isHealed; ) {
       await level.close();
-      isMended = await open().then(
+      isHealed = await reopen().then(
         () => true,
         () => false,
       );
-      if (!isMended) await sleep(TRY_EVERY_MS);
+      if (!isHealed) await sleep(RETRY_MS);
     }
     isBroken = false;
-    onMended();
+    onHealed();
   };
-  const open = async (): Promise<void> => {
+  const reopen = async (): Promise<void> => {
     await level.open();
     await put(PROBE_KEY, "");
   };

@@ -1,140 +1,179 @@
-/**
- * An MQTT broker (aedes) over TCP and WebSocket: broker-server.ts <folder> <host> <tcp port> <websocket port> <jwks url> <issuer>
- * With LIBSQL_URL and LIBSQL_AUTH_TOKEN in the environment it ends the connections of accounts that change or go.
- */
-import { createServer as createHttpServer } from "node:http";
+import { createServer as createHttpServer, type IncomingMessage } from "node:http";
 import { createServer } from "node:net";
+import type { Duplex } from "node:stream";
 import { Aedes, type Client } from "aedes";
-import { createRemoteJWKSet, jwtVerify } from "jose";
 import { createWebSocketStream, WebSocketServer } from "ws";
-import * as z from "zod";
 import { createAuditFeed } from "../../accounts/audit-feed.ts";
 import { createAccountVersions } from "../../accounts/login/account-versions.ts";
 import { type BrokerClient, mayPublish, maySubscribe } from "../../broker/topics.ts";
 import { createDatabase, type DatabaseOptions } from "../../storage/libsql.ts";
+import { parseCommand, print, runCommand, UserError } from "../shared/cli.ts";
 import { AccessGuard } from "./access-guard.ts";
 import { limitPackets } from "./packet-limit.ts";
-import { BrokerPersistence, type MayHear } from "./persistence.ts";
+import { BrokerPersistence, type CanReceive } from "./persistence.ts";
 import { openSelfHealingLevel } from "./self-healing-level.ts";
 import { BrokerSessions, sessionIdOf } from "./sessions.ts";
+import { createTokenVerifier, NO_ACCOUNT, type TokenVerifierOptions, type VerifiedToken } from "./token-verifier.ts";
 
-const [folder = "", host = "127.0.0.1", tcpPort, wsPort, jwksUrl = "", issuer = ""] = process.argv.slice(2);
+const COMMAND = {
+  name: "node scripts/broker.ts",
+  arguments: "<folder> <host> <TCP port> <WebSocket port> <JWKS URL> <issuer>",
+  summary: `Runs the MQTT broker over TCP and WebSocket. Clients log in with their name and, as password, a token of the controller.
+
+    The folder holds the sessions and messages. The JWKS URL is that of the controller's public keys
+    (https://<controller>/.well-known/jwks.json), and the issuer is its JWT_ISSUER.`,
+  sections: {
+    Settings: {
+      LIBSQL_URL: "Accounts database. With it, the broker disconnects clients whose account changes or is deleted",
+      LIBSQL_AUTH_TOKEN: "Token for that database",
+    },
+  },
+  notes: "npm run dev and npm start run a broker themselves.",
+} as const;
+
+interface ListenOptions {
+  host: string;
+  tcpPort: number;
+  wsPort: number;
+}
+
+interface BrokerOptions extends ListenOptions, TokenVerifierOptions {
+  folder: string;
+  /** The accounts database. */
+  accounts: DatabaseOptions | undefined;
+}
 
 const MAX_PACKET_BYTES = 1024 * 1024;
-/** The longest pause that a timer can make; a token that runs longer is looked at again then. */
+/** The longest delay of a timer. For a token that is valid longer, the timer is set again. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
+const ACCESS_CHECK_MS = 2_000;
+const SESSION_EXPIRY_MS = 10 * 60_000;
 
-const Claims = z.object({
-  sub: z.string(),
-  login_type: z.enum(["agent", "third_party_app"]),
-  scope: z.string().refine((scope) => scope.split(" ").includes("broker:use")),
-  exp: z.number(),
-  ver: z.int(),
+/** The CONNACK return code "not authorized". */
+const notAuthorized = (message: string) => Object.assign(new Error(message), { returnCode: 5 as const });
+/** Not logged: health checks connect without a token. */
+const NO_TOKEN = notAuthorized("No token");
+
+await runCommand(async () => {
+  const command = parseCommand(COMMAND);
+  if (command === undefined) return;
+  const [folder, host, tcpPort, wsPort, jwksUrl, issuer] = command.positionals;
+  if (!folder || !host || !tcpPort || !wsPort || !jwksUrl || !URL.canParse(jwksUrl) || !issuer)
+    throw new UserError(`Expected the arguments ${COMMAND.arguments}. See ${COMMAND.name} --help.`);
+  const { LIBSQL_URL, LIBSQL_AUTH_TOKEN } = process.env;
+  const accounts = LIBSQL_URL === undefined ? undefined : { url: LIBSQL_URL, authToken: LIBSQL_AUTH_TOKEN };
+  const ports = { tcpPort: Number(tcpPort), wsPort: Number(wsPort) };
+  await runBroker({ folder, host, ...ports, jwksUrl, issuer, accounts });
 });
 
-/** Of tokens that are no account's but the service's own. */
-const NO_ACCOUNT = 0;
-const LOOK_EVERY_MS = 2_000;
-const EXPIRE_EVERY_MS = 10 * 60_000;
+async function runBroker({ folder, accounts, jwksUrl, issuer, ...listenOptions }: BrokerOptions): Promise<void> {
+  const verifyToken = createTokenVerifier({ jwksUrl, issuer });
+  const identities = new WeakMap<Client, BrokerClient>();
+  const willTopics = new WeakMap<Client, string>();
 
-/** Refused without a word: that is how one asks whether the broker is alive. */
-const ANONYMOUS = Object.assign(new Error("No token"), { returnCode: 5 as const });
+  // Acknowledged QoS 1 and 2 messages are on disk and survive a kill of the broker. They may not survive a power cut: the operating
+  // system may still hold them in memory.
+  const level = await openSelfHealingLevel(folder, {
+    onBroken: (error) => {
+      print(`Cannot write to ${folder}. No connections are accepted until this works again: ${error.message}`);
+      listeners.close();
+      for (const client of Object.values(clients())) client.close();
+    },
+    onHealed: () => {
+      print(`Writing to ${folder} works again. Connections are accepted.`);
+      listeners.open();
+    },
+  });
+  const id = `${new Date().toISOString()}-${process.pid}`;
+  const canReceive: CanReceive = (client, topic) => {
+    const identity = identities.get(client);
+    return identity !== undefined && maySubscribe(identity, topic);
+  };
+  const store = new BrokerPersistence(level, id, canReceive);
 
-const keys = createRemoteJWKSet(new URL(jwksUrl));
-const known = new WeakMap<Client, BrokerClient>();
-const willTopics = new WeakMap<Client, string>();
+  const broker = await Aedes.createBroker({
+    id,
+    persistence: store,
+    preConnect(client, { will }, done) {
+      if (will !== undefined) willTopics.set(client, will.topic);
+      done(null, true);
+    },
+    authenticate(client, username, password, done) {
+      if (username === undefined) return done(NO_TOKEN, null);
+      admit(client, username, String(password)).then(
+        ({ client: identity, version, expiresMs }) => {
+          const willTopic = willTopics.get(client);
+          if (willTopic !== undefined && !mayPublish(identity, willTopic)) {
+            return done(notAuthorized(`${identity.name} may not set a last will for ${willTopic}`), null);
+          }
+          identities.set(client, identity);
+          closeAt(client, expiresMs);
+          if (version !== NO_ACCOUNT) closeOnAccountChange(client, identity, version);
+          done(null, true);
+        },
+        () => done(notAuthorized("The token is invalid"), null),
+      );
+    },
+    authorizePublish(client, packet, done) {
+      // Without a client, it is the last will of a client that was connected when the broker was killed. It was authorized then.
+      const identity = client === null ? undefined : identities.get(client);
+      if (client !== null && (identity === undefined || !mayPublish(identity, packet.topic))) {
+        done(new Error(`${identity?.name} may not publish to ${packet.topic}`));
+      } else if (packet.qos === 1) {
+        store.storeBeforeAcknowledging(packet).then(() => done(null), done);
+      } else {
+        done(null);
+      }
+    },
+    authorizeSubscribe(client, subscription, done) {
+      done(null, client !== null && canReceive(client, subscription.topic) ? subscription : null);
+    },
+    authorizeForward: (client, packet) => (canReceive(client, packet.topic) ? packet : null),
+  });
+  const clients = (): Record<string, Client> => (broker as Aedes & { clients: Record<string, Client> }).clients;
 
-// What is acknowledged with QoS 1 or 2 is on disk and outlives the broker's own end, also a kill. (The operating system may still
-// hold it in memory: a power cut is another matter.)
-const level = await openSelfHealingLevel(folder, {
-  onBroken: (error) => {
-    console.log(`The doors are shut until the store can be written to: ${error.message}`);
-    shutDoors();
-  },
-  onMended: () => {
-    console.log("The store can be written to again.");
-    openDoors();
-  },
-});
-const id = `${new Date().toISOString()}-${process.pid}`;
-const mayHear: MayHear = (client, topic) => {
-  const identity = known.get(client);
-  return identity !== undefined && maySubscribe(identity, topic);
-};
-const store = new BrokerPersistence(level, id, mayHear);
+  const sessions = new BrokerSessions(level, store, { disconnect: (clientId) => clients()[clientId]?.close() });
+  await sessions.load();
+  setInterval(() => void sessions.removeExpired().catch(() => {}), SESSION_EXPIRY_MS).unref();
+  const guard = accounts === undefined ? undefined : guardAccess(accounts, sessions);
 
-const broker = await Aedes.createBroker({
-  id,
-  persistence: store,
-  preConnect(client, { will }, done) {
-    if (will !== undefined) willTopics.set(client, will.topic);
-    done(null, true);
-  },
-  authenticate(client, username, password, done) {
-    if (username === undefined) return done(ANONYMOUS, null);
-    admit(client, username, String(password)).then(
-      ({ identity, version, expiresMs }) => {
-        const willTopic = willTopics.get(client);
-        if (willTopic !== undefined && !mayPublish(identity, willTopic)) {
-          return done(Object.assign(new Error(`The will may not go to ${willTopic}`), { returnCode: 5 }), null);
-        }
-        known.set(client, identity);
-        closeAt(client, expiresMs);
-        if (version !== NO_ACCOUNT) closeWithAccount(client, identity, version);
-        done(null, true);
-      },
-      () => done(Object.assign(new Error("The token is not good"), { returnCode: 5 }), null),
-    );
-  },
-  authorizePublish(client, packet, done) {
-    // Nobody's: the will of a client that was connected when the broker was killed. It was allowed when the client came.
-    const identity = client === null ? undefined : known.get(client);
-    if (client !== null && (identity === undefined || !mayPublish(identity, packet.topic))) {
-      done(new Error(`${identity?.name} may not publish to ${packet.topic}`));
-    } else if (packet.qos === 1) {
-      store.storeAhead(packet).then(() => done(null), done);
-    } else {
-      done(null);
-    }
-  },
-  authorizeSubscribe(client, subscription, done) {
-    done(null, client !== null && mayHear(client, subscription.topic) ? subscription : null);
-  },
-  authorizeForward: (client, packet) => (mayHear(client, packet.topic) ? packet : null),
-});
+  /** Verifies a client's token and prepares its session. */
+  async function admit(client: Client, username: string, password: string): Promise<VerifiedToken> {
+    const verified = await verifyToken(username, password);
+    const { kind, name } = verified.client;
+    // A client id names a session and its messages. The prefix keeps an agent from using the session of another one.
+    if (kind === "agent") client.id = sessionIdOf(name, client.id);
+    await sessions.open(client.id, client.clean, client);
+    await store.prepare(client);
+    // A failed write closes all connections anyway.
+    const closed = () => void sessions.close(client.id, client).catch(() => {});
+    client.conn.once("close", closed);
+    if (client.conn.destroyed) closed();
+    return verified;
+  }
 
-const sessions = new BrokerSessions(level, store, { disconnect: (clientId) => clients()[clientId]?.close() });
-await sessions.load();
-setInterval(() => void sessions.removeExpired().catch(() => {}), EXPIRE_EVERY_MS).unref();
+  /** Closes a connection when its account is deleted or changes so that the token becomes invalid. */
+  function closeOnAccountChange(client: Client, { kind, name }: BrokerClient, version: number): void {
+    const account = kind === "agent" ? "agent" : "app";
+    const remove = guard?.add({ kind: account, name, version, disconnect: () => client.close() });
+    if (remove !== undefined) client.conn.once("close", remove);
+  }
 
-/** Who it is, once everything is ready for its messages. */
-async function admit(client: Client, username: string, password: string): ReturnType<typeof identify> {
-  const identified = await identify(username, password);
-  const { kind, name } = identified.identity;
-  // A client id names a session and what is kept for it. No agent gets at another's by giving its id.
-  if (kind === "agent") client.id = sessionIdOf(name, client.id);
-  await sessions.open(client.id, client.clean, client);
-  await store.prepare(client);
-  // A write that fails closes the doors anyway.
-  const closed = () => void sessions.close(client.id, client).catch(() => {});
-  client.conn.once("close", closed);
-  if (client.conn.destroyed) closed();
-  return identified;
+  broker.on("clientError", (client, error) => {
+    // As JSON, because the client chooses its id and the topic in the error, and must not forge log lines.
+    if (error !== NO_TOKEN) print(JSON.stringify({ client: client.id, error: error.message }));
+  });
+  const listeners = createListeners(listenOptions, (stream, request) =>
+    broker.handle(limitPackets(stream, MAX_PACKET_BYTES), request),
+  );
+  listeners.open();
+  process.once("SIGTERM", () => {
+    broker.close(() => process.exit(0));
+    listeners.close();
+  });
 }
 
-/** The client that a token speaks for, if it is the one that the user name says. */
-async function identify(
-  username: string,
-  token: string,
-): Promise<{ identity: BrokerClient; version: number; expiresMs: number }> {
-  const { payload } = await jwtVerify(token, keys, { algorithms: ["ES256"], issuer, audience: issuer });
-  const { sub, login_type, exp, ver } = Claims.parse(payload);
-  if (sub !== username) throw new Error("The token is another's");
-  const kind = login_type === "agent" ? "agent" : "service";
-  return { identity: { kind, name: sub }, version: ver, expiresMs: exp * 1000 };
-}
-
-/** A connection ends with the token that opened it. */
+/** Closes a connection when its token expires. */
 function closeAt(client: Client, expiresMs: number): void {
   const leftMs = expiresMs - Date.now();
   if (leftMs <= 0) {
@@ -146,67 +185,44 @@ function closeAt(client: Client, expiresMs: number): void {
   client.conn.once("close", () => clearTimeout(timer));
 }
 
-const { LIBSQL_URL, LIBSQL_AUTH_TOKEN } = process.env;
-const watch = LIBSQL_URL === undefined ? undefined : watchAccounts({ url: LIBSQL_URL, authToken: LIBSQL_AUTH_TOKEN });
-
-/** A connection ends with the account, too, and with whatever else ends the account's tokens. */
-function closeWithAccount(client: Client, { kind, name }: BrokerClient, version: number): void {
-  const account = kind === "agent" ? "agent" : "app";
-  const forget = watch?.add({ kind: account, name, version, end: () => client.close() });
-  if (forget !== undefined) client.conn.once("close", forget);
-}
-
-function watchAccounts(options: DatabaseOptions): AccessGuard {
+function guardAccess(options: DatabaseOptions, sessions: BrokerSessions): AccessGuard {
   const database = createDatabase(options);
-  const accounts = new AccessGuard(createAuditFeed(database), createAccountVersions(database), sessions);
-  const lookAgain = (): void => {
-    // While the database is away nobody is sent away: who has a good token stays until it is back.
-    const looked = accounts.look().catch(() => {});
-    void looked.then(() => setTimeout(lookAgain, LOOK_EVERY_MS).unref());
+  const guard = new AccessGuard(createAuditFeed(database), createAccountVersions(database), sessions);
+  const check = (): void => {
+    // During an outage of the database, clients with a valid token stay connected.
+    const checked = guard.check().catch(() => {});
+    void checked.then(() => setTimeout(check, ACCESS_CHECK_MS).unref());
   };
-  lookAgain();
-  return accounts;
+  check();
+  return guard;
 }
 
-const tcp = createServer((socket) => broker.handle(limitPackets(socket, MAX_PACKET_BYTES)));
-const http = createHttpServer((_request, response) => response.writeHead(426, { Upgrade: "websocket" }).end());
-const sockets = new WebSocketServer({
-  server: http,
-  handleProtocols: (protocols) => (protocols.has("mqtt") ? "mqtt" : false),
-  maxPayload: MAX_PACKET_BYTES,
-  perMessageDeflate: false,
-});
-sockets.on("connection", (socket, request) => {
-  const stream = createWebSocketStream(socket);
-  stream.on("error", () => stream.destroy());
-  // A packet may span several frames.
-  broker.handle(limitPackets(stream, MAX_PACKET_BYTES), request);
-});
-broker.on("clientError", (client, error) => {
-  // As JSON: a client chooses its id, and the topic that an error quotes, and must not write lines of its own.
-  if (error !== ANONYMOUS) console.log(JSON.stringify({ client: client.id, error: error.message }));
-});
-
-function clients(): Record<string, Client> {
-  return (broker as Aedes & { clients: Record<string, Client> }).clients;
+function createListeners(
+  { host, tcpPort, wsPort }: ListenOptions,
+  handle: (stream: Duplex, request?: IncomingMessage) => void,
+): { open(): void; close(): void } {
+  const tcp = createServer((socket) => handle(socket));
+  const http = createHttpServer((_request, response) => response.writeHead(426, { Upgrade: "websocket" }).end());
+  const sockets = new WebSocketServer({
+    server: http,
+    handleProtocols: (protocols) => (protocols.has("mqtt") ? "mqtt" : false),
+    maxPayload: MAX_PACKET_BYTES,
+    perMessageDeflate: false,
+  });
+  sockets.on("connection", (socket, request) => {
+    const stream = createWebSocketStream(socket);
+    stream.on("error", () => stream.destroy());
+    // A packet may span several frames, so the payload limit of the WebSocket is not enough.
+    handle(stream, request);
+  });
+  return {
+    open() {
+      tcp.listen(tcpPort, host);
+      http.listen(wsPort, host);
+    },
+    close() {
+      tcp.close();
+      http.close();
+    },
+  };
 }
-
-function openDoors(): void {
-  tcp.listen(Number(tcpPort), host);
-  http.listen(Number(wsPort), host);
-}
-
-/** Whoever cannot be served is sent away: a client knows to come again, and a probe finds nobody. */
-function shutDoors(): void {
-  tcp.close();
-  http.close();
-  for (const client of Object.values(clients())) client.close();
-}
-
-openDoors();
-
-process.once("SIGTERM", () => {
-  broker.close(() => process.exit(0));
-  tcp.close();
-  http.close();
-});

@@ -2,18 +2,18 @@ import type { ClassicLevel } from "classic-level";
 import * as z from "zod";
 
 /**
- * The persistent sessions of the broker's clients (`clean: false`): when each was used last, on disk, so that those that are not used any
- * more go, with their subscriptions and with what is kept for them.
+ * The persistent sessions of the broker's clients (`clean: false`). The time of the last use of each session is on disk, so that unused
+ * sessions expire together with their subscriptions and queued messages.
  */
 
-/** What is kept for the sessions. */
+/** Stores the subscriptions and the queued messages of the sessions. */
 export interface SessionStore {
   clientIds(): Promise<Iterable<string>>;
   removeSession(clientId: string): Promise<void>;
 }
 
 export interface BrokerSessionsOptions {
-  /** Ends the connection of a client, if it has one. */
+  /** Closes the connection of a client, if it has one. */
   disconnect(clientId: string): void;
   now?: () => number;
 }
@@ -22,21 +22,21 @@ interface Session {
   openedMs: number;
   /** Undefined while its client is connected. */
   endedMs: number | undefined;
-  /** Whose connection it is. */
+  /** The connection that uses the session. */
   connection: object | undefined;
 }
 
-/** A command is valid for a minute. What an agent finds in its session after a day is of no use any more. */
+/** Commands are valid for a minute, so the messages in a day-old session are useless. */
 export const AGENT_SESSION_MS = 24 * 3_600_000;
-/** Telemetry for a bridge that is away over a weekend, or a holiday, must not be lost. */
+/** Telemetry must not be lost if a bridge is down over a weekend or a holiday. */
 export const SERVICE_SESSION_MS = 7 * 24 * 3_600_000;
-/** An agent needs one. The others are for one that restarts under new client ids. */
+/** An agent needs one session. The others allow for agents that use a new client id after each restart. */
 export const SESSIONS_PER_AGENT = 4;
 
 const KEY = "session:";
 const Saved = z.object({ openedMs: z.number(), endedMs: z.number().optional() });
 
-/** Set by the broker in front of the client id of an agent. */
+/** The broker puts this prefix in front of the client id of an agent. */
 const AGENT_ID = /^agent\/([^/]+)\//;
 export const sessionIdOf = (apId: string, clientId: string): string => `agent/${apId}/${clientId}`;
 export const isOfAgent = (sessionId: string): boolean => AGENT_ID.test(sessionId);
@@ -57,7 +57,7 @@ export class BrokerSessions {
     this.#now = now;
   }
 
-  /** Reads what an earlier broker has left. To be called once, before any client connects. */
+  /** Loads the sessions of an earlier run. Must be called once, before any client connects. */
   async load(): Promise<void> {
     const nowMs = this.#now();
     for await (const [key, value] of this.#level.iterator({ gt: KEY, lt: "session;" })) {
@@ -69,15 +69,15 @@ export class BrokerSessions {
           connection: undefined,
         });
     }
-    // Those of a version that did not note them.
+    // Sessions of earlier versions, which did not record the time of last use.
     for (const id of await this.#store.clientIds())
       if (!this.#sessions.has(id)) this.#add(id, { openedMs: nowMs, endedMs: undefined, connection: undefined });
-    // Their clients were connected when the broker ended.
+    // The clients of these sessions were connected when the broker stopped.
     for (const [id, session] of this.#sessions) if (session.endedMs === undefined) await this.#end(id, session);
     await this.removeExpired();
   }
 
-  /** Notes that a client connects, before the broker reads its session. An older session makes way if its agent has too many. */
+  /** Records that a client connects, before the broker reads its session. Removes the oldest session of an agent that has too many. */
   async open(clientId: string, isClean: boolean, connection: object): Promise<void> {
     if (isClean) return await this.#remove(clientId);
     const session = { openedMs: this.#now(), endedMs: undefined, connection };
@@ -86,7 +86,7 @@ export class BrokerSessions {
     const owner = ownerOf(clientId);
     if (owner === undefined) return;
     const others = [...(this.#byAgent.get(owner) ?? [])].filter((id) => id !== clientId);
-    // Those that are not connected first.
+    // Sessions without a connection come first.
     const rank = (id: string): [number, number] => {
       const { endedMs = Number.MAX_SAFE_INTEGER, openedMs = 0 } = this.#sessions.get(id) ?? {};
       return [endedMs, openedMs];
@@ -95,13 +95,13 @@ export class BrokerSessions {
     for (const id of others.slice(0, Math.max(0, others.length + 1 - SESSIONS_PER_AGENT))) await this.#remove(id);
   }
 
-  /** Notes that a connection has ended. By then the client may have another one, which has taken its session over. */
+  /** Records that a connection has closed, unless a newer connection of the same client uses the session. */
   async close(clientId: string, connection: object): Promise<void> {
     const session = this.#sessions.get(clientId);
     if (session?.connection === connection) await this.#end(clientId, session);
   }
 
-  /** Removes the sessions that have not been used for too long. */
+  /** Removes the sessions that were unused for too long. */
   async removeExpired(): Promise<void> {
     const nowMs = this.#now();
     for (const [id, { endedMs }] of this.#sessions) {
@@ -110,13 +110,13 @@ export class BrokerSessions {
     }
   }
 
-  /** Agents that have sessions. */
+  /** Returns the agents that have sessions. */
   owners(): Iterable<string> {
     return this.#byAgent.keys();
   }
 
   /** Removes the sessions of an agent. */
-  async forget(apId: string): Promise<void> {
+  async removeAgent(apId: string): Promise<void> {
     for (const id of this.#byAgent.get(apId) ?? []) await this.#remove(id);
   }
 
@@ -145,7 +145,7 @@ export class BrokerSessions {
     this.#byAgent.get(owner)?.delete(id);
     if (this.#byAgent.get(owner)?.size === 0) this.#byAgent.delete(owner);
     await this.#store.removeSession(id);
-    // Last: if the broker is killed before this, the next one finds the session and removes the rest.
+    // Last, so that after a kill before this line the next broker finds the session and removes the rest.
     await this.#level.del(keyOf(id));
   }
 }

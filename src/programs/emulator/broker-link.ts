@@ -2,36 +2,36 @@ import { connect, type MqttClient } from "mqtt";
 import { SPINUP_TOPIC } from "../../broker/topics.ts";
 import { KEEP_ALIVE_S } from "../bridge/subscriber.ts";
 import { print } from "../shared/cli.ts";
-import type { EmulatorService } from "./emulator-client.ts";
+import type { EmulatorClient } from "./emulator-client.ts";
 
-/** One connection to the broker for all emulated access points. What was not acknowledged when it broke is sent again. */
+/** One broker connection for all emulated access points. After a reconnect it sends unacknowledged messages again. */
 
 export interface BrokerLinkOptions {
   url: string;
   clientId: string;
-  service: EmulatorService;
+  controller: EmulatorClient;
   signal: AbortSignal;
-  /** After so long without an acknowledgement that is due, the connection is given up for another one. */
+  /** If the broker acknowledges nothing for this long, the link reconnects. */
   timeoutMs?: number;
 }
 
 export type CommandHandler = (payload: Buffer) => void;
 
 const RECONNECT_MS = 500;
-const RETRY_RENEWAL_MS = 5_000;
-/** Beyond this, what is measured while the broker is away is not worth keeping. */
+const RETRY_LOGIN_MS = 5_000;
+/** Beyond this limit, samples that are taken during a broker outage are dropped. */
 const MAX_UNACKNOWLEDGED = 100_000;
 const TIMEOUT_MS = 20_000;
 
 export class BrokerLink {
   readonly #options: BrokerLinkOptions;
-  readonly #commands = new Map<string, CommandHandler>();
+  readonly #commandHandlers = new Map<string, CommandHandler>();
   #client: MqttClient | undefined;
-  #renewing: ReturnType<typeof setTimeout> | undefined;
+  #nextLogin: ReturnType<typeof setTimeout> | undefined;
   #unacknowledged = 0;
-  /** Since when nothing was acknowledged although something was due. */
+  /** Since when the broker has acknowledged nothing although an acknowledgement is due. */
   #waitingSinceMs = 0;
-  #watching: ReturnType<typeof setInterval> | undefined;
+  #watchdog: ReturnType<typeof setInterval> | undefined;
   onSpinup: (payload: Buffer) => void = () => {};
 
   constructor(options: BrokerLinkOptions) {
@@ -39,21 +39,21 @@ export class BrokerLink {
   }
 
   async connect(): Promise<void> {
-    const { url, clientId, service } = this.#options;
-    const password = await this.#renew();
+    const { url, clientId, controller } = this.#options;
+    const password = await this.#logIn();
     const client = connect(url, {
-      ...{ clientId, username: service.appName, password, reconnectPeriod: RECONNECT_MS, keepalive: KEEP_ALIVE_S },
-      // A broker that has just been started refuses everyone until it has the service's keys.
+      ...{ clientId, username: controller.appName, password, reconnectPeriod: RECONNECT_MS, keepalive: KEEP_ALIVE_S },
+      // A broker that has just started rejects every client until it has fetched the controller's keys.
       reconnectOnConnackError: true,
-      // Set up first, then connect: what the broker has to say comes right behind its greeting.
+      // Connect only after all handlers are set: the broker sends stored messages right after it accepts the connection.
       manualConnect: true,
     });
     this.#client = client;
-    client.on("error", (error) => print(`The broker: ${error.message}`));
-    client.on("message", (topic, payload) => this.#take(topic, payload));
+    client.on("error", (error) => print(`Broker error: ${error.message}`));
+    client.on("message", (topic, payload) => this.#dispatch(topic, payload));
     const subscribed = new Promise<void>((resolve) => {
       client.on("connect", () => {
-        // Where the connection breaks meanwhile, the next one tries again.
+        // If the connection breaks meanwhile, the next one subscribes again.
         const subscribing = client.subscribeAsync([SPINUP_TOPIC, "agent/+/command"], { qos: 1 });
         subscribing.then(
           () => resolve(),
@@ -69,58 +69,59 @@ export class BrokerLink {
     ]);
   }
 
-  /** Who hears the commands to an access point. */
-  listen(apId: string, handler: CommandHandler | undefined): void {
-    if (handler === undefined) this.#commands.delete(apId);
-    else this.#commands.set(apId, handler);
+  /** Sets, or with undefined removes, the handler of the commands to an access point. */
+  handleCommands(apId: string, handler: CommandHandler | undefined): void {
+    if (handler === undefined) this.#commandHandlers.delete(apId);
+    else this.#commandHandlers.set(apId, handler);
   }
 
-  /** Publishes with QoS 1; `onTaken` hears when the broker has it. */
-  publish(topic: string, message: object, onTaken: () => void = () => {}): void {
+  /** Publishes with QoS 1, and calls `onAcknowledged` when the broker has acknowledged the message. */
+  publish(topic: string, message: object, onAcknowledged: () => void = () => {}): void {
     if (this.#client === undefined || this.#unacknowledged >= MAX_UNACKNOWLEDGED) return;
     if (this.#unacknowledged++ === 0) this.#waitingSinceMs = Date.now();
     this.#client.publish(topic, JSON.stringify(message), { qos: 1 }, (error) => {
       this.#unacknowledged--;
       this.#waitingSinceMs = Date.now();
-      if (!error) onTaken();
+      if (!error) onAcknowledged();
     });
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#renewing);
-    clearInterval(this.#watching);
+    clearTimeout(this.#nextLogin);
+    clearInterval(this.#watchdog);
     await this.#client?.endAsync(!this.#client.connected);
   }
 
   /**
-   * On a new connection the client first sends again what was not acknowledged, and subscribes only when all of that has been. Should
-   * one acknowledgement get lost on the way, it would wait for ever on a connection that is otherwise fine, and hear nothing.
+   * Reconnects if an acknowledgement does not arrive. After a reconnect the MQTT client first sends all unacknowledged messages, and
+   * subscribes only when the broker has acknowledged them. If one acknowledgement got lost on a working connection, the client would
+   * wait forever and receive nothing.
    */
   #watch(client: MqttClient, timeoutMs: number): void {
-    this.#watching = setInterval(() => {
+    this.#watchdog = setInterval(() => {
       if (!client.connected || this.#unacknowledged === 0 || Date.now() - this.#waitingSinceMs < timeoutMs) return;
       this.#waitingSinceMs = Date.now();
       client.stream.destroy();
     }, timeoutMs / 4);
-    this.#watching.unref();
+    this.#watchdog.unref();
   }
 
-  #take(topic: string, payload: Buffer): void {
+  #dispatch(topic: string, payload: Buffer): void {
     const [, apId] = /^agent\/([^/]+)\/command$/.exec(topic) ?? [];
     if (apId === undefined) this.onSpinup(payload);
-    else this.#commands.get(apId)?.(payload);
+    else this.#commandHandlers.get(apId)?.(payload);
   }
 
-  /** The broker ends a connection with its token; the next one is made with a new one. */
-  async #renew(): Promise<string> {
-    const { token, lifetimeMs } = await this.#options.service.logIn();
+  /** Logs in, and again at half of the token's lifetime. The broker closes a connection when its token expires; the next one uses the new. */
+  async #logIn(): Promise<string> {
+    const { token, lifetimeMs } = await this.#options.controller.logIn();
     if (this.#client !== undefined) this.#client.options.password = token;
-    this.#renewIn(lifetimeMs / 2);
+    this.#logInAfter(lifetimeMs / 2);
     return token;
   }
 
-  #renewIn(ms: number): void {
-    this.#renewing = setTimeout(() => void this.#renew().catch(() => this.#renewIn(RETRY_RENEWAL_MS)), ms);
-    this.#renewing.unref();
+  #logInAfter(ms: number): void {
+    this.#nextLogin = setTimeout(() => void this.#logIn().catch(() => this.#logInAfter(RETRY_LOGIN_MS)), ms);
+    this.#nextLogin.unref();
   }
 }

@@ -1,21 +1,23 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import type { Site } from "../../emulator/models/site.ts";
 import { print } from "../shared/cli.ts";
+import { writeFileAtomically } from "../shared/system.ts";
 import { PartMessage } from "./part-message.ts";
 
-/** The parts that were heard of, one file each, so that a restart can go on with them. Nobody else may read them: they hold credentials. */
+/** One file per part of a job, so that the emulator continues after a restart. The files contain credentials: only their owner reads them. */
 
 export interface Progress {
   startedMs: number;
   samples: number;
   sites: Site[];
-  /** Commands that the sites have obeyed, until they expire. Saved together with the sites, so that neither is ahead of the other. */
-  answered?: AnsweredCommand[];
+  /** The results of executed commands, until the commands expire. Saved together with the sites, so that the two always agree. */
+  answered?: CommandResult[];
 }
 
-export interface AnsweredCommand {
+/** Stored in the files under these names. */
+export interface CommandResult {
   jobNumber: string;
   expiresMs: number;
   answer: object;
@@ -40,20 +42,17 @@ export class JobFiles {
       });
   }
 
-  /** How far a part had come; nothing where it may not even be ours. */
+  /** Returns the saved progress of a part, or undefined if this emulator may not have claimed the part yet. */
   progress(part: PartMessage): Progress | undefined {
     return this.#read(this.#fileOf(part))?.progress as Progress | undefined;
   }
 
-  /** Where there is no room for it, as on a full disk, the part goes on all the same, and what was saved before stays. */
+  /** Saves a part. If the disk is full, the part continues, and the file keeps its earlier content. */
   save(part: PartMessage, progress?: Progress): void {
-    const file = this.#fileOf(part);
     try {
-      // Whole or not at all: what is half written does not take the place of what is there.
-      writeFileSync(`${file}.new`, JSON.stringify({ part, progress }), { mode: 0o600 });
-      renameSync(`${file}.new`, file);
+      writeFileAtomically(this.#fileOf(part), JSON.stringify({ part, progress }));
     } catch (error) {
-      print(`Job ${part.job_number}, part ${part.part} could not be saved: ${(error as Error).message}`);
+      print(`Cannot save job ${part.job_number}, part ${part.part}: ${(error as Error).message}`);
     }
   }
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { TECHNOLOGIES } from "../../emulator/models/access-point.ts";
 
-/** A part of a job, as the service publishes it. */
+/** A part of a job, as the controller publishes it. */
 export const PartMessage = z.object({
   job_number: z.string().regex(/^[A-Za-z0-9-]{1,64}$/),
   part: z.int().gt(0),
@@ -17,7 +17,7 @@ export const PartMessage = z.object({
           password: z.string(),
           latitude: z.number(),
           longitude: z.number(),
-          /** Absent in messages of older services, which put all access points of a site at the same coordinates. */
+          /** Absent in messages of older controllers, which give all access points of a site the same coordinates. */
           site: z.string().optional(),
         }),
       ),
@@ -26,6 +26,7 @@ export const PartMessage = z.object({
 });
 export type PartMessage = z.output<typeof PartMessage>;
 
+/** Returns undefined if the payload is not a part of a job. */
 export function readPart(payload: Buffer): PartMessage | undefined {
   try {
     return PartMessage.parse(JSON.parse(payload.toString()));

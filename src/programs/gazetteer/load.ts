@@ -1,25 +1,25 @@
 import type { Client } from "@libsql/client/http";
 import { type GazetteerRow, gazetteerRows } from "./rows.ts";
 
-/** To be raised with the package, or with what is taken from it. */
+/** Raise this when the package, or the selection of its rows, changes. */
 const EDITION = 1;
-/** In one statement; the database writes nothing else in the meantime. */
+/** The database accepts no other write during a statement. */
 const ROWS_PER_STATEMENT = 10_000;
 
 /**
- * Puts the towns into the database, if this edition of them is not there yet. Each part is a transaction, and one that is
- * repeated changes nothing: an interrupted load starts over, and two at once do no harm. Answers how many rows were written.
+ * Loads the towns into the database, unless this edition is already there. Returns how many rows it wrote. Every statement is idempotent:
+ * an interrupted load starts over, and two concurrent loads do no harm.
  */
 export async function loadGazetteer(client: Client, nowMs: number, signal?: AbortSignal): Promise<number> {
-  const known = await client.execute({ sql: "SELECT 1 FROM gazetteer_editions WHERE edition = ?", args: [EDITION] });
-  if (known.rows.length > 0) return 0;
+  const loaded = await client.execute({ sql: "SELECT 1 FROM gazetteer_editions WHERE edition = ?", args: [EDITION] });
+  if (loaded.rows.length > 0) return 0;
   const rows = gazetteerRows();
   for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT) {
     signal?.throwIfAborted();
-    const some = rows.slice(from, from + ROWS_PER_STATEMENT).map(toArray);
-    await client.execute({ sql: INSERT, args: [EDITION, JSON.stringify(some)] });
+    const batch = rows.slice(from, from + ROWS_PER_STATEMENT).map(toArray);
+    await client.execute({ sql: INSERT, args: [EDITION, JSON.stringify(batch)] });
   }
-  // Names of the edition before stay until all of this one are there: nobody misses a town in between.
+  // The previous edition stays until this one is complete, so every town can be found during the load.
   await client.batch(
     [
       { sql: "DELETE FROM gazetteer WHERE edition <> ?", args: [EDITION] },
@@ -31,7 +31,7 @@ export async function loadGazetteer(client: Client, nowMs: number, signal?: Abor
   return rows.length;
 }
 
-/** All rows in one argument, which the database takes apart: there is a limit to how many arguments a statement has. */
+/** Takes all rows as one JSON argument, because the number of arguments of a statement is limited. */
 const INSERT = `
   INSERT OR REPLACE INTO gazetteer (edition, key, weight, place_id, name, country, latitude, longitude)
   SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6 FROM json_each(?2)`;

@@ -1,6 +1,8 @@
 /**
- * Takes messages by POST and writes each into a file that a mail program opens: mail-server.ts <folder> <port>
- * Every program on this machine reaches its port. The path must be MAIL_TOKEN, from the environment.
+ * Receives e-mails by POST and writes each one to a file that a mail program can open.
+ *
+ * Usage: mail-catcher/server.ts <folder> <port>
+ * Every program on this machine can reach the port, so the path of a request must be MAIL_TOKEN, from the environment.
  */
 import { createHash, randomUUID, timingSafeEqual } from "node:crypto";
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -16,9 +18,9 @@ if (MAIL_TOKEN === "") throw new Error("MAIL_TOKEN is missing");
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 const expected = digest(`/${MAIL_TOKEN}`);
 
-/** Older ones go. */
+/** Older messages are deleted. */
 const MAX_MESSAGES = 1_000;
-/** A multiple of the longest message that the service sends. */
+/** A multiple of the longest message that the controller sends. */
 const MAX_BODY_BYTES = 64 * 1024;
 
 const line = z.string().regex(/^[^\r\n]*$/);
@@ -34,7 +36,7 @@ createServer(async (request, response) => {
   const now = new Date();
   const name = `${now.toISOString().replaceAll(":", "-")}-${message.data.to.replace(/[^\w.@-]/g, "_")}.eml`;
   writeFileSync(join(folder, name), toEml(message.data, now), { mode: 0o600 });
-  // Their names begin with the time.
+  // The names begin with the time, so the first ones are the oldest.
   for (const old of readdirSync(folder).toSorted().slice(0, -MAX_MESSAGES)) rmSync(join(folder, old), { force: true });
   return response.writeHead(204).end();
 }).listen(Number(port), "127.0.0.1");

@@ -1,32 +1,32 @@
-/** Ctrl-C, or SIGTERM, for commands that clear away behind themselves. */
+/** Ctrl-C and SIGTERM, for commands that clean up before they end. */
 
-/** What a command that has something to clear away says at the first one. */
-export const CLEARING_AWAY = "Stopping; once more to leave everything as it is.";
+/** Printed at the first Ctrl-C by commands that clean up. */
+export const CLEANUP_NOTICE = "Stopping and cleaning up. Press Ctrl-C again to exit without cleaning up.";
 
-/** The terminal and npm both send it, so the first one comes twice. */
-const SAME_ONE_MS = 500;
+/** Both the terminal and npm send the signal, so the first Ctrl-C arrives twice within this time. */
+const SAME_SIGNAL_MS = 500;
 
-/** Why something that was under way was not brought to its end. */
+/** The reason of an aborted signal: the user interrupted the command. */
 export class Interrupted extends Error {
   override name = "Interrupted";
 }
 
-/** Fires at the first one. A later one is meant: it ends the command at once. */
-export function interruption(said?: string): AbortSignal {
+/** Returns a signal that fires at the first Ctrl-C, and prints the notice then. A later Ctrl-C exits at once. */
+export function interruption(notice?: string): AbortSignal {
   const stop = new AbortController();
   let firstMs = Number.POSITIVE_INFINITY;
   const interrupt = (): void => {
-    if (Date.now() - firstMs > SAME_ONE_MS) process.exit(130);
+    if (Date.now() - firstMs > SAME_SIGNAL_MS) process.exit(130);
     if (stop.signal.aborted) return;
     firstMs = Date.now();
-    if (said !== undefined) console.log(said);
-    stop.abort(new Interrupted("Cut off."));
+    if (notice !== undefined) console.log(notice);
+    stop.abort(new Interrupted("Interrupted."));
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
   return stop.signal;
 }
 
-/** What comes of some work, unless the signal comes first: then the work is left to itself. */
+/** Waits for work, or throws the signal's reason if the signal fires first. The work itself is not cancelled. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const abort = (): void => aborted.reject(signal.reason);
@@ -39,6 +39,6 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): P
   }
 }
 
-/** Also behind what Node's own functions throw. */
+/** Also recognises an interruption that Node's own functions wrap as the cause of their error. */
 export const isInterruption = (error: unknown): boolean =>
   error instanceof Interrupted || (error instanceof Error && error.cause instanceof Interrupted);

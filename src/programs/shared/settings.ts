@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { Email } from "../../schemas/primitives.ts";
 import { UserError } from "./cli.ts";
 
-/** The settings of the local stack, from the environment. README, "Settings", lists them. */
+/** The settings of the stack, from the environment. README.md, "Settings", lists them. */
 export interface Settings {
   host: string;
   port: WantedPort;
@@ -12,25 +12,25 @@ export interface Settings {
   dataDir: string;
   adminUsername: string;
   adminPassword: string | undefined;
-  /** Servers that run already, instead of ones that the stack starts. */
+  /** Servers that already run. The stack starts its own server for each one that is undefined. */
   libsqlUrl: string | undefined;
   clickhouseUrl: string | undefined;
   mqttUrl: string | undefined;
   mailUrl: string | undefined;
-  /** A ClickHouse executable to run instead of the library from npm. */
+  /** A ClickHouse executable, to run instead of the library from npm. */
   clickhouseBin: string | undefined;
-  /** Handed to the Worker as they are. */
+  /** Passed to the Worker unchanged. */
   workerSettings: Record<string, string>;
 }
 
 export interface WantedPort {
   name: string;
   number: number;
-  /** Set by the user, who then wants this one and no other. */
-  explicit: boolean;
+  /** The user set it, so the stack must not choose another port. */
+  isExplicit: boolean;
 }
 
-/** What the stack itself makes use of. */
+/** Settings that the stack itself uses. */
 const STACK_SETTINGS = [
   ...["HOST", "PORT", "MQTT_PORT", "MQTT_WS_PORT", "DATA_DIR"],
   ...["ADMIN_USERNAME", "ADMIN_PASSWORD"],
@@ -76,16 +76,16 @@ const WORKER_SETTINGS = [
   "METRICS_TOKEN",
 ];
 
-/** Where a machine of one's own differs from what suits the Worker at the edge. */
+/** Defaults on a single machine, if they differ from those of the Worker on Cloudflare. */
 const WORKER_DEFAULTS = {
   CLIENT_ADDRESS_HEADER: "peer",
   MAIL_FROM: "controller@example.com",
-  // One machine's workerd has one thread: more shards would only make more and smaller inserts.
+  // workerd runs on one thread: more shards would only cause more and smaller inserts.
   AGENT_SHARDS: "1",
   LIVE_WINDOW_MEGABYTES: "128",
 };
 
-/** All settings, by the program that they are for. */
+/** All settings, by program. */
 export const SETTINGS = {
   controller: [...STACK_SETTINGS, ...WORKER_SETTINGS],
   bridge: ["SERVICE_URL", "MQTT_URL", "BRIDGE_APP", "BRIDGE_KEY", "BRIDGE_SHARE", "BRIDGE_ID"],
@@ -94,11 +94,11 @@ export const SETTINGS = {
 
 export const isSetting = (name: string): boolean => Object.values(SETTINGS).some((names) => names.includes(name));
 
-/** By its name, of any variable. A mail service's address holds its key as a rule. */
+/** Recognises a secret by the name of its variable. MAIL_URL usually contains the key of a mail service. */
 export const isSecret = (name: string): boolean =>
   /_(?:PASSWORD|TOKEN|KEYS?|PEPPER)$/.test(name) || name === "MAIL_URL";
 
-/** Reads the settings. `defaults` are those that differ by the form in which the product runs. */
+/** Reads the settings. `defaults` are Worker settings whose defaults differ between `npm run dev` and `npm start`. */
 export function readSettings(env: NodeJS.ProcessEnv, defaults: Record<string, string> = {}): Settings {
   const text = (name: string): string | undefined => (env[name] === "" ? undefined : env[name]);
   const port = (name: string, fallback: number): WantedPort => {
@@ -107,7 +107,7 @@ export function readSettings(env: NodeJS.ProcessEnv, defaults: Record<string, st
     if (!Number.isInteger(number) || number < 1 || number > 65_535) {
       throw new UserError(`${name} must be a port number from 1 to 65535, not "${given}".`);
     }
-    return { name, number, explicit: given !== undefined };
+    return { name, number, isExplicit: given !== undefined };
   };
   const adminPassword = text("ADMIN_PASSWORD");
   if (adminPassword !== undefined && (adminPassword.length < 8 || adminPassword.length > 128)) {
@@ -117,7 +117,9 @@ export function readSettings(env: NodeJS.ProcessEnv, defaults: Record<string, st
   if (!adminUsername.success) throw new UserError("ADMIN_USERNAME must be an e-mail address.");
   const host = text("HOST") ?? "127.0.0.1";
   if (isIP(host) === 0 && host !== "localhost") {
-    throw new UserError(`HOST must be an address of this machine (127.0.0.1, 0.0.0.0, ::), not "${host}".`);
+    throw new UserError(
+      `HOST must be an IP address of this machine (such as 127.0.0.1, 0.0.0.0 or ::) or localhost, not "${host}".`,
+    );
   }
   return {
     host,

@@ -2,35 +2,35 @@ import { randomSecret } from "../../auth/secrets.ts";
 import { UserError } from "../shared/cli.ts";
 import type { Settings, WantedPort } from "../shared/settings.ts";
 import { type ClickHouseAccess, clickhouseSettings, newClickHouseAccess } from "./components/clickhouse-access.ts";
-import { type MailOptions, mailUrl } from "./components/mail-catcher-process.ts";
-import type { PasswordsOptions } from "./components/password-hasher-process.ts";
+import { type MailCatcherOptions, mailUrl } from "./components/mail-catcher-process.ts";
+import type { PasswordHasherOptions } from "./components/password-hasher-process.ts";
 import { newSqldAccess, type SqldAccess } from "./components/sqld.ts";
 import type { InheritedSocket } from "./inherited-socket.ts";
 import { anyFreePort, claimPort } from "./ports.ts";
 import type { Secrets } from "./stack-secrets.ts";
 
-/** Where the parts of the stack are, whether it starts them or not. */
+/** The addresses of the components, whether the stack starts them or they run elsewhere. */
 export interface Addresses {
   port: number;
-  /** Where the service's port is somebody else's, who started us with it. */
+  /** The socket for `port`, if systemd passed one to the stack. */
   socket: InheritedSocket | undefined;
   serviceUrl: string;
   libsqlUrl: string;
   clickhouseUrl: string;
   mqttUrl: string;
   mailUrl: string;
-  /** Where a store or the broker is ours to start: its port. */
+  // Undefined if the component runs elsewhere.
   sqld: { port: number; access: SqldAccess } | undefined;
   clickhouse: { port: number; access: ClickHouseAccess } | undefined;
   mqtt: { tcpPort: number; wsPort: number } | undefined;
-  mail: MailOptions | undefined;
-  /** With a token that is another one at every start: nobody but the Worker has a use for it. */
-  passwords: PasswordsOptions;
+  mail: MailCatcherOptions | undefined;
+  /** The token is new at every start, because only the Worker uses it. */
+  passwords: PasswordHasherOptions;
 }
 
 export async function chooseAddresses(settings: Settings, socket?: InheritedSocket): Promise<Addresses> {
   const { host } = settings;
-  const port = socket === undefined ? await claimPort(settings.port, host) : agreed(settings.port, socket);
+  const port = socket === undefined ? await claimPort(settings.port, host) : portOf(socket, settings.port);
   let mqtt: Addresses["mqtt"];
   if (settings.mqttUrl === undefined) {
     const tcpPort = await claimPort(settings.mqttPort, host, new Set([port]));
@@ -59,11 +59,11 @@ export async function chooseAddresses(settings: Settings, socket?: InheritedSock
   };
 }
 
-/** Whoever set a port and holds a socket on another one has forgotten one of the two. */
-function agreed(wanted: WantedPort, { port }: InheritedSocket): number {
-  if (wanted.explicit && wanted.number !== port) {
+/** Throws if the user has set PORT to another port than that of the socket. */
+function portOf({ port }: InheritedSocket, wanted: WantedPort): number {
+  if (wanted.isExplicit && wanted.number !== port) {
     throw new UserError(
-      `${wanted.name} is ${wanted.number}, but controller.socket listens on ${port}. Let them agree.`,
+      `${wanted.name} is ${wanted.number}, but controller.socket listens on ${port}. Use the same port in both.`,
     );
   }
   return port;

@@ -7,11 +7,11 @@ import { UserError } from "../shared/cli.ts";
 
 export interface FirstAdministrator {
   username: string;
-  /** Given only when the account was made just now with a password that nobody chose. */
+  /** Set only if the account was created just now with a generated password. */
   password?: string;
 }
 
-/** Makes the first administrator, unless there is one. */
+/** Creates the first administrator, unless there is one. */
 export async function ensureAdministrator(
   database: DatabaseOptions,
   username: string,
@@ -27,7 +27,9 @@ export async function ensureAdministrator(
     await users.insert({ username, passwordHash, roles: ["admin"] }, { kind: "console", name: "start", requestId: "" });
   } catch (error) {
     if (!(error instanceof Duplicate)) throw error;
-    throw new UserError(`${username} exists and is no administrator. Set ADMIN_USERNAME to another name.`);
+    throw new UserError(
+      `The user ${username} exists but is not an administrator. Set ADMIN_USERNAME to another e-mail address.`,
+    );
   }
   return chosenPassword === undefined ? { username, password } : { username };
 }

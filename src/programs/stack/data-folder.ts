@@ -2,36 +2,40 @@ import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmSync } f
 import { join } from "node:path";
 import * as z from "zod";
 import { print, UserError } from "../shared/cli.ts";
-import { refuseOthersFolder, writeWhole } from "../shared/files.ts";
-import { isAlive, markOf, signalGroup } from "../shared/processes.ts";
+import { identifyProcess, isAlive, requireOwnFolder, signalGroup, writeFileAtomically } from "../shared/system.ts";
 
-/** The stack's data folder: who uses it, and what is in it. */
+/** The stack's data folder: its contents, and the processes that use it. */
 
 const SECRETS_FILE = "secrets.json";
-/** All that the stack ever writes there; a reset takes these and nothing else. */
+/** Everything that the stack writes there. A reset deletes these entries and no others. */
 const CONTENTS = [
   ...["sqld", "clickhouse", "broker", "worker", "emulator", "mail"],
   ...["build", "dashboard", "worker.env", SECRETS_FILE],
 ];
 const STATE_FILE = "stack.json";
-/** Says that a folder is ours. Without it, names as common as `mail` and `build` might be somebody else's. */
-const MARK_FILE = ".controller-data";
+/** Marks a folder as a data folder. Without it, entries with common names such as `mail` or `build` may belong to another program. */
+const MARKER_FILE = ".controller-data";
 
-const Mark = z.object({ pid: z.int(), startTicks: z.string() });
-const State = z.object({ owner: Mark, parts: z.record(z.string(), Mark), urls: z.record(z.string(), z.string()) });
+const Process = z.object({ pid: z.int(), startTicks: z.string() });
+/** Stored under these names. `parts` are the components. */
+const State = z.object({
+  owner: Process,
+  parts: z.record(z.string(), Process),
+  urls: z.record(z.string(), z.string()),
+});
 type State = z.output<typeof State>;
 
 export interface DataFolder {
   path: string;
-  /** Writes down what runs, so that other commands find it and a later start can clear up after a crash. */
+  /** Records the running components, so that other commands find them and the next start can clean up after a crash. */
   record(pids: Record<string, number>, urls: Record<string, string>): void;
   release(): void;
 }
 
 export interface ResetOptions {
-  /** Start anew. */
+  /** Deletes all data of the stack. */
   reset: boolean;
-  /** Keep the keys even so: what they encrypted is in a store that is not reset. */
+  /** Keeps the keys during a reset: an external store still contains data that they encrypted. */
   keepSecrets?: boolean;
 }
 
@@ -41,25 +45,27 @@ export function openDataFolder(path: string, { reset, keepSecrets = false }: Res
     accessSync(path, constants.W_OK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new UserError(`${path} cannot be written to (${code}). Set DATA_DIR to a folder that can.`);
+    throw new UserError(`Cannot write to ${path} (${code}). Set DATA_DIR to a writable folder.`);
   }
-  refuseOthersFolder(path);
+  requireOwnFolder(path);
   const entries = readdirSync(path);
-  if (entries.length > 0 && !entries.includes(MARK_FILE)) {
-    throw new UserError(`${path} holds other things. Set DATA_DIR to a folder that is empty or does not exist.`);
+  if (entries.length > 0 && !entries.includes(MARKER_FILE)) {
+    throw new UserError(
+      `${path} contains files of another program. Set DATA_DIR to a folder that is empty or does not exist.`,
+    );
   }
   markFolder(path);
   const stateFile = join(path, STATE_FILE);
   const earlier = readState(stateFile);
   if (earlier !== undefined && isAlive(earlier.owner)) {
     throw new UserError(
-      `${path} is in use by process ${earlier.owner.pid}. Stop that one, or set DATA_DIR to another folder.`,
+      `Process ${earlier.owner.pid} already uses ${path}. Stop that process, or set DATA_DIR to another folder.`,
     );
   }
-  for (const [name, mark] of Object.entries(earlier?.parts ?? {})) {
-    if (!isAlive(mark)) continue;
-    print(`Ending ${name} (process ${mark.pid}), left over from a run that was cut off.`);
-    signalGroup(mark.pid, "SIGKILL");
+  for (const [name, component] of Object.entries(earlier?.parts ?? {})) {
+    if (!isAlive(component)) continue;
+    print(`Killing ${name} (process ${component.pid}), which an interrupted run left behind.`);
+    signalGroup(component.pid, "SIGKILL");
   }
   rmSync(stateFile, { force: true });
   const kept = keepSecrets ? [SECRETS_FILE] : [];
@@ -67,17 +73,17 @@ export function openDataFolder(path: string, { reset, keepSecrets = false }: Res
     if (!kept.includes(entry)) rmSync(join(path, entry), { recursive: true, force: true });
   }
 
-  const owner = markOf(process.pid);
-  if (owner === undefined) throw new UserError("This needs Linux with /proc.");
+  const owner = identifyProcess(process.pid);
+  if (owner === undefined) throw new UserError("This program needs Linux with /proc.");
   const folder: DataFolder = {
     path,
     record(pids, urls) {
       const parts = Object.entries(pids).flatMap(([name, pid]) => {
-        const mark = markOf(pid);
-        return mark === undefined ? [] : [[name, mark] as const];
+        const component = identifyProcess(pid);
+        return component === undefined ? [] : [[name, component] as const];
       });
       const state: State = { owner, parts: Object.fromEntries(parts), urls };
-      writeWhole(stateFile, JSON.stringify(state, undefined, 2));
+      writeFileAtomically(stateFile, JSON.stringify(state, undefined, 2));
     },
     release: () => rmSync(stateFile, { force: true }),
   };
@@ -85,11 +91,11 @@ export function openDataFolder(path: string, { reset, keepSecrets = false }: Res
   return folder;
 }
 
-/** Says that the stack may use a folder, whatever is in it. */
+/** Marks a folder as a data folder of the stack, whatever it contains. */
 export const markFolder = (path: string): void =>
-  writeWhole(join(path, MARK_FILE), "Data of a Multi-Access Network Controller.\n");
+  writeFileAtomically(join(path, MARKER_FILE), "Data of a Multi-Access Network Controller.\n");
 
-/** Where the parts of a stack that runs on this folder are. */
+/** Returns the URLs of the stack that runs on a folder, or undefined if none runs. */
 export function readUrls(path: string): Record<string, string> | undefined {
   const state = readState(join(path, STATE_FILE));
   return state !== undefined && isAlive(state.owner) ? state.urls : undefined;

@@ -1,36 +1,39 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { UserError } from "../shared/cli.ts";
 
-/** A listening socket that somebody else holds, as systemd does for a .socket unit: connections wait in it while nobody serves it. */
+/** A listening socket that systemd holds for a .socket unit. Connections wait in it while the service restarts. */
 export interface InheritedSocket {
   fd: number;
   port: number;
 }
 
-/** Where systemd puts the first one. */
+/** The descriptor of the first socket that systemd passes. */
 const FIRST_FD = 3;
-/** In the kernel's tables. */
-const LISTENS = "0A";
+/** The state LISTEN in the kernel's socket tables. */
+const LISTEN = "0A";
 
-/** The socket that we were started with, if any (sd_listen_fds(3)). LISTEN_PID names whom it is for: a child of npm does not get it. */
-export function handedSocket(env: NodeJS.ProcessEnv): InheritedSocket | undefined {
+/**
+ * Returns the socket that systemd passed to this process, if any (sd_listen_fds(3)). LISTEN_PID names the process, so a child of npm does
+ * not get the socket.
+ */
+export function inheritedSocket(env: NodeJS.ProcessEnv): InheritedSocket | undefined {
   if (env.LISTEN_PID !== String(process.pid)) return undefined;
   if (env.LISTEN_FDS !== "1")
-    throw new UserError(`One socket can be served, not ${env.LISTEN_FDS} (controller.socket).`);
+    throw new UserError(`controller.socket must have exactly one ListenStream, not ${env.LISTEN_FDS}.`);
   const port = listeningPort(FIRST_FD);
-  if (port === undefined) throw new UserError("The socket that was handed over is none that listens on a TCP port.");
+  if (port === undefined) throw new UserError("The socket of controller.socket does not listen on a TCP port.");
   return { fd: FIRST_FD, port };
 }
 
-/** As the kernel tells it: Node has no way to ask a socket that it is not going to serve. */
+/** Reads the port from the kernel's tables. Node cannot query a socket that it does not serve itself. */
 function listeningPort(fd: number): number | undefined {
   const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/self/fd/${fd}`))?.[1];
   for (const table of ["tcp", "tcp6"]) {
     for (const line of readFileSync(`/proc/self/net/${table}`, "utf8").split("\n").slice(1)) {
-      // Its number, its own address, the peer's, its state; the inode is the tenth field.
+      // The fields are: number, local address, remote address, state, …; the inode is the tenth.
       const fields = line.trim().split(/\s+/);
       const [, address = "", , state] = fields;
-      if (fields[9] === inode && state === LISTENS) return Number.parseInt(address.split(":")[1] ?? "", 16);
+      if (fields[9] === inode && state === LISTEN) return Number.parseInt(address.split(":")[1] ?? "", 16);
     }
   }
   return undefined;

@@ -3,16 +3,16 @@ import { isEmulated } from "../../accounts/agent-names.ts";
 import { BRIDGE_APP } from "./components/bridge-process.ts";
 import { EMULATOR_APP } from "./components/emulator-process.ts";
 
-/** Log lines of the Worker as a person at a terminal reads them. */
+/** Formats log lines of the Worker for a terminal. */
 
 export interface LogLineOptions {
-  /** Also shows the requests of the bridge, the emulator and its access points. */
+  /** Whether to show the requests of the bridge, the emulator and its access points too. */
   showsOwnPrograms: boolean;
 }
 
 type Fields = Record<string, unknown>;
 
-/** Turns one JSON log line into a short line. Returns nothing for a line to hide; other lines stay as they are. */
+/** Formats a JSON log line as a short line. Returns undefined to hide the line. Returns lines that are not JSON unchanged. */
 export function readableLine(line: string, { showsOwnPrograms }: LogLineOptions): string | undefined {
   const entry = parse(line);
   if (entry === undefined) return line;
@@ -32,7 +32,7 @@ function request(time: string, { method, path, status, duration_ms, caller = "" 
   return `${time} ${String(method).padEnd(6)} ${path} ${outcome} ${duration_ms} ms${by}`;
 }
 
-/** The programs that the stack runs make several requests a second. Their failures are still worth a line. */
+/** The programs of the stack make several requests per second. Only those that fail are shown. */
 function isOwnRequest({ path, status, caller }: Fields): boolean {
   if (Number(status) >= 400) return false;
   const [kind = "", name = ""] = String(caller ?? "").split(":", 2);
@@ -50,7 +50,7 @@ function parse(line: string): Fields | undefined {
   }
 }
 
-/** The time of day on this machine. */
+/** Formats the local time of day. */
 const clock = (time: unknown): string => {
   const at = new Date(String(time));
   return Number.isNaN(at.getTime()) ? "" : at.toTimeString().slice(0, 8);

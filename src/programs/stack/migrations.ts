@@ -24,7 +24,7 @@ export async function migrateAccounts({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: auth
   }
 }
 
-/** Loads the names of the world's towns, unless they are there. An abort ends it between two statements; the next call starts over. */
+/** Loads the names of the world's towns, unless they are there. An abort stops it between two statements; the next call starts over. */
 export async function fillGazetteer(
   { LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: StoresConfig,
   signal?: AbortSignal,
@@ -45,7 +45,7 @@ export interface DdlFile {
   hash: string;
 }
 
-/** In order. A cluster has files of its own. */
+/** Returns the DDL files in order. A cluster has its own files. */
 export function ddlFiles(cluster: string | undefined): DdlFile[] {
   const folder = cluster === undefined ? DDL_FOLDER : `${DDL_FOLDER}cluster/`;
   return readdirSync(folder)
@@ -58,13 +58,13 @@ export function ddlFiles(cluster: string | undefined): DdlFile[] {
     });
 }
 
-/** Which files a database has had, each with its hash. */
+/** Returns the files that were applied to a database, with their hashes. */
 export async function appliedDdl(client: ClickHouseClient): Promise<Map<string, string>> {
-  const answer = await client.query({ query: "SELECT name, hash FROM schema_migrations", format: "JSONEachRow" });
-  return new Map((await answer.json<{ name: string; hash: string }>()).map(({ name, hash }) => [name, hash]));
+  const result = await client.query({ query: "SELECT name, hash FROM schema_migrations", format: "JSONEachRow" });
+  return new Map((await result.json<{ name: string; hash: string }>()).map(({ name, hash }) => [name, hash]));
 }
 
-/** Brings ClickHouse up to date, as far as files are due, and sets how long things are kept. */
+/** Applies the DDL files that are due to ClickHouse, and sets the retention of telemetry. */
 export async function migrateTelemetry(
   config: StoresConfig,
   isDue: (file: DdlFile) => boolean = () => true,
@@ -79,8 +79,8 @@ export async function migrateTelemetry(
 }
 
 /**
- * Applies the numbered DDL files that are due and not recorded yet. ClickHouse has no transactions over DDL, so every statement must
- * bear being run twice: after a crash between a file and its record the file runs again.
+ * Applies the numbered DDL files that are due and not recorded yet. ClickHouse has no transactions for DDL, so every statement must be
+ * idempotent: after a crash between a file and its record, the file runs again.
  */
 export async function applyDdl(config: StoresConfig, isDue: (file: DdlFile) => boolean): Promise<void> {
   const connection = connectionOf(config);
@@ -106,9 +106,9 @@ export async function applyDdl(config: StoresConfig, isDue: (file: DdlFile) => b
     });
     const applied = await appliedDdl(client);
     for (const { name, sql, hash } of ddlFiles(cluster).filter(isDue)) {
-      const known = applied.get(name);
-      if (known === hash) continue;
-      if (known !== undefined)
+      const appliedHash = applied.get(name);
+      if (appliedHash === hash) continue;
+      if (appliedHash !== undefined)
         throw new UserError(`${name} was changed after it had been applied. Put the change in a new file.`);
       await runAll(client, sql, cluster);
       await client.insert({ table: "schema_migrations", values: [{ name, hash }], format: "JSONEachRow" });
@@ -118,7 +118,7 @@ export async function applyDdl(config: StoresConfig, isDue: (file: DdlFile) => b
   }
 }
 
-/** A day of telemetry may be copied in one statement. */
+/** One statement may copy a day of telemetry. */
 const STATEMENT_MS = 10 * 60_000;
 
 const connectionOf = (config: StoresConfig) => ({
@@ -126,11 +126,11 @@ const connectionOf = (config: StoresConfig) => ({
   username: config.CLICKHOUSE_USER,
   password: config.CLICKHOUSE_PASSWORD,
   request_timeout: STATEMENT_MS,
-  // Otherwise the client prints advice about load balancers.
+  // At other levels the client prints advice about load balancers.
   log: { level: ClickHouseLogLevel.ERROR },
 });
 
-/** Runs statements without a record, as a migration does that is cut off before its end. */
+/** Runs statements without recording them, like an interrupted migration. */
 export async function applyStatements(config: StoresConfig, files: readonly Pick<DdlFile, "sql">[]): Promise<void> {
   const client = createClickHouse({ ...connectionOf(config), database: config.CLICKHOUSE_DATABASE });
   try {
@@ -147,21 +147,21 @@ async function runAll(client: ClickHouseClient, sql: string, cluster: string | u
 const FOR_EACH = /^-- for each: (.+)$/m;
 
 /**
- * Runs a statement; after a comment `-- for each: <query>`, once for each row of that query, with its columns as parameters. So a file
- * can copy a table in parts, and can skip what is done already.
+ * Runs a statement. After a comment `-- for each: <query>`, runs it once for each row of that query, with the columns as parameters. A
+ * file can thus copy a table in steps, and skip the steps that are done.
  */
 async function run(client: ClickHouseClient, query: string): Promise<void> {
   const [, each] = FOR_EACH.exec(query) ?? [];
   if (each === undefined) return void (await client.command({ query }));
-  const answer = await client.query({ query: each, format: "JSONEachRow" });
-  for (const row of await answer.json<Record<string, unknown>>()) await client.command({ query, query_params: row });
+  const result = await client.query({ query: each, format: "JSONEachRow" });
+  for (const row of await result.json<Record<string, unknown>>()) await client.command({ query, query_params: row });
 }
 
-/** For every statement that makes or changes a table. */
+/** Returns the clause for statements that create or change a table. */
 export const onClusterOf = ({ CLICKHOUSE_CLUSTER: cluster }: StoresConfig): string =>
   cluster === undefined ? "" : `ON CLUSTER ${cluster}`;
 
-/** How long things are kept. From now on: what is there already goes when its part would have gone, or is merged. */
+/** Returns the statements that set the retention. Existing rows are deleted when ClickHouse drops or merges their data part. */
 function retention(config: StoresConfig): string[] {
   const { TELEMETRY_DAYS, ROLLUP_DAYS, CLICKHOUSE_CLUSTER } = config;
   const table = (name: string) => (CLICKHOUSE_CLUSTER === undefined ? `${name}_v1` : `${name}_local_v1`);
@@ -176,7 +176,7 @@ function retention(config: StoresConfig): string[] {
   );
 }
 
-/** One statement ends where a line ends with a semicolon. */
+/** Splits SQL at semicolons at the end of a line. */
 const statements = (sql: string): string[] =>
   sql
     .split(/;[ \t]*$/m)

@@ -6,25 +6,25 @@ import * as z from "zod";
 import type { StoresConfig } from "../../env.ts";
 import { ACCOUNTS_FOLDER, appliedDdl, ddlFiles } from "./migrations.ts";
 
-/** What `npm run migrate` would apply; nothing is changed here. */
+/** Lists the migrations that `npm run migrate` would apply. Changes nothing. */
 
 export interface Pending {
   name: string;
-  /** It takes something away that an earlier version of the Worker may still ask for: its time is after the deployment. */
-  takesAway: boolean;
+  /** It removes something that an earlier version of the Worker may still use, so it must be applied after the deployment. */
+  isDestructive: boolean;
 }
 
-const TAKES_AWAY = /\b(?:DROP\s+(?:TABLE|COLUMN)|RENAME\s+(?:TABLE|COLUMN|TO))\b/i;
+const DESTRUCTIVE = /\b(?:DROP\s+(?:TABLE|COLUMN)|RENAME\s+(?:TABLE|COLUMN|TO))\b/i;
 const withoutComments = (sql: string): string => sql.replace(/--.*$/gm, "");
 
-export const takesAway = (sql: string): boolean => TAKES_AWAY.test(withoutComments(sql));
+export const isDestructive = (sql: string): boolean => DESTRUCTIVE.test(withoutComments(sql));
 
-/** Of a database that has had none, no migration takes anything away: nobody uses it yet. */
+/** No migration of a new database is destructive, because no Worker uses the database yet. */
 const pendingOf = (files: { name: string; sql: string; isApplied: boolean }[]): Pending[] => {
   const isNew = files.every(({ isApplied }) => !isApplied);
   return files
     .filter(({ isApplied }) => !isApplied)
-    .map(({ name, sql }) => ({ name, takesAway: !isNew && takesAway(sql) }));
+    .map(({ name, sql }) => ({ name, isDestructive: !isNew && isDestructive(sql) }));
 };
 
 const Journal = z.object({ entries: z.array(z.object({ tag: z.string(), when: z.number() })) });

@@ -4,10 +4,10 @@ import type { Config } from "../../env.ts";
 import type { AppPermission } from "../../schemas/app.ts";
 import { createDatabase } from "../../storage/libsql.ts";
 
-const BY = { kind: "console", name: "start", requestId: "" } as const;
-const NOTHING = { agents: false, data: false, commands: false, emulator: false };
+const ACTOR = { kind: "console", name: "start", requestId: "" } as const;
+const NO_PERMISSIONS = { agents: false, data: false, commands: false, emulator: false };
 
-/** Makes the account of a part of this stack, with these permissions and no others, or gives it the key of this stack. */
+/** Creates the app account of a component with exactly these permissions, or sets the API key of an existing one. */
 export async function ensureServiceApp(
   config: Config,
   appName: string,
@@ -20,8 +20,8 @@ export async function ensureServiceApp(
   if (existing === undefined) {
     const id = crypto.randomUUID();
     const sealedApiKey = await apiKeys.seal(apiKey, id);
-    await apps.insert({ id, appName, sealedApiKey, permissions: { ...NOTHING, ...permissions } }, BY);
+    await apps.insert({ id, appName, sealedApiKey, permissions: { ...NO_PERMISSIONS, ...permissions } }, ACTOR);
   } else if ((await apiKeys.open(existing.sealedApiKey, existing.id).catch(() => undefined)) !== apiKey) {
-    await apps.update(existing, { sealedApiKey: await apiKeys.seal(apiKey, existing.id) }, BY);
+    await apps.update(existing, { sealedApiKey: await apiKeys.seal(apiKey, existing.id) }, ACTOR);
   }
 }

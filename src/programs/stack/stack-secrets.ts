@@ -3,35 +3,36 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { exportJWK, generateKeyPair } from "jose";
 import * as z from "zod";
-import { refuseOthersFolder, writeWhole } from "../shared/files.ts";
+import { requireOwnFolder, writeFileAtomically } from "../shared/system.ts";
 
-/** Keys and secrets of the local stack: made at the first start, kept in the data folder, read by nobody else. */
+/** Keys and secrets of the stack. The first start generates them. Only the owner of the data folder can read them. */
 
 const Secrets = z.object({
   JWT_KEYS: z.array(z.record(z.string(), z.unknown())),
   ENCRYPTION_KEY: z.string(),
   CREDENTIAL_PEPPER: z.string(),
-  /** The api keys of the bridge and the emulator; the Worker is not told. */
+  /** The API keys of the bridge and the emulator. The Worker does not get them. */
   BRIDGE_KEY: z.string(),
   EMULATOR_KEY: z.string(),
 });
 export type Secrets = z.output<typeof Secrets>;
-const SomeSecrets = Secrets.partial();
+const StoredSecrets = Secrets.partial();
 
 const fileIn = (dataDir: string): string => join(dataDir, "secrets.json");
 
+/** Reads the secrets of a data folder, and generates those that are missing. */
 export async function loadSecrets(dataDir: string): Promise<Secrets> {
-  const known = readSecrets(dataDir);
-  const complete = Secrets.safeParse(known);
-  // Those of an earlier version were fewer.
+  const stored = readSecrets(dataDir);
+  const complete = Secrets.safeParse(stored);
+  // Earlier versions had fewer secrets.
   return complete.success
     ? complete.data
-    : write(fileIn(dataDir), Secrets.parse({ ...(await generateSecrets()), ...known }));
+    : write(fileIn(dataDir), Secrets.parse({ ...(await generateSecrets()), ...stored }));
 }
 
 function write(file: string, secrets: Secrets): Secrets {
-  refuseOthersFolder(dirname(file));
-  writeWhole(file, JSON.stringify(secrets, undefined, 2));
+  requireOwnFolder(dirname(file));
+  writeFileAtomically(file, JSON.stringify(secrets, undefined, 2));
   return secrets;
 }
 
@@ -41,20 +42,20 @@ async function newSigningKey() {
   return { ...(await exportJWK(privateKey)), kid, created: new Date().toISOString() };
 }
 
-/** The secrets of a data folder, where it has any. */
-export function readSecrets(dataDir: string): z.output<typeof SomeSecrets> | undefined {
+/** Returns the secrets of a data folder, or undefined if it has none. */
+export function readSecrets(dataDir: string): z.output<typeof StoredSecrets> | undefined {
   try {
-    return SomeSecrets.parse(JSON.parse(readFileSync(fileIn(dataDir), "utf8")));
+    return StoredSecrets.parse(JSON.parse(readFileSync(fileIn(dataDir), "utf8")));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     return undefined;
   }
 }
 
-/** Secrets of which there are two, with a comma between them, while one is changed: the first is in use. */
+/** Secrets that can be rotated. During a rotation there are two values, separated by a comma; the first one is in use. */
 export type RenewedSecret = "ENCRYPTION_KEY" | "CREDENTIAL_PEPPER";
 
-/** Puts a new one in front. There are never more than two: whoever has two drops the former one first. */
+/** Puts a new value in front of the present one. The caller must drop a former value first: there are never more than two. */
 export async function renewSecret(dataDir: string, name: RenewedSecret): Promise<void> {
   const secrets = await loadSecrets(dataDir);
   write(fileIn(dataDir), { ...secrets, [name]: `${randomBytes(32).toString("base64")},${secrets[name]}` });
@@ -66,8 +67,8 @@ export async function dropFormerSecret(dataDir: string, name: RenewedSecret): Pr
 }
 
 /**
- * One of the two steps of a rotation: a new key is published behind the one that signs, so that everyone who checks tokens gets to
- * know it; then the two change places. Which step is due, the keys tell: the newest is behind, or in front.
+ * Performs the next of the two steps of a key rotation. The first step publishes a new key behind the signing key, so that everyone who
+ * verifies tokens learns it. The second step swaps the two. The next step follows from the place of the newest key: in front or behind.
  */
 export async function rotateKeys(dataDir: string): Promise<{ step: "published" | "signs"; key: string }> {
   const secrets = await loadSecrets(dataDir);

@@ -1,49 +1,52 @@
-import { parseArgs } from "node:util";
 import { BadConfiguration, parseEnv } from "../../env.ts";
-import { bold, print, runCommand, UserError } from "../shared/cli.ts";
+import { bold, parseCommand, print, runCommand, UserError } from "../shared/cli.ts";
 import { CONFIG_OPTION, loadConfiguration } from "../shared/config-file.ts";
-import { notifyReady } from "../shared/service-manager.ts";
 import { readSettings, type Settings } from "../shared/settings.ts";
+import { notifyReady } from "../shared/system.ts";
 import { type Addresses, chooseAddresses, workerEnvironment } from "./addresses.ts";
 import type { FirstAdministrator } from "./administrator.ts";
 import { withLogin } from "./components/clickhouse-access.ts";
 import { mailFolder } from "./components/mail-catcher-process.ts";
 import { openDataFolder } from "./data-folder.ts";
 import { loadSecrets } from "./stack-secrets.ts";
-import { startParts } from "./start.ts";
+import { startComponents } from "./start.ts";
 import { Supervisor } from "./supervisor.ts";
 import type { StackForm } from "./types.ts";
 
-/** The whole product on one machine: the stores, the broker and, in one of two forms, the Worker. */
+/** The whole product on one machine: the stores, the broker, the Worker and the programs around it. */
 
 const OPTIONS = {
   ...CONFIG_OPTION,
-  reset: { type: "boolean", default: false },
-  help: { type: "boolean", short: "h", default: false },
+  reset: { type: "boolean", description: "Delete all data and keys first" },
 } as const;
 
+const NOTES = `Settings are environment variables: PORT, HOST, DATA_DIR, ADMIN_USERNAME, ADMIN_PASSWORD, MQTT_PORT, MQTT_WS_PORT, LIBSQL_URL,
+  CLICKHOUSE_URL, MQTT_URL and more. README.md, "Settings", explains them. docs/self-hosting/controller.conf is a configuration file with
+  all of them.`;
+
 export async function runStack(form: StackForm): Promise<void> {
+  const { name, summary } = form;
   await runCommand(async () => {
-    const { values } = parseArgs({ options: OPTIONS });
-    if (values.help) return print(form.help);
-    loadConfiguration(values.config);
-    await run(form, values.reset).catch((error: unknown) => {
+    const command = parseCommand({ name, summary, options: OPTIONS, notes: NOTES });
+    if (command === undefined) return;
+    loadConfiguration(command.values.config);
+    await run(form, command.values.reset).catch((error: unknown) => {
       throw error instanceof BadConfiguration ? new UserError(error.message) : error;
     });
   });
-  // A start that was cut short may still be waiting for parts that are gone by now.
+  // An interrupted start may still wait for components that no longer run.
   process.exit();
 }
 
 async function run(form: StackForm, reset: boolean): Promise<void> {
   const startedMs = Date.now();
   const settings = readSettings(process.env, form.defaults);
-  // Whatever the parts write is for this user's eyes only: also where the folder itself was made by somebody else.
+  // Only this user may read the files of the components, even if another program created the data folder.
   process.umask(0o077);
   const folder = openDataFolder(settings.dataDir, { reset, keepSecrets: settings.libsqlUrl !== undefined });
   let urls: Record<string, string> = {};
   const supervisor = new Supervisor(() => folder.record(supervisor.pids, urls));
-  const stopRequested = untilStopped();
+  const stopRequested = untilStopRequested();
 
   try {
     const addresses = await chooseAddresses(settings, form.socket?.());
@@ -59,10 +62,10 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
     const secrets = await loadSecrets(settings.dataDir);
     const env = workerEnvironment(settings, addresses, secrets);
     const config = parseEnv(env);
-    const running = startParts(form, settings, addresses, { env, config, secrets }, supervisor);
-    const administrator = await Promise.race([running, supervisor.fatal, stopRequested]);
-    if (administrator !== STOPPED) {
-      announce(settings, addresses, administrator, Date.now() - startedMs);
+    const starting = startComponents(form, settings, addresses, { env, config, secrets }, supervisor);
+    const administrator = await Promise.race([starting, supervisor.fatal, stopRequested]);
+    if (administrator !== STOP) {
+      printAddresses(settings, addresses, administrator, Date.now() - startedMs);
       notifyReady();
       await Promise.race([supervisor.fatal, stopRequested]);
     }
@@ -74,19 +77,23 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
   print("Stopped.");
 }
 
-const STOPPED = Symbol("stopped");
+const STOP = Symbol("stop");
 
-function untilStopped(): Promise<typeof STOPPED> {
+function untilStopRequested(): Promise<typeof STOP> {
   return new Promise((resolve) => {
-    // Not `once`: npm passes the terminal's Ctrl-C on a second time, and that must not end us before the parts have ended.
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => resolve(STOPPED));
-    // Whoever read our lines has gone. Without this, the next line would end us at once and leave the parts behind.
-    for (const stream of [process.stdout, process.stderr]) stream.on("error", () => resolve(STOPPED));
+    // Not `once`: npm sends the terminal's Ctrl-C a second time, which must not end this process before its components.
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => resolve(STOP));
+    // The reader of the output is gone. Without a handler, the next line would end this process and leave the components running.
+    for (const stream of [process.stdout, process.stderr]) stream.on("error", () => resolve(STOP));
   });
 }
 
-function announce(settings: Settings, addresses: Addresses, administrator: FirstAdministrator, tookMs: number): void {
-  const { serviceUrl, mqtt, mqttUrl } = addresses;
+function printAddresses(
+  settings: Settings,
+  { serviceUrl, mqtt, mqttUrl, mail, mailUrl }: Addresses,
+  administrator: FirstAdministrator,
+  durationMs: number,
+): void {
   const password =
     administrator.password === undefined ? "" : `   password ${bold(administrator.password)} (shown only this once)`;
   const rows = [
@@ -97,9 +104,9 @@ function announce(settings: Settings, addresses: Addresses, administrator: First
       "MQTT broker",
       mqtt === undefined ? mqttUrl : `mqtt://${new URL(serviceUrl).hostname}:${mqtt.tcpPort}   ${mqttUrl}`,
     ],
-    ["Outgoing mail", addresses.mail === undefined ? addresses.mailUrl : mailFolder(settings.dataDir)],
+    ["Outgoing mail", mail === undefined ? mailUrl : mailFolder(settings.dataDir)],
   ];
-  print(`\nReady after ${(tookMs / 1000).toFixed(1)} s.\n`);
+  print(`\nReady after ${(durationMs / 1000).toFixed(1)} s.\n`);
   for (const [name = "", value] of rows) print(`  ${name.padEnd(15)} ${value}`);
   print("\nCtrl-C stops everything.\n");
 }

@@ -5,14 +5,14 @@ import { print, red, UserError } from "../shared/cli.ts";
 import type { Settings } from "../shared/settings.ts";
 import type { Addresses } from "./addresses.ts";
 import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts";
-import { BRIDGE_APP, bridgePart } from "./components/bridge-process.ts";
-import { brokerPart } from "./components/broker-process.ts";
+import { BRIDGE_APP, bridgeComponent } from "./components/bridge-process.ts";
+import { brokerComponent } from "./components/broker-process.ts";
 import { clickhouseSettings } from "./components/clickhouse-access.ts";
-import { clickhousePart } from "./components/clickhouse-process.ts";
-import { EMULATOR_APP, emulatorPart } from "./components/emulator-process.ts";
-import { mailPart } from "./components/mail-catcher-process.ts";
-import { passwordsPart } from "./components/password-hasher-process.ts";
-import { sqldPart } from "./components/sqld.ts";
+import { clickhouseComponent } from "./components/clickhouse-process.ts";
+import { EMULATOR_APP, emulatorComponent } from "./components/emulator-process.ts";
+import { mailCatcherComponent } from "./components/mail-catcher-process.ts";
+import { passwordHasherComponent } from "./components/password-hasher-process.ts";
+import { sqldComponent } from "./components/sqld.ts";
 import { fillGazetteer, migrateAccounts, migrateTelemetry } from "./migrations.ts";
 import { ensureServiceApp } from "./service-apps.ts";
 import type { Secrets } from "./stack-secrets.ts";
@@ -21,8 +21,8 @@ import type { StackForm } from "./types.ts";
 
 const READY_TIMEOUT_MS = 30_000;
 
-/** Starts everything side by side; the Worker is built meanwhile, and opens last. */
-export async function startParts(
+/** Starts all components concurrently, and builds the Worker meanwhile. The bridge and the emulator start last. */
+export async function startComponents(
   form: StackForm,
   settings: Settings,
   addresses: Addresses,
@@ -30,7 +30,7 @@ export async function startParts(
   supervisor: Supervisor,
 ): Promise<FirstAdministrator> {
   const { dataDir, host } = settings;
-  const { sqld, clickhouse, mqtt, port, socket } = addresses;
+  const { sqld, clickhouse, mqtt, mail, port, socket, serviceUrl, mqttUrl } = addresses;
   const step = async <T>(name: string, work: Promise<T>): Promise<T> => {
     const startedMs = Date.now();
     const result = await work;
@@ -40,91 +40,90 @@ export async function startParts(
 
   print("Starting …");
   const database = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
-  const accounts = async () => {
-    if (sqld !== undefined) await supervisor.start(sqldPart(dataDir, sqld.port, sqld.access.publicKey));
-    await persistently("The accounts database cannot be prepared", () => migrateAccounts(config));
+  const startAccounts = async () => {
+    if (sqld !== undefined) await supervisor.start(sqldComponent(dataDir, sqld.port, sqld.access.publicKey));
+    await withRetries("Cannot prepare the accounts database", () => migrateAccounts(config));
     await ensureServiceApp(config, BRIDGE_APP, secrets.BRIDGE_KEY, { broker: true });
     await ensureServiceApp(config, EMULATOR_APP, secrets.EMULATOR_KEY, { broker: true, callbacks: true });
     return await ensureAdministrator(database, settings.adminUsername, settings.adminPassword);
   };
-  const telemetry = async () => {
+  const startTelemetry = async () => {
     let owner = config;
     if (clickhouse !== undefined) {
       const databases = [config.CLICKHOUSE_DATABASE];
-      await supervisor.start(clickhousePart({ dataDir, ...clickhouse, databases, executable: settings.clickhouseBin }));
+      const executable = settings.clickhouseBin;
+      await supervisor.start(clickhouseComponent({ dataDir, ...clickhouse, databases, executable }));
       owner = { ...config, ...clickhouseSettings(addresses.clickhouseUrl, clickhouse.access.owner) };
     }
-    await persistently("ClickHouse cannot be prepared", () => migrateTelemetry(owner));
+    await withRetries("Cannot prepare ClickHouse", () => migrateTelemetry(owner));
   };
-  const broker = async () => {
+  const startBroker = async () => {
     if (mqtt === undefined) return;
-    const jwksUrl = `${addresses.serviceUrl}/.well-known/jwks.json`;
-    await supervisor.start(
-      brokerPart({ dataDir, host, ...mqtt, jwksUrl, issuer: config.JWT_ISSUER, accounts: database }),
-    );
+    const jwksUrl = `${serviceUrl}/.well-known/jwks.json`;
+    const issuer = config.JWT_ISSUER;
+    await supervisor.start(brokerComponent({ dataDir, host, ...mqtt, jwksUrl, issuer, accounts: database }));
   };
-  const mail = async () => {
-    if (addresses.mail !== undefined) await supervisor.start(mailPart({ dataDir, ...addresses.mail }));
+  const startMailCatcher = async () => {
+    if (mail !== undefined) await supervisor.start(mailCatcherComponent({ dataDir, ...mail }));
   };
   const others = Promise.all([
-    step("accounts (libSQL)", accounts()),
-    step("telemetry (ClickHouse)", telemetry()),
-    step("broker (MQTT)", broker()),
-    step("mail", mail()),
-    step("passwords", supervisor.start(passwordsPart(addresses.passwords))),
+    step("accounts (libSQL)", startAccounts()),
+    step("telemetry (ClickHouse)", startTelemetry()),
+    step("broker (MQTT)", startBroker()),
+    step("mail catcher", startMailCatcher()),
+    step("password hasher", supervisor.start(passwordHasherComponent(addresses.passwords))),
   ]);
-  const worker = async () => {
-    const { serviceUrl: url } = addresses;
-    const part = await form.workerPart({ host, port, socket, url, signal: supervisor.stopSignal, dataDir, env });
-    // In production requests may be waiting for the port to open, and need everything behind it.
-    if (form.opensLast) await others;
-    await supervisor.start(part);
+  const startWorker = async () => {
+    const signal = supervisor.stopSignal;
+    const component = await form.workerComponent({ host, port, socket, url: serviceUrl, signal, dataDir, env });
+    // In production, requests may already wait for the port to open. They need all other components.
+    if (form.startsWorkerLast) await others;
+    await supervisor.start(component);
   };
-  const [[administrator]] = await Promise.all([others, step("worker", worker())]);
-  await untilReady(addresses.serviceUrl);
-  const { serviceUrl, mqttUrl } = addresses;
+  const [[administrator]] = await Promise.all([others, step("worker", startWorker())]);
+  await untilReady(serviceUrl);
   await Promise.all([
-    supervisor.start(bridgePart({ serviceUrl, mqttUrl, apiKey: secrets.BRIDGE_KEY })),
-    supervisor.start(emulatorPart({ dataDir, serviceUrl, mqttUrl, apiKey: secrets.EMULATOR_KEY })),
+    supervisor.start(bridgeComponent({ serviceUrl, mqttUrl, apiKey: secrets.BRIDGE_KEY })),
+    supervisor.start(emulatorComponent({ dataDir, serviceUrl, mqttUrl, apiKey: secrets.EMULATOR_KEY })),
   ]);
-  void loadTowns(config, supervisor.stopSignal);
+  void loadGazetteerInBackground(config, supervisor.stopSignal);
   return administrator;
 }
 
-/** Loads the gazetteer beside the running product. Only names of places need it, and loading takes several seconds. */
-async function loadTowns(config: Config, signal: AbortSignal): Promise<void> {
+/** Loads the gazetteer while the product already runs. Only place names need it, and loading takes several seconds. */
+async function loadGazetteerInBackground(config: Config, signal: AbortSignal): Promise<void> {
   try {
-    await persistently("The gazetteer cannot be loaded", () => fillGazetteer(config, signal));
+    await withRetries("Cannot load the gazetteer", () => fillGazetteer(config, signal));
   } catch (error) {
-    if (!signal.aborted) print(red(`${(error as Error).message} Start again to find places by name.`));
+    if (!signal.aborted) print(red(`${(error as Error).message} Restart to find places by name.`));
   }
 }
 
 const ATTEMPTS = 5;
 
-/** Tries again what may be run twice: a server that runs elsewhere may be a moment late, one of ours may just be revived. */
-async function persistently(complaint: string, work: () => Promise<void>): Promise<void> {
+/** Retries idempotent work. An external server may start late, and the supervisor may be restarting one of ours. */
+async function withRetries(failure: string, work: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();
     } catch (error) {
       if (error instanceof UserError) throw error;
-      if (attempt === ATTEMPTS) throw new UserError(`${complaint}: ${describeError(error)}`);
+      if (attempt === ATTEMPTS) throw new UserError(`${failure}: ${describeError(error)}`);
       await sleep(1_000 * attempt);
     }
   }
 }
 
 async function untilReady(serviceUrl: string): Promise<void> {
-  let answer = "no answer";
+  let lastResponse = "no response";
   for (const deadlineMs = Date.now() + READY_TIMEOUT_MS; Date.now() < deadlineMs; await sleep(200)) {
     try {
       const response = await fetch(`${serviceUrl}/readyz`);
       if (response.ok) return;
-      answer = await response.text();
+      lastResponse = await response.text();
     } catch {
-      // Not listening yet.
+      // The Worker does not listen yet.
     }
   }
-  throw new UserError(`The service did not become ready: ${answer}`);
+  throw new UserError(`The controller was not ready within ${READY_TIMEOUT_MS / 1000} s: ${lastResponse}`);
 }

@@ -2,46 +2,46 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { print, printFrom, red, UserError } from "../shared/cli.ts";
-import { signalGroup } from "../shared/processes.ts";
-import { ROOT } from "../shared/project.ts";
 import { isSecret } from "../shared/settings.ts";
+import { ROOT, signalGroup } from "../shared/system.ts";
 
 /** One process of the stack. */
-export interface Part {
+export interface Component {
   name: string;
   command: string;
   args: string[];
   env?: Record<string, string>;
-  /** A descriptor of ours that it gets as its number 3. */
+  /** A file descriptor of this process that the component gets as its descriptor 3. */
   fd?: number;
-  /** Whether the part does its work by now; its last lines may tell. */
+  /** Returns whether the component is ready. Gets the last lines of its output. */
   ready: (lastLines: readonly string[]) => Promise<boolean>;
-  /** What the stack prints of one of its lines; nothing hides the line. By default it prints all lines as they are. */
+  /** Returns what the stack prints for a line of the component, or undefined to hide the line. By default the line is unchanged. */
   display?: (line: string) => string | undefined;
-  /** How long it may take to end by itself when told to. */
+  /** How long the component may take to exit after SIGTERM. */
   graceMs?: number;
 }
 
 const READY_TIMEOUT_MS = 90_000;
 const READY_POLL_MS = 50;
-const READY_PATIENCE_MS = 2_000;
-const FIRST_PAUSE_MS = 250;
-const MAX_DEATHS = 5;
-const DEATHS_WINDOW_MS = 60_000;
+const READY_CHECK_TIMEOUT_MS = 2_000;
+const FIRST_RESTART_MS = 250;
+const MAX_EXITS = 5;
+const EXITS_WINDOW_MS = 60_000;
 const LAST_LINES = 15;
 const STOP_BUDGET_MS = 4_500;
 
 interface Running {
-  part: Part;
+  component: Component;
   child: ChildProcess;
   exited: Promise<void>;
   lastLines: string[];
-  deathsMs: number[];
-  /** Settled when the part is ready for the first time. */
+  /** When the component exited unexpectedly, within the last minute. */
+  exitsMs: number[];
+  /** Resolves when the component is ready for the first time. */
   firstReady: PromiseWithResolvers<void>;
 }
 
-/** Keeps the parts of the stack running, and ends them in the reverse of the order in which they were started. */
+/** Keeps the components of the stack running, and stops them in the reverse order of their start. */
 export class Supervisor {
   readonly #running: Running[] = [];
   readonly #fatal = Promise.withResolvers<never>();
@@ -53,31 +53,32 @@ export class Supervisor {
     this.#fatal.promise.catch(() => {});
   }
 
-  /** Rejects when a part cannot be kept alive. */
+  /** Rejects when a component cannot be kept running. */
   get fatal(): Promise<never> {
     return this.#fatal.promise;
   }
 
-  /** Fires when the parts are told to stop: for whatever else is under way. */
+  /** Fires when the stack stops, for other work that is in progress. */
   get stopSignal(): AbortSignal {
     return this.#stop.signal;
   }
 
-  get #stopping(): boolean {
+  get #isStopping(): boolean {
     return this.#stop.signal.aborted;
   }
 
-  /** Process ids by part. */
+  /** The process ids by component name. */
   get pids(): Record<string, number> {
     return Object.fromEntries(
-      this.#running.flatMap(({ part, child }) => (child.pid === undefined ? [] : [[part.name, child.pid]])),
+      this.#running.flatMap(({ component, child }) => (child.pid === undefined ? [] : [[component.name, child.pid]])),
     );
   }
 
-  /** Starts a part and waits until it is ready. */
-  async start(part: Part): Promise<void> {
-    if (this.#stopping) return;
-    const running: Running = { part, ...this.#spawn(part), deathsMs: [], firstReady: Promise.withResolvers() };
+  /** Starts a component and waits until it is ready. */
+  async start(component: Component): Promise<void> {
+    if (this.#isStopping) return;
+    const spawned = this.#spawn(component);
+    const running: Running = { component, ...spawned, exitsMs: [], firstReady: Promise.withResolvers() };
     this.#running.push(running);
     this.#watch(running);
     void this.#untilReady(running);
@@ -87,24 +88,24 @@ export class Supervisor {
   async stop(): Promise<void> {
     this.#stop.abort();
     const deadlineMs = Date.now() + STOP_BUDGET_MS;
-    for (const { part, child, exited } of this.#running.toReversed()) {
+    for (const { component, child, exited } of this.#running.toReversed()) {
       if (child.pid === undefined) continue;
       signalGroup(child.pid, "SIGTERM");
-      const timeoutMs = Math.max(0, Math.min(part.graceMs ?? 1_000, deadlineMs - Date.now()));
+      const timeoutMs = Math.max(0, Math.min(component.graceMs ?? 1_000, deadlineMs - Date.now()));
       await Promise.race([exited, sleep(timeoutMs, undefined, { ref: false })]);
-      // Also after a clean end: the part may have left children of its own behind.
+      // Even after a clean exit: the component may have left child processes behind.
       signalGroup(child.pid, "SIGKILL");
       await exited;
     }
   }
 
-  #spawn(part: Part): Pick<Running, "child" | "exited" | "lastLines"> {
-    // A group of its own: Ctrl-C in the terminal reaches the supervisor alone, which then ends the parts in order.
-    const child = spawn(part.command, part.args, {
+  #spawn(component: Component): Pick<Running, "child" | "exited" | "lastLines"> {
+    // `detached` creates a process group. Ctrl-C in the terminal then reaches only the supervisor, which stops the components in order.
+    const child = spawn(component.command, component.args, {
       detached: true,
       cwd: ROOT,
-      stdio: ["ignore", "pipe", "pipe", ...(part.fd === undefined ? [] : [part.fd])],
-      env: { ...withoutSecrets(process.env), ...part.env },
+      stdio: ["ignore", "pipe", "pipe", ...(component.fd === undefined ? [] : [component.fd])],
+      env: { ...withoutSecrets(process.env), ...component.env },
     });
     const lastLines: string[] = [];
     for (const stream of [child.stdout, child.stderr]) {
@@ -112,9 +113,9 @@ export class Supervisor {
       createInterface({ input: stream }).on("line", (line) => {
         lastLines.push(line);
         if (lastLines.length > LAST_LINES) lastLines.shift();
-        if (this.#stopping) return;
-        const shown = part.display === undefined ? line : part.display(line);
-        if (shown !== undefined) printFrom(part.name, shown);
+        if (this.#isStopping) return;
+        const shown = component.display === undefined ? line : component.display(line);
+        if (shown !== undefined) printFrom(component.name, shown);
       });
     }
     const exited = new Promise<void>((resolve) => {
@@ -125,53 +126,52 @@ export class Supervisor {
   }
 
   #watch(running: Running): void {
-    const { part, child } = running;
+    const { component, child } = running;
     this.#onChange();
     child.once("error", (error) =>
-      this.#fatal.reject(new UserError(`${part.name} cannot be started: ${error.message}`)),
+      this.#fatal.reject(new UserError(`${component.name} cannot be started: ${error.message}`)),
     );
     child.once("exit", (code, signal) => {
-      if (this.#stopping) return;
-      // Whatever it had started goes with it; its successor needs the ports.
+      if (this.#isStopping) return;
+      // Kill its child processes: the restarted component needs their ports.
       if (child.pid !== undefined) signalGroup(child.pid, "SIGKILL");
-      void this.#revive(running, signal ?? `exit code ${code}`);
+      void this.#restart(running, signal ?? `exit code ${code}`);
     });
   }
 
-  async #revive(running: Running, how: string): Promise<void> {
-    const { part, lastLines } = running;
+  async #restart(running: Running, cause: string): Promise<void> {
+    const { component, lastLines } = running;
     const nowMs = Date.now();
-    running.deathsMs = [...running.deathsMs.filter((deathMs) => deathMs > nowMs - DEATHS_WINDOW_MS), nowMs];
-    const deaths = running.deathsMs.length;
-    print(red(`${part.name} ended unexpectedly (${how}).`));
-    for (const line of lastLines) printFrom(part.name, line);
-    if (deaths >= MAX_DEATHS) {
-      this.#fatal.reject(new UserError(`${part.name} ended ${deaths} times within a minute; giving up.`));
+    running.exitsMs = [...running.exitsMs.filter((exitMs) => exitMs > nowMs - EXITS_WINDOW_MS), nowMs];
+    const exits = running.exitsMs.length;
+    print(red(`${component.name} ended unexpectedly (${cause}). Its last lines:`));
+    for (const line of lastLines) printFrom(component.name, line);
+    if (exits >= MAX_EXITS) {
+      this.#fatal.reject(new UserError(`${component.name} ended ${exits} times within a minute. Giving up.`));
       return;
     }
-    const pauseMs = FIRST_PAUSE_MS * 2 ** (deaths - 1);
-    print(`Starting ${part.name} again in ${pauseMs / 1000} s.`);
+    const pauseMs = FIRST_RESTART_MS * 2 ** (exits - 1);
+    print(`Restarting ${component.name} in ${pauseMs / 1000} s.`);
     await sleep(pauseMs);
-    if (this.#stopping) return;
-    Object.assign(running, this.#spawn(part));
+    if (this.#isStopping) return;
+    Object.assign(running, this.#spawn(component));
     this.#watch(running);
-    if (await this.#untilReady(running)) print(`${part.name} is back.`);
+    if (await this.#untilReady(running)) print(`${component.name} is back.`);
   }
 
-  /** Polls until the part is ready; false where it ended, or the stack did, before that. */
+  /** Polls until the component is ready. Returns false if the component exits, or the stack stops, before that. */
   async #untilReady(running: Running): Promise<boolean> {
-    const { part, child, lastLines } = running;
+    const { component, child, lastLines } = running;
     const deadlineMs = Date.now() + READY_TIMEOUT_MS;
-    while (!this.#stopping && running.child === child) {
-      // A part that accepts and never answers must not hold up the deadline.
-      if (
-        await Promise.race([part.ready(lastLines).catch(() => false), sleep(READY_PATIENCE_MS, false, { ref: false })])
-      ) {
+    while (!this.#isStopping && running.child === child) {
+      // Limit each check: a component that accepts connections but never responds must not delay the deadline.
+      const timeout = sleep(READY_CHECK_TIMEOUT_MS, false, { ref: false });
+      if (await Promise.race([component.ready(lastLines).catch(() => false), timeout])) {
         running.firstReady.resolve();
         return true;
       }
       if (Date.now() > deadlineMs) {
-        this.#fatal.reject(new UserError(`${part.name} was not ready within ${READY_TIMEOUT_MS / 1000} s.`));
+        this.#fatal.reject(new UserError(`${component.name} was not ready within ${READY_TIMEOUT_MS / 1000} s.`));
         return false;
       }
       await sleep(READY_POLL_MS);
@@ -180,6 +180,6 @@ export class Supervisor {
   }
 }
 
-/** Of the secrets that the whole is started with a part is told its own, and no others. */
+/** A component gets only its own secrets, not those of the stack's environment. */
 const withoutSecrets = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !isSecret(name)));

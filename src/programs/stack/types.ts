@@ -1,27 +1,30 @@
 import type { InheritedSocket } from "./inherited-socket.ts";
-import type { Part } from "./supervisor.ts";
+import type { Component } from "./supervisor.ts";
 
 export interface WorkerOptions {
   host: string;
   port: number;
-  /** Listens there already, held by whoever started us. */
+  /** A listening socket that systemd passed to the stack. */
   socket: InheritedSocket | undefined;
-  /** Where the Worker is reached from this machine. */
+  /** The URL of the Worker on this machine. */
   url: string;
-  /** Fires when the stack is told to stop. */
+  /** Fires when the stack stops. */
   signal: AbortSignal;
   dataDir: string;
   /** The Worker's settings and secrets. */
   env: Record<string, string>;
 }
 
+/** The form in which the stack runs: for development or for production. */
 export interface StackForm {
-  help: string;
-  /** Settings of the Worker whose defaults differ in this form. */
+  /** The npm command, for the help. */
+  name: string;
+  summary: string;
+  /** Worker settings whose defaults differ in this form. */
   defaults?: Record<string, string>;
-  /** The socket that it is started with, if it can serve one. */
+  /** Returns the socket that systemd passed to the stack, if this form can use one. */
   socket?(): InheritedSocket | undefined;
-  /** Whether the Worker starts only when everything behind it is ready. */
-  opensLast: boolean;
-  workerPart(options: WorkerOptions): Part | Promise<Part>;
+  /** Whether the Worker starts only after all other components are ready. */
+  startsWorkerLast: boolean;
+  workerComponent(options: WorkerOptions): Component | Promise<Component>;
 }

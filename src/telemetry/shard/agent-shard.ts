@@ -11,52 +11,52 @@ import { MAX_POINTS } from "../store/series-queries.ts";
 import { type AgentSample, createTelemetryStore, type TelemetryStore } from "../store/telemetry-store.ts";
 import { ChangeFeed, type ChangeFeedPage, type FeedCursor } from "./change-feed.ts";
 import { Deduplicator } from "./deduplicator.ts";
-import { GroupCommit, type Rejected } from "./group-commit.ts";
+import { GroupCommit, type RejectedItem } from "./group-commit.ts";
 import { LatestCache, type LatestColumns } from "./latest.ts";
 import { LiveWindow } from "./live-window.ts";
 import { laneOf } from "./weeks.ts";
 
 /**
- * What became of samples; with `rejected`, the places of those that the store rejects as wrong in themselves, the others being
- * committed. Not an exception: those lose their kind on the way out of an object.
+ * The outcome of an append. `rejected` holds the indexes of the samples that the store rejects as invalid; the others are committed.
+ * It is a value because an exception loses its class on its way out of a Durable Object.
  */
-export type Appended = "committed" | "unavailable" | { rejected: number[] };
+export type AppendResult = "committed" | "unavailable" | { rejected: number[] };
 
 const BATCHES = series("controller_ingest_batches_total");
 const COMMITTED = series("controller_ingest_samples_total", "committed");
 const REFUSED = series("controller_ingest_samples_total", "refused");
 
 const MEGABYTE = 1024 * 1024;
-/** Sixteen bytes each. */
-const MAX_POINTS_OF_AGENT = 200_000;
+/** Points that the live window loads for one agent: 16 bytes each. */
+const MAX_LOADED_POINTS = 200_000;
 
 /**
- * A few agents' present: their samples are committed here, those of many requests in one insert; the last minutes of those that
- * somebody watches are remembered, and live streams are told what comes.
+ * Handles the current telemetry of the agents that hash to it. Commits the samples of many requests in one insert, keeps the live window
+ * of watched agents in memory, and feeds live streams.
  */
 export class AgentShard extends DurableObject<Env> {
   readonly #store: TelemetryStore;
-  readonly #novelty: Deduplicator;
-  readonly #commits: GroupCommit<AgentSample>;
-  readonly #window: LiveWindow;
-  readonly #news = new ChangeFeed({
+  readonly #deduplicator: Deduplicator;
+  readonly #groupCommit: GroupCommit<AgentSample>;
+  readonly #liveWindow: LiveWindow;
+  readonly #changeFeed = new ChangeFeed({
     ...{ maxSamples: 1_000, maxLength: 4 * MEGABYTE, maxTotalLength: 16 * MEGABYTE, maxFollowed: 10_000 },
     followedMs: 60_000,
     now: Date.now,
   });
   readonly #latest = new LatestCache({ spanMs: 300_000, maxAgents: 100_000, now: Date.now });
   readonly #recorder: MetricRecorder;
-  readonly #spanMs: number;
-  /** Agents whose past is on its way from the store. */
-  readonly #filling = new Map<string, Promise<void>>();
+  readonly #windowMs: number;
+  /** Agents whose live window is being loaded from the store. */
+  readonly #loading = new Map<string, Promise<void>>();
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     const config = parseEnv(env);
     this.#store = createTelemetryStore(createClickHouse(config));
-    this.#novelty = new Deduplicator(this.#store);
-    this.#commits = new GroupCommit({
-      select: (samples) => this.#novelty.only(samples),
+    this.#deduplicator = new Deduplicator(this.#store);
+    this.#groupCommit = new GroupCommit({
+      select: (samples) => this.#deduplicator.newSamples(samples),
       commit: (samples, token) => this.#commit(samples, token),
       isRefused,
       laneOf: (sample) => laneOf(sample, Date.now()),
@@ -64,25 +64,28 @@ export class AgentShard extends DurableObject<Env> {
       maxBatch: 5_000,
       maxBatchLength: 4 * MEGABYTE,
       maxWaiting: 50_000,
-      // As JSON; in memory it is several times that, and an object has 128 MB.
+      // In characters of JSON. Parsed, the samples take several times that, and a Durable Object has 128 MB.
       maxWaitingLength: 16 * MEGABYTE,
       now: Date.now,
     });
     this.#recorder = new MetricRecorder({ ledger: ledgerOf(env.LEDGER), now: Date.now });
-    this.#spanMs = config.LIVE_WINDOW_MINUTES * 60_000;
-    this.#window = new LiveWindow({
-      spanMs: this.#spanMs,
+    this.#windowMs = config.LIVE_WINDOW_MINUTES * 60_000;
+    this.#liveWindow = new LiveWindow({
+      spanMs: this.#windowMs,
       maxBytes: config.LIVE_WINDOW_MEGABYTES * MEGABYTE,
       now: Date.now,
     });
   }
 
-  /** Samples as the members of an array in JSON, which is cheaper than the platform's way of passing objects. */
-  async append(text: string): Promise<Appended> {
+  /**
+   * Commits samples.
+   * @param text the samples as JSON, separated by commas: cheaper than the platform's serialisation of objects
+   */
+  async append(text: string): Promise<AppendResult> {
     const samples = JSON.parse(`[${text}]`) as AgentSample[];
     try {
-      const rejected = await this.#commits.add(samples, text.length);
-      return rejected.length === 0 ? "committed" : this.#rejectedOf(samples, rejected);
+      const rejected = await this.#groupCommit.add(samples, text.length);
+      return rejected.length === 0 ? "committed" : this.#reportRejected(samples, rejected);
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
       this.#recorder.add(REFUSED, samples.length);
@@ -92,11 +95,12 @@ export class AgentShard extends DurableObject<Env> {
     }
   }
 
-  #rejectedOf(samples: readonly AgentSample[], rejected: readonly Rejected<AgentSample>[]): Appended {
+  /** Counts and logs the rejected samples. Returns their indexes. */
+  #reportRejected(samples: readonly AgentSample[], rejected: readonly RejectedItem<AgentSample>[]): AppendResult {
     const [first] = rejected;
     this.#recorder.add(REFUSED, rejected.length);
     this.#recorder.flushIfDue();
-    // The message of the store may quote what the agent sent.
+    // The store's message may quote what the agent sent; logs must not.
     const error = first?.error instanceof ClickHouseError ? first.error.type : describeError(first?.error);
     log.error("samples rejected by the store", { samples: rejected.length, ap_id: first?.item.apId, error });
     return { rejected: rejected.map(({ item }) => samples.indexOf(item)) };
@@ -106,59 +110,59 @@ export class AgentShard extends DurableObject<Env> {
     try {
       await this.#store.insert(samples, token);
     } catch (error) {
-      // It may have been committed all the same: memory must not claim to know.
-      this.#novelty.forget(samples);
-      for (const { apId } of samples) this.#window.forget(apId);
+      // The store may have committed it all the same. Forget the agents, so that their state is read from the store.
+      this.#deduplicator.forget(samples);
+      for (const { apId } of samples) this.#liveWindow.forget(apId);
       throw error;
     }
     this.#recorder.add(BATCHES);
     this.#recorder.add(COMMITTED, samples.length);
     this.#recorder.flushIfDue();
-    this.#novelty.committed(samples);
-    for (const sample of samples) this.#window.add(sample.apId, sample);
-    this.#news.add(samples);
+    this.#deduplicator.committed(samples);
+    for (const sample of samples) this.#liveWindow.add(sample.apId, sample);
+    this.#changeFeed.add(samples);
     this.#latest.add(samples);
   }
 
-  /** How many samples wait for their commit; what was counted so far is handed over then. */
+  /** Flushes the shard's metrics. Returns how many samples wait for their commit. */
   async waiting(): Promise<number> {
     await this.#recorder.flush();
-    return this.#commits.waiting;
+    return this.#groupCommit.waiting;
   }
 
-  /** The latest values of all its agents. */
+  /** Returns the latest values of all agents of the shard. */
   latest(): LatestColumns {
     return this.#latest.read();
   }
 
-  /** What was committed of an agent after a place, for live streams; waits where nothing was. */
-  async news(apId: string, place: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage> {
-    return await this.#news.since(apId, place, waitMs);
+  /** Returns the agent's samples that were committed after a cursor. Waits up to `waitMs` if there are none. */
+  async news(apId: string, cursor: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage> {
+    return await this.#changeFeed.since(apId, cursor, waitMs);
   }
 
   /**
-   * Points out of memory, one text of JSON for each metric; nothing where they are not all there, or are too many, and the store has
-   * to be asked.
+   * Returns points from memory, one JSON text for each metric. Returns `undefined` if memory does not have all of them or they are too
+   * many; the caller then reads the store.
    */
   async read(apId: string, metrics: string[], range: { fromMs: number; toMs: number }): Promise<string[] | undefined> {
-    if (range.fromMs < Date.now() - this.#spanMs) return undefined;
-    if (!this.#window.has(apId) || this.#filling.has(apId)) {
-      const filling = this.#filling.get(apId) ?? this.#fill(apId);
-      this.#filling.set(apId, filling);
-      await filling.finally(() => this.#filling.delete(apId));
+    if (range.fromMs < Date.now() - this.#windowMs) return undefined;
+    if (!this.#liveWindow.has(apId) || this.#loading.has(apId)) {
+      const loading = this.#loading.get(apId) ?? this.#loadWindow(apId);
+      this.#loading.set(apId, loading);
+      await loading.finally(() => this.#loading.delete(apId));
     }
-    return this.#window.read(apId, metrics, range, MAX_POINTS);
+    return this.#liveWindow.read(apId, metrics, range, MAX_POINTS);
   }
 
-  async #fill(apId: string): Promise<void> {
-    this.#window.watch(apId);
+  async #loadWindow(apId: string): Promise<void> {
+    this.#liveWindow.watch(apId);
     try {
-      const points = await this.#store.recent(apId, Date.now() - this.#spanMs, MAX_POINTS_OF_AGENT);
-      if (points === undefined) this.#window.forget(apId);
-      else this.#window.fill(apId, points);
+      const points = await this.#store.recent(apId, Date.now() - this.#windowMs, MAX_LOADED_POINTS);
+      if (points === undefined) this.#liveWindow.forget(apId);
+      else this.#liveWindow.fill(apId, points);
     } catch (error) {
-      this.#window.forget(apId);
-      log.warn("live window not filled", { error: describeError(error) });
+      this.#liveWindow.forget(apId);
+      log.warn("live window load failed", { error: describeError(error) });
     }
   }
 }

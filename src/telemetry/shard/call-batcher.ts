@@ -1,56 +1,57 @@
 import { waitUntil } from "cloudflare:workers";
+import { Batch } from "../../lib/batch.ts";
 import { Unavailable } from "../../lib/errors.ts";
-import { pause } from "../../lib/sleep.ts";
 
 /**
- * Calls that many requests make to the same place within a moment, made as one: for a small request, a call to a Durable Object is a
- * good part of all that it costs.
+ * Combines calls of several requests to the same Durable Object into one: for a small request, the call is a large share of its cost. It
+ * calls at once if no call is in flight. Otherwise it gathers items until a call ends, but no longer than `maxHoldMs`: a call may take
+ * long, or its outcome may be lost.
  *
- * What is done for several requests belongs to the first of them. It is kept alive until the call is over, even if its own client goes
- * away; the others wait for it, each with a promise and a timer of its own: workerd hands over a promise to the request that made it,
- * and takes one that waits for nothing of its own to hang.
+ * The first request of a batch makes the call. `waitUntil` keeps that request alive until the call ends, even if its client disconnects.
+ * Each other request waits with its own promise and its own timer: workerd resumes a promise only in the request that created it, and
+ * cancels a request as hung if it waits for nothing of its own.
  */
 export interface CallBatcherOptions<T, R> {
-  /** What is called, in words. */
-  part: string;
+  /** The called component, for error messages. */
+  component: string;
   /** Returns one result for each item. */
   call(items: readonly T[]): Promise<readonly R[]>;
-  /** How long the first waits for company. */
-  gatherMs: number;
-  /** What goes together in one call at the most; what weighs more by itself goes by itself. */
+  /** How long an item waits for a call in flight. */
+  maxHoldMs: number;
+  /** Limit of the total weight of a call. A heavier item is sent alone. */
   maxWeight: number;
-  /** So long everyone waits for an outcome. */
+  /** How long each caller waits for its result. */
   timeoutMs: number;
 }
 
-interface Gathered<T, R> {
-  items: T[];
-  weight: number;
-  waiting: PromiseWithResolvers<R>[];
+interface PendingItem<T, R> {
+  item: T;
+  outcome: PromiseWithResolvers<R>;
 }
 
 export class CallBatcher<T, R> {
   readonly #options: CallBatcherOptions<T, R>;
-  #gathered: Gathered<T, R> | undefined;
+  #pending: Batch<PendingItem<T, R>> | undefined;
+  #inFlight = 0;
 
   constructor(options: CallBatcherOptions<T, R>) {
     this.#options = options;
   }
 
-  /** Resolves when the call that the item is in has been made, with the item's result. */
+  /** Resolves with the item's result when the call with the item has ended. */
   async add(item: T, weight: number): Promise<R> {
-    const { part, maxWeight, timeoutMs } = this.#options;
+    const { component, maxHoldMs, maxWeight, timeoutMs } = this.#options;
     const outcome = Promise.withResolvers<R>();
-    const timer = setTimeout(() => outcome.reject(new Unavailable(part, new Error("No outcome"))), timeoutMs);
-    let gathered = this.#gathered;
-    if (gathered === undefined || gathered.weight + weight > maxWeight) {
-      gathered = { items: [], weight: 0, waiting: [] };
-      this.#gathered = gathered;
-      waitUntil(this.#make(gathered));
+    const timer = setTimeout(
+      () => outcome.reject(new Unavailable(component, new Error("No result in time"))),
+      timeoutMs,
+    );
+    if (!this.#pending?.add([{ item, outcome }], weight)) {
+      const batch = new Batch<PendingItem<T, R>>({ gatherMs: this.#inFlight === 0 ? 0 : maxHoldMs, maxWeight });
+      batch.add([{ item, outcome }], weight);
+      this.#pending = batch;
+      waitUntil(this.#send(batch));
     }
-    gathered.items.push(item);
-    gathered.weight += weight;
-    gathered.waiting.push(outcome);
     try {
       return await outcome.promise;
     } finally {
@@ -58,15 +59,18 @@ export class CallBatcher<T, R> {
     }
   }
 
-  async #make(gathered: Gathered<T, R>): Promise<void> {
-    await pause(this.#options.gatherMs);
-    if (this.#gathered === gathered) this.#gathered = undefined;
+  async #send(batch: Batch<PendingItem<T, R>>): Promise<void> {
+    this.#inFlight++;
+    await batch.due;
+    if (this.#pending === batch) this.#pending = undefined;
     try {
-      const results = await this.#options.call(gathered.items);
-      // `call` returns one for each item.
-      for (const [i, { resolve }] of gathered.waiting.entries()) resolve(results[i] as R);
+      const results = await this.#options.call(batch.items.map(({ item }) => item));
+      // `call` returns one result for each item.
+      for (const [i, { outcome }] of batch.items.entries()) outcome.resolve(results[i] as R);
     } catch (error) {
-      for (const { reject } of gathered.waiting) reject(error);
+      for (const { outcome } of batch.items) outcome.reject(error);
     }
+    this.#inFlight--;
+    this.#pending?.makeDue();
   }
 }

@@ -2,11 +2,13 @@ import { countValues } from "../samples.ts";
 import type { AgentSample } from "../store/telemetry-store.ts";
 
 /**
- * What was committed lately of those agents that somebody follows, in the order of its coming, for live streams: each asks for what
- * came after the place up to which it has everything, and waits where nothing has.
+ * Keeps the latest committed samples of followed agents in memory, in the order of their commits, for live streams. A stream passes the
+ * cursor up to which it has everything, and waits if there is nothing after it.
+ *
+ * The names of `FeedCursor` and `ChangeFeedPage` are serialised: cursors are stored with jobs, pages are returned by RPC.
  */
 export interface FeedCursor {
-  /** Memory is not for ever: a place is one in the memory of one object. */
+  /** Identifies the memory that `seq` counts in. It changes when the object restarts. */
   epoch: string;
   seq: number;
 }
@@ -14,37 +16,39 @@ export interface FeedCursor {
 export interface ChangeFeedPage {
   place: FeedCursor;
   samples: AgentSample[];
-  /** Something in between is not remembered any more, and has to be read from the store. */
+  /** Samples after the cursor were dropped. The reader must read them from the store. */
   isIncomplete: boolean;
 }
 
 export interface ChangeFeedOptions {
-  /** Of one agent: how many, and how much of memory they may take, in bytes, about. */
+  /** Samples kept for one agent. */
   maxSamples: number;
+  /** Memory for one agent, in bytes, estimated. */
   maxLength: number;
-  /** Of all agents together. Beyond that, those that were not asked for the longest time are forgotten first. */
+  /** Memory for all agents, in bytes, estimated. Beyond it, the least recently read agents are dropped first. */
   maxTotalLength: number;
-  /** How many agents can be followed at a time. */
+  /** Agents that can be followed at the same time. */
   maxFollowed: number;
-  /** An agent that nobody has asked for during this time is not followed any more. */
+  /** An agent without a read for this long is no longer followed. */
   followedMs: number;
   now: () => number;
 }
 
-interface Followed {
+interface FollowedAgent {
   samples: { seq: number; sample: AgentSample; length: number }[];
   length: number;
-  /** What came up to here is not remembered. */
-  forgottenUpTo: number;
-  askedMs: number;
+  /** Samples up to this sequence number were dropped. */
+  droppedUpTo: number;
+  lastReadMs: number;
+  /** Wakes the readers that wait for a sample. */
   waiting: Set<() => void>;
 }
 
 export class ChangeFeed {
   readonly #options: ChangeFeedOptions;
   readonly #epoch = crypto.randomUUID();
-  /** In the order in which they were last asked for. */
-  readonly #followed = new Map<string, Followed>();
+  /** In the order of their last reads. */
+  readonly #followed = new Map<string, FollowedAgent>();
   #seq = 0;
   #totalLength = 0;
 
@@ -56,14 +60,14 @@ export class ChangeFeed {
     return this.#followed.size;
   }
 
-  /** Samples that have been committed. */
+  /** Adds committed samples and wakes the readers of their agents. */
   add(samples: readonly AgentSample[]): void {
     if (this.#followed.size === 0) return;
-    const woken = new Set<Followed>();
+    const woken = new Set<FollowedAgent>();
     for (const sample of samples) {
       const followed = this.#followed.get(sample.apId);
       if (followed === undefined || countValues(sample) === 0) continue;
-      if (this.#isForgotten(followed)) {
+      if (this.#isExpired(followed)) {
         this.#unfollow(sample.apId, followed);
         continue;
       }
@@ -73,23 +77,26 @@ export class ChangeFeed {
       this.#totalLength += length;
       woken.add(followed);
     }
-    for (const followed of woken) this.#makeRoom(followed);
-    this.#makeRoomInAll();
+    for (const followed of woken) this.#enforceAgentLimits(followed);
+    this.#enforceTotalLimit();
     for (const followed of woken) for (const wake of followed.waiting) wake();
   }
 
-  /** What came after a place; without one, from now on. Waits for so long at the most where nothing did. */
-  async since(apId: string, place: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage> {
+  /**
+   * Returns the samples after a cursor. Waits up to `waitMs` if there are none.
+   * @param cursor without it, returns the current cursor and no samples
+   */
+  async since(apId: string, cursor: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage> {
     const followed = this.#follow(apId);
-    if (place === undefined) return this.#answer([], false);
-    if (place.epoch !== this.#epoch || place.seq < followed.forgottenUpTo) return this.#answer([], true);
-    if ((followed.samples.at(-1)?.seq ?? 0) <= place.seq) await wakeWithin(followed.waiting, waitMs);
-    followed.askedMs = this.#options.now();
-    const isIncomplete = place.seq < followed.forgottenUpTo;
-    return this.#answer(isIncomplete ? [] : followed.samples.filter(({ seq }) => seq > place.seq), isIncomplete);
+    if (cursor === undefined) return this.#page([], false);
+    if (cursor.epoch !== this.#epoch || cursor.seq < followed.droppedUpTo) return this.#page([], true);
+    if ((followed.samples.at(-1)?.seq ?? 0) <= cursor.seq) await waitForWake(followed.waiting, waitMs);
+    followed.lastReadMs = this.#options.now();
+    const isIncomplete = cursor.seq < followed.droppedUpTo;
+    return this.#page(isIncomplete ? [] : followed.samples.filter(({ seq }) => seq > cursor.seq), isIncomplete);
   }
 
-  #makeRoom(followed: Followed): void {
+  #enforceAgentLimits(followed: FollowedAgent): void {
     const { maxSamples, maxLength } = this.#options;
     let count = 0;
     for (const { length } of followed.samples) {
@@ -98,59 +105,63 @@ export class ChangeFeed {
       followed.length -= length;
       this.#totalLength -= length;
     }
-    followed.forgottenUpTo = followed.samples.splice(0, count).at(-1)?.seq ?? followed.forgottenUpTo;
+    followed.droppedUpTo = followed.samples.splice(0, count).at(-1)?.seq ?? followed.droppedUpTo;
   }
 
-  /** A reader who lacks what is forgotten here reads it from the store. */
-  #makeRoomInAll(): void {
+  /** Drops the samples of whole agents. Their readers read the store. */
+  #enforceTotalLimit(): void {
     for (const followed of this.#followed.values()) {
       if (this.#totalLength <= this.#options.maxTotalLength) return;
       this.#clear(followed);
     }
   }
 
-  #clear(followed: Followed): void {
+  #clear(followed: FollowedAgent): void {
     this.#totalLength -= followed.length;
     followed.length = 0;
-    followed.forgottenUpTo = followed.samples.splice(0).at(-1)?.seq ?? followed.forgottenUpTo;
+    followed.droppedUpTo = followed.samples.splice(0).at(-1)?.seq ?? followed.droppedUpTo;
   }
 
-  #unfollow(apId: string, followed: Followed): void {
+  #unfollow(apId: string, followed: FollowedAgent): void {
     this.#clear(followed);
     this.#followed.delete(apId);
-    // Its readers hear that something may be missing.
-    followed.forgottenUpTo = ++this.#seq;
+    // Its readers must learn that samples may be missing.
+    followed.droppedUpTo = ++this.#seq;
     for (const wake of followed.waiting) wake();
   }
 
-  #answer(news: readonly { sample: AgentSample }[], isIncomplete: boolean): ChangeFeedPage {
-    return { place: { epoch: this.#epoch, seq: this.#seq }, samples: news.map(({ sample }) => sample), isIncomplete };
+  #page(changes: readonly { sample: AgentSample }[], isIncomplete: boolean): ChangeFeedPage {
+    return {
+      place: { epoch: this.#epoch, seq: this.#seq },
+      samples: changes.map(({ sample }) => sample),
+      isIncomplete,
+    };
   }
 
-  #follow(apId: string): Followed {
+  #follow(apId: string): FollowedAgent {
     let followed = this.#followed.get(apId);
-    if (followed === undefined || this.#isForgotten(followed)) {
-      // Those that neither report nor are asked for any more would stay for ever.
-      for (const [other, its] of this.#followed) if (this.#isForgotten(its)) this.#unfollow(other, its);
-      for (const [other, its] of this.#followed) {
+    if (followed === undefined || this.#isExpired(followed)) {
+      // `add` expires only agents that report. The others expire here.
+      for (const [otherId, other] of this.#followed) if (this.#isExpired(other)) this.#unfollow(otherId, other);
+      for (const [otherId, other] of this.#followed) {
         if (this.#followed.size < this.#options.maxFollowed) break;
-        this.#unfollow(other, its);
+        this.#unfollow(otherId, other);
       }
-      // A number of its own: a reader with an earlier place may have missed something.
-      followed = { samples: [], length: 0, forgottenUpTo: ++this.#seq, askedMs: 0, waiting: new Set() };
+      // A new sequence number: a reader with an earlier cursor may have missed samples.
+      followed = { samples: [], length: 0, droppedUpTo: ++this.#seq, lastReadMs: 0, waiting: new Set() };
     }
     this.#followed.delete(apId);
     this.#followed.set(apId, followed);
-    followed.askedMs = this.#options.now();
+    followed.lastReadMs = this.#options.now();
     return followed;
   }
 
-  #isForgotten({ askedMs, waiting }: Followed): boolean {
-    return waiting.size === 0 && this.#options.now() - askedMs > this.#options.followedMs;
+  #isExpired({ lastReadMs, waiting }: FollowedAgent): boolean {
+    return waiting.size === 0 && this.#options.now() - lastReadMs > this.#options.followedMs;
   }
 }
 
-/** A sample's object and its place, and those of one value, in bytes, about. */
+/** Estimated bytes of an empty sample with its cursor, and of one value. */
 const SAMPLE_LENGTH = 200;
 const VALUE_LENGTH = 32;
 
@@ -161,7 +172,8 @@ function lengthOf({ metrics, texts }: AgentSample): number {
   return length;
 }
 
-async function wakeWithin(waiting: Set<() => void>, waitMs: number): Promise<void> {
+/** Waits until a waker of the set is called or the time has passed. */
+async function waitForWake(waiting: Set<() => void>, waitMs: number): Promise<void> {
   if (waitMs <= 0) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, waitMs);

@@ -1,91 +1,90 @@
+import { Batch } from "../../lib/batch.ts";
 import { Unavailable } from "../../lib/errors.ts";
-import { pause } from "../../lib/sleep.ts";
 
 /**
- * Commits what many callers bring in few batches. A caller that comes while a batch is under way waits for the next one. Each is
- * answered when the batches that its items are in have been committed.
+ * Commits the items of many callers in few batches, one batch at a time. Items that arrive during a commit wait for a later batch. A
+ * caller gets its result when all batches with its items are committed.
  */
 export interface GroupCommitOptions<T> {
-  /** What of a batch there is to commit: the rest is committed already. Asked right before each commit. */
+  /** Returns the items that are not committed yet. Called right before each commit. */
   select(items: readonly T[]): Promise<readonly T[]>;
-  /** Commits a batch. Called again with the same token, it changes nothing. */
+  /** Commits a batch. A second call with the same token must change nothing. */
   commit(items: readonly T[], token: string): Promise<void>;
-  /** Whether the store has looked at a batch and did not take it; otherwise it was away, and others had not fared better. */
+  /** Returns whether the store refused this batch in particular. Otherwise it is an outage, which affects every batch. */
   isRefused(error: Unavailable): boolean;
   /**
-   * The lane of an item; none for the present. A batch holds items of one lane only, so that one insert touches few partitions. Batches
-   * of the present and of other lanes take turns.
+   * Returns the lane of an item: `undefined` for a current one, a number for a backlog. A batch holds items of one lane only, so that one
+   * insert touches few partitions. Current batches and backlog batches alternate.
    */
   laneOf?(item: T): number | undefined;
-  /** How long the first of a batch waits for company. */
+  /** How long the first item of a batch waits for others. A full batch does not wait. */
   gatherMs: number;
-  /** What fits in a batch, in items and in length; one call's items of one lane stay together. */
+  /** Limits of a batch, in items and in length. The items of one call and lane stay together, even beyond the limits. */
   maxBatch: number;
   maxBatchLength: number;
-  /** What may wait; beyond that callers are refused. */
+  /** Limits of the waiting items. Beyond them, `add` throws `Unavailable`. */
   maxWaiting: number;
   maxWaitingLength: number;
   now: () => number;
 }
 
-/** An item that the store rejects as wrong in itself. */
-export interface Rejected<T> {
+/** An item that the store rejects as invalid. */
+export interface RejectedItem<T> {
   item: T;
   error: unknown;
 }
 
-interface Batch<T> {
+interface LaneBatch<T> {
   lane: number | undefined;
-  items: T[];
-  length: number;
-  done: PromiseWithResolvers<readonly Rejected<T>[]>;
+  batch: Batch<T>;
+  done: PromiseWithResolvers<readonly RejectedItem<T>[]>;
 }
 
-/** A batch that may or may not have been committed: its callers have been asked to come again, and may do so at once. */
-interface Doubt<T> {
+/** A batch whose commit has an unknown outcome. Its callers got `Unavailable`, and may retry at once. */
+interface UncertainBatch<T> {
   items: readonly T[];
   token: string;
   sinceMs: number;
 }
 
-/** A batch that the store does not take must not hold up the others for long. */
+/** How long a batch that the store refuses is retried. It blocks the others. */
 const MAX_REFUSED_MS = 60_000;
-/** One may have been half committed when the store went away: what is left of it can only be told under its own token. */
-const MAX_DOUBT_MS = 15 * 60_000;
-/** Commits for one batch: enough to find four wrong items among 5,000. What is left after that fails as a whole. */
+/** How long a batch is retried during an outage. It may be half committed, and only its own token deduplicates the rest. */
+const MAX_UNCERTAIN_MS = 15 * 60_000;
+/** Commits for one batch: enough to find four invalid items among 5,000. Beyond it, the remaining items are rejected together. */
 const MAX_COMMITS = 100;
 
 export class GroupCommit<T> {
   readonly #options: GroupCommitOptions<T>;
-  readonly #waiting: Batch<T>[] = [];
-  #doubt: Doubt<T> | undefined;
+  readonly #waiting: LaneBatch<T>[] = [];
+  #uncertain: UncertainBatch<T> | undefined;
   #isRunning = false;
-  #wasPresent = false;
+  #wasCurrent = false;
 
   constructor(options: GroupCommitOptions<T>) {
     this.#options = options;
   }
 
-  /** How many items are in no batch that is under way. */
+  /** The number of items whose commit has not begun. */
   get waiting(): number {
-    return this.#waiting.reduce((sum, batch) => sum + batch.items.length, 0);
+    return this.#waiting.reduce((sum, { batch }) => sum + batch.items.length, 0);
   }
 
   get #waitingLength(): number {
-    return this.#waiting.reduce((sum, { length }) => sum + length, 0);
+    return this.#waiting.reduce((sum, { batch }) => sum + batch.weight, 0);
   }
 
   /**
-   * Resolves when the items have been committed, with those that the store rejects as wrong in themselves.
-   * @param length of all items together, as they came: memory is bounded by it
+   * Resolves when the items are committed. Returns those that the store rejects as invalid.
+   * @param length of all items together, as received: the limits on memory count it
    */
-  async add(items: readonly T[], length: number): Promise<readonly Rejected<T>[]> {
+  async add(items: readonly T[], length: number): Promise<readonly RejectedItem<T>[]> {
     const { laneOf, maxWaiting, maxWaitingLength } = this.#options;
     if (this.waiting + items.length > maxWaiting || this.#waitingLength + length > maxWaitingLength)
-      throw new Unavailable("telemetry store", new Error("Too much is waiting"));
+      throw new Unavailable("telemetry store", new Error("Too many samples are waiting"));
     const lanes = Map.groupBy(items, (item) => laneOf?.(item));
-    const batches = [...lanes].map(([lane, its]) =>
-      this.#put(lane, its, Math.ceil((length * its.length) / items.length)),
+    const batches = [...lanes].map(([lane, laneItems]) =>
+      this.#put(lane, laneItems, Math.ceil((length * laneItems.length) / items.length)),
     );
     void this.#run();
     const own = new Set(items);
@@ -93,66 +92,65 @@ export class GroupCommit<T> {
     return rejected.flat().filter(({ item }) => own.has(item));
   }
 
-  #put(lane: number | undefined, items: readonly T[], length: number): Batch<T> {
-    const { maxBatch, maxBatchLength } = this.#options;
-    let batch = this.#waiting.findLast((waiting) => waiting.lane === lane);
-    if (batch === undefined || batch.items.length + items.length > maxBatch || batch.length + length > maxBatchLength) {
-      batch = { lane, items: [], length: 0, done: Promise.withResolvers() };
-      this.#waiting.push(batch);
-    }
-    for (const item of items) batch.items.push(item);
-    batch.length += length;
-    return batch;
+  #put(lane: number | undefined, items: readonly T[], length: number): LaneBatch<T> {
+    const last = this.#waiting.findLast((waiting) => waiting.lane === lane);
+    if (last?.batch.add(items, length)) return last;
+    const { gatherMs, maxBatch: maxItems, maxBatchLength: maxWeight } = this.#options;
+    const batch = new Batch<T>({ gatherMs, maxItems, maxWeight });
+    batch.add(items, length);
+    const added = { lane, batch, done: Promise.withResolvers<readonly RejectedItem<T>[]>() };
+    this.#waiting.push(added);
+    return added;
   }
 
   async #run(): Promise<void> {
     if (this.#isRunning) return;
     this.#isRunning = true;
-    await pause(this.#options.gatherMs);
-    for (let batch = this.#next(); batch !== undefined; batch = this.#next()) {
-      const { items, done } = batch;
-      await this.#take(items).then(done.resolve, (error: unknown) => {
-        done.reject(error);
-        // Where the store is away, those behind it would only wait for as long once more before they hear the same.
-        if (error instanceof Unavailable) for (const next of this.#waiting.splice(0)) next.done.reject(error);
+    for (let [oldest] = this.#waiting; oldest !== undefined; [oldest] = this.#waiting) {
+      await oldest.batch.due;
+      const next = this.#takeNext();
+      if (next === undefined) break;
+      await this.#commitBatch(next.batch.items).then(next.done.resolve, (error: unknown) => {
+        next.done.reject(error);
+        // During an outage, each waiting batch would only fail after the same time-out again.
+        if (error instanceof Unavailable) for (const { done } of this.#waiting.splice(0)) done.reject(error);
       });
     }
     this.#isRunning = false;
   }
 
-  /** Takes turns: the present waits for one other batch at the most, and a backlog is not put off for ever. */
-  #next(): Batch<T> | undefined {
-    const present = this.#waiting.findIndex(({ lane }) => lane === undefined);
-    const other = this.#waiting.findIndex(({ lane }) => lane !== undefined);
-    const isPresent = present !== -1 && (other === -1 || !this.#wasPresent);
-    this.#wasPresent = isPresent;
-    const index = isPresent ? present : other;
-    return index === -1 ? undefined : this.#waiting.splice(index, 1)[0];
+  /** Takes the next batch. Alternates: a current batch waits for at most one backlog batch, and backlogs are not starved. */
+  #takeNext(): LaneBatch<T> | undefined {
+    const current = this.#waiting.findIndex(({ lane }) => lane === undefined);
+    const backlog = this.#waiting.findIndex(({ lane }) => lane !== undefined);
+    const isCurrent = current !== -1 && (backlog === -1 || !this.#wasCurrent);
+    this.#wasCurrent = isCurrent;
+    return this.#waiting.splice(isCurrent ? current : backlog, 1)[0];
   }
 
-  async #take(items: readonly T[]): Promise<readonly Rejected<T>[]> {
-    await this.#settleDoubt();
+  async #commitBatch(items: readonly T[]): Promise<readonly RejectedItem<T>[]> {
+    await this.#settleUncertain();
     return await this.#bisect(items, { commitsLeft: MAX_COMMITS });
   }
 
-  /** First what is in doubt: its callers come again, and whether what they bring is new must be known by then. */
-  async #settleDoubt(): Promise<void> {
-    if (this.#doubt === undefined) return;
+  /** Retries an uncertain batch first. Its callers retry too, and by then it must be known which of their items are stored. */
+  async #settleUncertain(): Promise<void> {
+    if (this.#uncertain === undefined) return;
     try {
-      await this.#commit(this.#doubt);
+      await this.#commit(this.#uncertain);
     } catch (error) {
-      // One that is wrong in itself is none of the next callers' business; its own come again with it.
+      // An invalid batch does not concern the next callers. Its own callers retry it.
       if (error instanceof Unavailable) throw error;
     }
   }
 
-  /** Commits the items, each part under a token of its own. A part that the store rejects is halved until its wrong items are found. */
-  async #bisect(items: readonly T[], budget: { commitsLeft: number }): Promise<readonly Rejected<T>[]> {
+  /** Commits the items. Halves a batch that the store rejects until the invalid items are found; each half has its own token. */
+  async #bisect(items: readonly T[], budget: { commitsLeft: number }): Promise<readonly RejectedItem<T>[]> {
     try {
-      const fresh = await this.#options.select(items);
+      const selected = await this.#options.select(items);
       budget.commitsLeft--;
-      if (fresh.length > 0)
-        await this.#commit({ items: fresh, token: crypto.randomUUID(), sinceMs: this.#options.now() });
+      if (selected.length > 0)
+        await this.#commit({ items: selected, token: crypto.randomUUID(), sinceMs: this.#options.now() });
       return [];
     } catch (error) {
       if (error instanceof Unavailable) throw error;
@@ -163,19 +161,20 @@ export class GroupCommit<T> {
     }
   }
 
-  async #commit(batch: Doubt<T>): Promise<void> {
+  async #commit(batch: UncertainBatch<T>): Promise<void> {
     try {
       await this.#options.commit(batch.items, batch.token);
-      this.#doubt = undefined;
+      this.#uncertain = undefined;
     } catch (error) {
-      this.#doubt = this.#mayPass(error, batch) ? batch : undefined;
+      this.#uncertain = this.#isUncertain(error, batch) ? batch : undefined;
       throw error;
     }
   }
 
-  #mayPass(error: unknown, { sinceMs }: Doubt<T>): boolean {
+  /** Returns whether a failed commit may have succeeded in the store and is still worth a retry. */
+  #isUncertain(error: unknown, { sinceMs }: UncertainBatch<T>): boolean {
     if (!(error instanceof Unavailable)) return false;
     const { isRefused, now } = this.#options;
-    return now() - sinceMs < (isRefused(error) ? MAX_REFUSED_MS : MAX_DOUBT_MS);
+    return now() - sinceMs < (isRefused(error) ? MAX_REFUSED_MS : MAX_UNCERTAIN_MS);
   }
 }

@@ -1,17 +1,17 @@
 import type { AgentSample } from "../store/telemetry-store.ts";
 
-/** Metrics that every kind of access point has, and that an overview shows. */
+/** The metrics of the overview. Every kind of access point has them. */
 const METRICS = ["load", "quality", "users"] as const;
 type Metric = (typeof METRICS)[number];
 
-/** An agent's latest value of each of them. */
+/** An agent's latest value of each metric. */
 export type LatestMetrics = Record<Metric, number | null>;
 
-/** Those of many agents, column by column: ten thousand objects take ten times as long from one place to another. */
+/** The latest values of many agents, as columns: RPC takes ten times as long for ten thousand objects. */
 export type LatestColumns = { apIds: string[] } & Record<Metric, (number | null)[]>;
 
 export interface LatestCacheOptions {
-  /** What is older is not worth showing. */
+  /** Older values are dropped. */
   spanMs: number;
   maxAgents: number;
   now: () => number;
@@ -19,28 +19,28 @@ export interface LatestCacheOptions {
 
 type Points = Partial<Record<Metric, { tsMs: number; value: number }>>;
 
-/** The latest values of all agents, in memory: what came before it began is unknown. */
+/** Keeps the latest values of all agents in memory. It starts empty after a restart of the object. */
 export class LatestCache {
   readonly #options: LatestCacheOptions;
-  /** In the order in which they were last heard of. */
+  /** In the order of their last changes. */
   readonly #agents = new Map<string, Points>();
 
   constructor(options: LatestCacheOptions) {
     this.#options = options;
   }
 
-  /** Samples that have been committed. They may come out of order. */
+  /** Adds committed samples, in any order. */
   add(samples: readonly AgentSample[]): void {
     for (const { apId, tsMs, metrics } of samples) {
       const points = this.#agents.get(apId) ?? {};
-      let isNews = false;
+      let hasChanged = false;
       for (const metric of METRICS) {
         const value = metrics[metric];
         if (value === undefined || tsMs < (points[metric]?.tsMs ?? Number.NEGATIVE_INFINITY)) continue;
         points[metric] = { tsMs, value };
-        isNews = true;
+        hasChanged = true;
       }
-      if (!isNews) continue;
+      if (!hasChanged) continue;
       this.#agents.delete(apId);
       this.#agents.set(apId, points);
     }
@@ -50,7 +50,7 @@ export class LatestCache {
     }
   }
 
-  /** Of every agent that has any; those that have none any more are forgotten. */
+  /** Returns the values of every agent that has any. Drops the agents whose values are all too old. */
   read(): LatestColumns {
     const sinceMs = this.#options.now() - this.#options.spanMs;
     const columns: LatestColumns = { apIds: [], load: [], quality: [], users: [] };

@@ -2,8 +2,8 @@ import type { Sample } from "../samples.ts";
 import { MetricSeries } from "./metric-series.ts";
 
 /**
- * The last minutes of those agents that somebody watches, in memory. An agent is remembered from the moment it is first asked for;
- * what came before is filled in from the store. Bounded: when there is too much, whoever was not asked for the longest time goes.
+ * Keeps the last minutes of watched agents in memory. An agent is watched from its first read on; its earlier points are loaded from the
+ * store. Beyond the memory limit, the least recently read agents are dropped.
  */
 export interface LiveWindowOptions {
   spanMs: number;
@@ -11,12 +11,12 @@ export interface LiveWindowOptions {
   now: () => number;
 }
 
-/** An agent's name and its empty map, about. */
+/** Estimated size of an agent's name and its empty map. */
 const AGENT_BYTES = 256;
 
 export class LiveWindow {
   readonly #options: LiveWindowOptions;
-  /** In the order in which they were last asked for. */
+  /** Agent → metric → series, in the order of the agents' last reads. */
   readonly #watched = new Map<string, Map<string, MetricSeries>>();
   #bytes = 0;
 
@@ -32,36 +32,37 @@ export class LiveWindow {
     return this.#watched.has(apId);
   }
 
-  /** Remembers what comes from now on. To be called before the store is asked for what came before. */
+  /** Keeps the agent's samples from now on. Call it before reading the earlier points from the store, so that none is missed. */
   watch(apId: string): void {
     this.#watched.set(apId, new Map());
-    this.#makeRoom();
+    this.#enforceLimit();
   }
 
+  /** Stops watching the agent and drops its points. */
   forget(apId: string): void {
-    for (const track of this.#watched.get(apId)?.values() ?? []) this.#bytes -= track.bytes;
+    for (const series of this.#watched.get(apId)?.values() ?? []) this.#bytes -= series.bytes;
     this.#watched.delete(apId);
   }
 
-  /** A sample that has been committed. */
+  /** Adds a committed sample, if its agent is watched. */
   add(apId: string, { tsMs, metrics }: Sample): void {
-    const tracks = this.#watched.get(apId);
-    if (tracks === undefined || tsMs < this.#startMs) return;
-    for (const [metric, value] of Object.entries(metrics)) this.#put(tracks, metric, tsMs, value);
-    this.#makeRoom();
+    const agentSeries = this.#watched.get(apId);
+    if (agentSeries === undefined || tsMs < this.#startMs) return;
+    for (const [metric, value] of Object.entries(metrics)) this.#put(agentSeries, metric, tsMs, value);
+    this.#enforceLimit();
   }
 
-  /** What the store has of an agent that is watched; some of it may have come meanwhile. */
+  /** Adds points from the store, if the agent is still watched. Points that `add` has already added stay as they are. */
   fill(apId: string, points: Iterable<{ metric: string; tsMs: number; value: number }>): void {
-    const tracks = this.#watched.get(apId);
-    if (tracks === undefined) return;
-    for (const { metric, tsMs, value } of points) this.#put(tracks, metric, tsMs, value);
-    this.#makeRoom();
+    const agentSeries = this.#watched.get(apId);
+    if (agentSeries === undefined) return;
+    for (const { metric, tsMs, value } of points) this.#put(agentSeries, metric, tsMs, value);
+    this.#enforceLimit();
   }
 
   /**
-   * The points of an agent that is watched, one text of JSON for each metric; nothing where it is not (any more), or where one of
-   * them has more than `maxPoints`.
+   * Returns the points of a watched agent, one JSON text for each metric. Returns `undefined` if the agent is not watched, or if a metric
+   * has more than `maxPoints`.
    */
   read(
     apId: string,
@@ -69,57 +70,55 @@ export class LiveWindow {
     range: { fromMs: number; toMs: number },
     maxPoints: number,
   ): string[] | undefined {
-    const tracks = this.#watched.get(apId);
-    if (tracks === undefined) return undefined;
+    const agentSeries = this.#watched.get(apId);
+    if (agentSeries === undefined) return undefined;
     this.#watched.delete(apId);
-    this.#watched.set(apId, tracks);
-    this.#dropEnded(tracks);
-    const texts: string[] = [];
+    this.#watched.set(apId, agentSeries);
+    this.#dropEmpty(agentSeries);
+    const jsonTexts: string[] = [];
     for (const metric of metrics) {
-      const track = tracks.get(metric);
-      const text = track === undefined ? "[]" : this.#on(track, () => track.toJson(range, maxPoints));
-      if (text === undefined) return undefined;
-      texts.push(text);
+      const series = agentSeries.get(metric);
+      const json = series === undefined ? "[]" : this.#update(series, () => series.toJson(range, maxPoints));
+      if (json === undefined) return undefined;
+      jsonTexts.push(json);
     }
-    this.#makeRoom();
-    return texts;
+    this.#enforceLimit();
+    return jsonTexts;
   }
 
   get #startMs(): number {
     return this.#options.now() - this.#options.spanMs;
   }
 
-  #put(tracks: Map<string, MetricSeries>, metric: string, tsMs: number, value: number): void {
-    let track = tracks.get(metric);
-    if (track === undefined) {
-      track = new MetricSeries();
-      tracks.set(metric, track);
-      this.#bytes += track.bytes;
+  #put(agentSeries: Map<string, MetricSeries>, metric: string, tsMs: number, value: number): void {
+    const series = agentSeries.get(metric) ?? new MetricSeries();
+    if (!agentSeries.has(metric)) {
+      agentSeries.set(metric, series);
+      this.#bytes += series.bytes;
     }
-    const its = track;
-    this.#on(its, () => its.put(tsMs, value));
+    this.#update(series, () => series.put(tsMs, value));
   }
 
-  /** Names may be of clients, which come and go: what has got nothing for so long that nothing is left of it goes. */
-  #dropEnded(tracks: Map<string, MetricSeries>): void {
-    for (const [metric, track] of tracks) {
-      this.#on(track, () => {});
-      if (!track.isEmpty) continue;
-      tracks.delete(metric);
-      this.#bytes -= track.bytes;
+  /** Drops series without points. Metric names may contain names of client devices, so old names would accumulate. */
+  #dropEmpty(agentSeries: Map<string, MetricSeries>): void {
+    for (const [metric, series] of agentSeries) {
+      this.#update(series, () => {});
+      if (!series.isEmpty) continue;
+      agentSeries.delete(metric);
+      this.#bytes -= series.bytes;
     }
   }
 
-  /** Whatever is done with a track, what is too old goes first, and its bytes are counted anew. */
-  #on<T>(track: MetricSeries, work: () => T): T {
-    const before = track.bytes;
-    track.dropBefore(this.#startMs);
+  /** Drops the series' old points, runs the work, and updates the byte count. */
+  #update<T>(series: MetricSeries, work: () => T): T {
+    const bytesBefore = series.bytes;
+    series.dropBefore(this.#startMs);
     const result = work();
-    this.#bytes += track.bytes - before;
+    this.#bytes += series.bytes - bytesBefore;
     return result;
   }
 
-  #makeRoom(): void {
+  #enforceLimit(): void {
     for (const apId of this.#watched.keys()) {
       if (this.#bytes + this.#watched.size * AGENT_BYTES <= this.#options.maxBytes) return;
       this.forget(apId);

@@ -1,33 +1,33 @@
 import { toIsoTime } from "../../lib/iso-time.ts";
 
 /**
- * One metric's points, ascending in time; mostly they come at the end and go at the start. Their JSON is kept from one reading to
- * the next: a chart that asks every second finds all but the newest point written already.
+ * Holds the points of one metric, ascending in time. Most points are added at the end and dropped at the start. The JSON of the points is
+ * cached: for a chart that polls every second, only the newest point must be formatted.
  */
 export class MetricSeries {
   #ts = new Float64Array(FIRST_CAPACITY);
   #values = new Float64Array(FIRST_CAPACITY);
   #start = 0;
   #end = 0;
-  /** What has to be added to a place in the arrays for its number, which stays the same while others go. */
+  /** Array index + offset = the point's number, which does not change when other points are dropped. */
   #offset = 0;
-  #written = new Writing(0);
+  #cache = new JsonCache(0);
 
-  /** What it takes, with the room that it has for more: where there are many names, most of them have few points. */
+  /** Includes unused capacity: an agent with many metrics has few points in most of them. */
   get bytes(): number {
-    return OBJECTS_BYTES + this.#ts.length * BYTES_PER_POINT + this.#written.bytes;
+    return OBJECTS_BYTES + this.#ts.length * BYTES_PER_POINT + this.#cache.bytes;
   }
 
   get isEmpty(): boolean {
     return this.#end === this.#start;
   }
 
-  /** A time that has a point already keeps it. */
+  /** Adds a point, unless there is one at this time. */
   put(tsMs: number, value: number): void {
     const at = this.#end > this.#start && tsMs <= (this.#ts[this.#end - 1] ?? 0) ? this.#indexOf(tsMs) : this.#end;
     if (at < this.#end && this.#ts[at] === tsMs) return;
-    // What is written has a point missing now; those behind it have other numbers.
-    if (at < this.#end) this.#written = new Writing(0);
+    // The cache lacks this point, and the numbers of the points behind it change.
+    if (at < this.#end) this.#cache = new JsonCache(0);
     const index = this.#end === this.#ts.length ? this.#grow(at) : at;
     this.#ts.copyWithin(index + 1, index, this.#end);
     this.#values.copyWithin(index + 1, index, this.#end);
@@ -40,19 +40,19 @@ export class MetricSeries {
     if (this.#end > this.#start && (this.#ts[this.#start] ?? 0) < tsMs) this.#start = this.#indexOf(tsMs);
   }
 
-  /** The points as an array in JSON; nothing where there are more than `maxPoints`. */
+  /** Returns the points in the range as a JSON array, or `undefined` if there are more than `maxPoints`. */
   toJson({ fromMs, toMs }: { fromMs: number; toMs: number }, maxPoints: number): string | undefined {
     const [from, to] = [this.#indexOf(fromMs), this.#indexOf(toMs + 1)];
     if (to - from > maxPoints) return undefined;
-    // A look at the newest alone must not cost the rest of what is written.
-    const writing = (to - from) * 2 < this.#written.count ? new Writing(0) : this.#written;
-    return writing.write(from + this.#offset, to + this.#offset, (number) => {
+    // A read of the newest points alone must not discard the cache of the others.
+    const cache = (to - from) * 2 < this.#cache.count ? new JsonCache(0) : this.#cache;
+    return cache.toJson(from + this.#offset, to + this.#offset, (number) => {
       const index = number - this.#offset;
       return `{"ts":"${toIsoTime(this.#ts[index] ?? 0)}","value":${this.#values[index]}},`;
     });
   }
 
-  /** The first place whose time is not before `tsMs`. */
+  /** Returns the first index whose time is not before `tsMs`. */
   #indexOf(tsMs: number): number {
     let [low, high] = [this.#start, this.#end];
     while (low < high) {
@@ -63,7 +63,7 @@ export class MetricSeries {
     return low;
   }
 
-  /** Makes room at the end, by moving up what is left or by taking more memory; where `index` is then. */
+  /** Makes room at the end: moves the points to the start, into larger arrays if needed. Returns the new value of `index`. */
   #grow(index: number): number {
     const length = this.#end - this.#start;
     const capacity = length * 2 > this.#ts.length ? this.#ts.length * 2 : this.#ts.length;
@@ -79,12 +79,12 @@ export class MetricSeries {
 
 const FIRST_CAPACITY = 64;
 const BYTES_PER_POINT = 16;
-/** The objects that a track is made of, its name and its place in a map, about. */
+/** Estimated size of an empty series: its objects, its name and its map entry. */
 const OBJECTS_BYTES = 512;
 const BYTES_PER_LENGTH = 8;
 
-/** A run of numbered things, written one behind the other, each with a comma at its end. */
-class Writing {
+/** Caches the JSON texts of consecutively numbered elements in one string, each with a comma at its end. */
+class JsonCache {
   #first: number;
   #lengths: number[] = [];
   #text = "";
@@ -101,15 +101,15 @@ class Writing {
     return this.#text.length + this.#lengths.length * BYTES_PER_LENGTH;
   }
 
-  /** Those from `from` to before `to`, as an array. */
-  write(from: number, to: number, textOf: (number: number) => string): string {
+  /** Returns elements `from` to `to - 1` as a JSON array. Formats those that are not cached, and drops those before `from`. */
+  toJson(from: number, to: number, format: (number: number) => string): string {
     const end = this.#first + this.#lengths.length;
     if (from < this.#first || from > end || to < end) [this.#first, this.#lengths, this.#text] = [from, [], ""];
-    const gone = this.#lengths.splice(0, from - this.#first);
-    if (gone.length > 0) this.#text = this.#text.slice(gone.reduce((sum, length) => sum + length));
+    const dropped = this.#lengths.splice(0, from - this.#first);
+    if (dropped.length > 0) this.#text = this.#text.slice(dropped.reduce((sum, length) => sum + length));
     this.#first = from;
     for (let number = from + this.#lengths.length; number < to; number++) {
-      const text = textOf(number);
+      const text = format(number);
       this.#lengths.push(text.length);
       this.#text += text;
     }

@@ -4,146 +4,150 @@ import { describeError, log } from "../../lib/log.ts";
 import { callObject } from "../../storage/durable-objects.ts";
 import type { SeriesQuery } from "../store/series-queries.ts";
 import type { AgentSample } from "../store/telemetry-store.ts";
-import type { AgentShard, Appended } from "./agent-shard.ts";
+import type { AgentShard, AppendResult } from "./agent-shard.ts";
 import { CallBatcher } from "./call-batcher.ts";
 import type { ChangeFeedPage, FeedCursor } from "./change-feed.ts";
 import type { LatestColumns, LatestMetrics } from "./latest.ts";
 import { isBacklog } from "./weeks.ts";
 
-const PART = "telemetry store";
-/** Next to the insert that follows, nothing. */
-const GATHER_MS = 5;
-/** In characters. The platform takes 32 MiB in one call. */
-const MAX_TOGETHER = 4 * 1024 * 1024;
-/** In characters, of all calls that are under way: an isolate has 128 MB for everything. */
-const MAX_WAITING = 32 * 1024 * 1024;
-/** The store has its own patience, and a little less of it. */
+const COMPONENT = "telemetry store";
+/** How long samples wait for a call in flight. Short in comparison with the insert that follows. */
+const MAX_HOLD_MS = 5;
+/** Characters in one call. The platform's limit is 32 MiB. */
+const MAX_CALL_LENGTH = 4 * 1024 * 1024;
+/** Characters in all calls in progress. An isolate has 128 MB for everything. */
+const MAX_IN_FLIGHT_LENGTH = 32 * 1024 * 1024;
+/** Longer than the time-out of the store, so that the store's error arrives first. */
 const TIMEOUT_MS = 40_000;
 
-/** The way to an agent's shard: agents are spread over a few objects by their names. */
+/** Calls the shards. An agent's shard follows from the hash of its name. */
 export interface ShardClient {
-  /** Returns when the samples have been committed, with those that the store rejects as wrong in themselves. */
+  /** Commits the samples. Returns those that the store rejects as invalid. */
   append(samples: readonly AgentSample[]): Promise<ReadonlySet<AgentSample>>;
-  /** Recent points out of memory, one text of JSON for each metric; nothing where they are not all there, or are too many. */
+  /** Returns points from the live window, one JSON text for each metric, or `undefined` if it lacks some or they are too many. */
   read(query: SeriesQuery & { metrics: readonly string[] }): Promise<string[] | undefined>;
-  /** What was committed of an agent after a place; waits for so long at the most where nothing was. */
-  news(apId: string, place: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage>;
-  /** The latest values of all agents, but for those of a shard that does not answer. */
+  /** Returns the agent's samples that were committed after a cursor. Waits up to `waitMs` if there are none. */
+  news(apId: string, cursor: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage>;
+  /** Returns the latest values of all agents, except those of shards that do not respond. */
   latest(): Promise<Map<string, LatestMetrics>>;
-  /** How many samples wait for their commit, by shard, but for shards that do not answer. */
+  /** Returns how many samples wait for their commit, by shard, except shards that do not respond. */
   waiting(): Promise<Map<number, number>>;
 }
 
-/** What is waited for one of all shards at the most. */
-const EACH_MS = 1_000;
+/** Time-out for one shard when all shards are called. */
+const CALL_ALL_TIMEOUT_MS = 1_000;
 
 export function createShardClient(namespace: DurableObjectNamespace<AgentShard>, count: number): ShardClient {
   const shardOf = (apId: string) => hash(apId) % count;
-  // The id is made out of the name once: that takes a hash.
+  // `idFromName` computes a hash, so the ids are cached.
   const ids = new Map<number, DurableObjectId>();
-  const byNumber = (shard: number) => {
+  const stubOf = (shard: number) => {
     const id = ids.get(shard) ?? namespace.idFromName(`shard-${shard}`);
     ids.set(shard, id);
     return namespace.get(id);
   };
 
-  const callsTo = (shard: number) =>
-    new CallBatcher<Appending, readonly number[]>({
-      part: PART,
-      gatherMs: GATHER_MS,
-      maxWeight: MAX_TOGETHER,
+  const batcherFor = (shard: number) =>
+    new CallBatcher<SerializedSamples, readonly number[]>({
+      component: COMPONENT,
+      maxHoldMs: MAX_HOLD_MS,
+      maxWeight: MAX_CALL_LENGTH,
       timeoutMs: TIMEOUT_MS,
-      call: async (appending) => {
-        const text = appending.map(({ text }) => text).join();
-        const outcome = await callObject<Appended>(PART, byNumber(shard).append(text));
-        if (outcome === "unavailable") throw new Unavailable(PART, new Error("A shard could not commit"));
-        return spread(appending, outcome === "committed" ? [] : outcome.rejected);
+      call: async (requests) => {
+        const text = requests.map(({ text }) => text).join();
+        const outcome = await callObject<AppendResult>(COMPONENT, stubOf(shard).append(text));
+        if (outcome === "unavailable") throw new Unavailable(COMPONENT, new Error("The shard could not commit"));
+        return indexesByRequest(requests, outcome === "committed" ? [] : outcome.rejected);
       },
     });
-  // A call returns when everything in it is committed: the present must not wait for a backlog that it shares a call with.
-  const present = Array.from({ length: count }, (_, shard) => callsTo(shard));
-  const backlogs = Array.from({ length: count }, (_, shard) => callsTo(shard));
-  let waitingLength = 0;
+  // A call returns when all its samples are committed. Current samples must not wait for a backlog in the same call.
+  const current = Array.from({ length: count }, (_, shard) => batcherFor(shard));
+  const backlogs = Array.from({ length: count }, (_, shard) => batcherFor(shard));
+  let inFlightLength = 0;
 
-  const appendTo = async (calls: CallBatcher<Appending, readonly number[]>, samples: readonly AgentSample[]) => {
+  const appendTo = async (
+    batcher: CallBatcher<SerializedSamples, readonly number[]>,
+    samples: readonly AgentSample[],
+  ) => {
     const text = JSON.stringify(samples).slice(1, -1);
-    if (waitingLength + text.length > MAX_WAITING) throw new Unavailable(PART, new Error("Too much is under way"));
-    waitingLength += text.length;
+    if (inFlightLength + text.length > MAX_IN_FLIGHT_LENGTH)
+      throw new Unavailable(COMPONENT, new Error("Too many samples are in flight"));
+    inFlightLength += text.length;
     try {
-      const rejected = await calls.add({ text, count: samples.length }, text.length);
+      const rejected = await batcher.add({ text, count: samples.length }, text.length);
       return samples.filter((_, i) => rejected.includes(i));
     } finally {
-      waitingLength -= text.length;
+      inFlightLength -= text.length;
     }
   };
 
-  /** What each shard says, but for those that do not answer. */
-  const ofEach = async <T>(ask: (shard: DurableObjectStub<AgentShard>) => Promise<T>): Promise<Map<number, T>> => {
-    const answers = new Map<number, T>();
-    const asked = Array.from({ length: count }, async (_, shard) => {
+  /** Calls every shard. Returns the results, except of shards that fail or do not respond. */
+  const callAll = async <T>(call: (shard: DurableObjectStub<AgentShard>) => Promise<T>): Promise<Map<number, T>> => {
+    const results = new Map<number, T>();
+    const calls = Array.from({ length: count }, async (_, shard) => {
       try {
-        answers.set(shard, await withDeadline(EACH_MS, async () => await ask(byNumber(shard))));
+        results.set(shard, await withDeadline(CALL_ALL_TIMEOUT_MS, async () => await call(stubOf(shard))));
       } catch (error) {
-        log.warn("a shard does not answer", { shard, error: describeError(error) });
+        log.warn("shard call failed", { shard, error: describeError(error) });
       }
     });
-    await Promise.all(asked);
-    return answers;
+    await Promise.all(calls);
+    return results;
   };
 
   return {
     async append(samples) {
       const nowMs = Date.now();
-      const byCalls = Map.groupBy(samples, (sample) =>
-        (isBacklog(sample, nowMs) ? backlogs : present).at(shardOf(sample.apId)),
+      const byBatcher = Map.groupBy(samples, (sample) =>
+        (isBacklog(sample, nowMs) ? backlogs : current).at(shardOf(sample.apId)),
       );
       const rejected = await Promise.all(
-        [...byCalls].map(async ([calls, its]) => (calls === undefined ? [] : await appendTo(calls, its))),
+        [...byBatcher].map(async ([batcher, group]) => (batcher === undefined ? [] : await appendTo(batcher, group))),
       );
       return new Set(rejected.flat());
     },
 
     async read({ apId, metrics, fromMs, toMs }) {
-      return await callObject(PART, byNumber(shardOf(apId)).read(apId, [...metrics], { fromMs, toMs }));
+      return await callObject(COMPONENT, stubOf(shardOf(apId)).read(apId, [...metrics], { fromMs, toMs }));
     },
 
-    async news(apId, place, waitMs) {
-      return await callObject(PART, byNumber(shardOf(apId)).news(apId, place, waitMs));
+    async news(apId, cursor, waitMs) {
+      return await callObject(COMPONENT, stubOf(shardOf(apId)).news(apId, cursor, waitMs));
     },
 
     async latest() {
-      const answers = await ofEach<LatestColumns>((shard) => shard.latest());
-      const figures = new Map<string, LatestMetrics>();
-      for (const { apIds, load, quality, users } of answers.values()) {
+      const results = await callAll<LatestColumns>((shard) => shard.latest());
+      const latest = new Map<string, LatestMetrics>();
+      for (const { apIds, load, quality, users } of results.values()) {
         for (const [i, apId] of apIds.entries())
-          figures.set(apId, { load: load[i] ?? null, quality: quality[i] ?? null, users: users[i] ?? null });
+          latest.set(apId, { load: load[i] ?? null, quality: quality[i] ?? null, users: users[i] ?? null });
       }
-      return figures;
+      return latest;
     },
 
     async waiting() {
-      return await ofEach<number>((shard) => shard.waiting());
+      return await callAll<number>((shard) => shard.waiting());
     },
   };
 }
 
-/** Samples of one request, as members of an array in JSON. */
-interface Appending {
+/** Samples of one request: their JSON, separated by commas, and their number. */
+interface SerializedSamples {
   text: string;
   count: number;
 }
 
-/** The places of rejected samples among all that were sent, as places in what each request sent. */
-function spread(appending: readonly Appending[], rejected: readonly number[]): number[][] {
+/** Converts indexes into all samples of a call to indexes into the samples of each request. */
+function indexesByRequest(requests: readonly SerializedSamples[], rejected: readonly number[]): number[][] {
   let start = 0;
-  return appending.map(({ count }) => {
+  return requests.map(({ count }) => {
     const first = start;
     start += count;
     return rejected.filter((i) => i >= first && i < first + count).map((i) => i - first);
   });
 }
 
-/** FNV-1a: cheap, and even enough to spread names. */
+/** Returns the FNV-1a hash: cheap, and even enough to distribute names. */
 function hash(text: string): number {
   let state = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) state = Math.imul(state ^ text.charCodeAt(i), 0x01000193);

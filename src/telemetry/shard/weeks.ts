@@ -1,24 +1,20 @@
-/** Which samples are of the present, and which of a backlog: those are committed in inserts of their own. */
+import type { Sample } from "../samples.ts";
+
+/** Separates current samples from backlogs, which are committed in separate inserts. */
 
 const WEEK_MS = 7 * 86_400_000;
-/** A Monday, as the partitions of the store begin on one. */
+/** Weeks begin on Mondays, as the partitions of the store do. */
 const FIRST_MONDAY_MS = Date.UTC(1970, 0, 5);
-/** Weeks whose samples go in one insert: as many partitions of each table. */
-const WEEKS_TOGETHER = 4;
+/** An insert of a backlog contains samples of this many weeks: as many partitions of each table. */
+const WEEKS_PER_LANE = 4;
 
-/** Whether a sample is so old that it goes with a backlog. What holds no values has no partition. */
-export const isBacklog = ({ tsMs, metrics, texts }: Timed, nowMs: number): boolean =>
+/** Returns whether a sample is older than a week. A sample without values belongs to no partition, so it never is a backlog. */
+export const isBacklog = ({ tsMs, metrics, texts }: Sample, nowMs: number): boolean =>
   tsMs < nowMs - WEEK_MS && !(isEmpty(metrics) && isEmpty(texts));
 
-/** The lane of a sample: none for the present, else the number of the weeks that it goes together with. */
-export const laneOf = (sample: Timed, nowMs: number): number | undefined =>
-  isBacklog(sample, nowMs) ? Math.floor((sample.tsMs - FIRST_MONDAY_MS) / (WEEK_MS * WEEKS_TOGETHER)) : undefined;
-
-interface Timed {
-  tsMs: number;
-  metrics: Record<string, number>;
-  texts: Record<string, string>;
-}
+/** Returns the lane of a sample: `undefined` for a current one, otherwise the number of its group of weeks. */
+export const laneOf = (sample: Sample, nowMs: number): number | undefined =>
+  isBacklog(sample, nowMs) ? Math.floor((sample.tsMs - FIRST_MONDAY_MS) / (WEEK_MS * WEEKS_PER_LANE)) : undefined;
 
 function isEmpty(fields: object): boolean {
   for (const _ in fields) return false;

@@ -4,68 +4,70 @@ import type { Sample } from "../samples.ts";
 import { column, createQuery, IN_MINUTES, IN_RANGE, READ_SETTINGS } from "./clickhouse-query.ts";
 import { MAX_POINTS, readSeries, type Series, type SeriesQuery } from "./series-queries.ts";
 
-/** The telemetry in ClickHouse: what goes in, and every question that is asked of it. */
+/** Inserts telemetry into ClickHouse, and queries it. */
 
 export interface AgentSample extends Sample {
   apId: string;
-  /** When it was received. A Worker of an earlier version does not tell; the store then takes its own time. */
+  /** When the service received it. Absent in samples of an earlier version's Worker; the store then uses its own time. */
   receivedMs?: number;
 }
 
 export interface HistoryQuery extends Omit<SeriesQuery, "metrics"> {
+  /** Job cursors store this value: do not rename `texts`. */
   of: "numbers" | "texts";
-  /** Only what comes after this row. */
+  /** Only rows after this one. */
   after?: { field: string; tsMs: number } | undefined;
   limit: number;
 }
 
 export interface TelemetryStore {
-  /** Commits samples. The same batch under the same token, sent again, changes nothing. */
+  /** Commits samples. A second insert of the same batch with the same token changes nothing. */
   insert(samples: readonly AgentSample[], token: string): Promise<void>;
-  /** Which values of these samples are there already. */
+  /** Returns the keys of all stored numbers with an agent and a time of these samples. */
   stored(samples: readonly AgentSample[]): Promise<{ apId: string; tsMs: number; metric: string }[]>;
-  /** Points in ascending order, at most `MAX_POINTS` of each metric; only metrics that have any. */
+  /** Returns points in ascending order, at most `MAX_POINTS` of each metric. Omits metrics without points. */
   series(query: SeriesQuery): Promise<Series[]>;
-  /** Every point since then, one by one; nothing where they are more than `max`. */
+  /** Returns every point since a time, or `undefined` if there are more than `max`. */
   recent(
     apId: string,
     sinceMs: number,
     max: number,
   ): Promise<{ metric: string; tsMs: number; value: number }[] | undefined>;
-  texts(query: Omit<SeriesQuery, "metrics">): Promise<Series<string>[]>;
-  /** Rows of an agent's past, one JSON text `{time, field, value}` each: field by field, ascending in time within each. */
+  /** Returns the newest text values in ascending order, at most `MAX_POINTS` of each field. */
+  strings(query: Omit<SeriesQuery, "metrics">): Promise<Series<string>[]>;
+  /** Returns rows as JSON texts `{time, field, value}`, in the order of field and time. */
   history(query: HistoryQuery): Promise<string[]>;
-  /** How many rows there are, numbers and texts; of numbers those of whole minutes. */
+  /** Returns the number of rows, numbers and texts. Counts the numbers of whole minutes, so it may be a little too high. */
   countHistory(query: Omit<SeriesQuery, "metrics">): Promise<number>;
-  /** When something was last received from each of the agents, or of all, in milliseconds of the epoch. */
+  /** Returns when the service last received something, by agent, in milliseconds since the epoch. Default: all agents. */
   lastSeen(apIds?: readonly string[]): Promise<Map<string, number>>;
-  /** The time of each agent's newest sample, by the agent's own clock, in milliseconds of the epoch. */
+  /** Returns the time of the newest sample, by agent and by the agent's own clock, in milliseconds since the epoch. */
   newestSamples(apIds: readonly string[]): Promise<Map<string, number>>;
-  /** Names of the metrics heard of since then. */
+  /** Returns the names of the metrics that have points since a time. */
   metrics(apId: string, sinceMs: number): Promise<string[]>;
 }
 
-/** Names or samples in one query: the server takes 128 KiB in one parameter. */
-const MAX_ASKED = 500;
+/** Names or samples in one query. The server's limit for one parameter is 128 KiB. */
+const MAX_PER_QUERY = 500;
 
 const RawPoints = z.object({
   data: z.object({ metric: column(z.string()), at: column(z.number()), value: column(z.number()) }),
 });
-const Texts = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.string() }));
-const Stored = z.array(z.object({ ap_id: z.string(), at: z.coerce.number(), metric: z.string() }));
+const StringPoints = z.array(z.object({ metric: z.string(), at: z.coerce.number(), value: z.string() }));
+const StoredKeys = z.array(z.object({ ap_id: z.string(), at: z.coerce.number(), metric: z.string() }));
 const Times = z.tuple([z.object({ ap_ids: z.array(z.string()), times: z.array(z.coerce.number()) })]);
-const Counted = z.array(z.object({ count: z.coerce.number() }));
+const Counts = z.array(z.object({ count: z.coerce.number() }));
 const Names = z.array(z.object({ metric: z.string() }));
 
 export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
   const rows = createQuery(clickhouse, "JSONEachRow");
   const columns = createQuery(clickhouse, "JSONColumnsWithMetadata");
 
-  /** The latest of a time of each agent, or of all. */
+  /** Returns the maximum of a column by agent. */
   const latest = async (column: "last_seen" | "last_received", apIds?: readonly string[]) => {
     const found = new Map<string, number>();
-    // All in one row: there may be many agents, and an overview asks often.
-    for (const asked of apIds === undefined ? [undefined] : chunks(apIds, MAX_ASKED)) {
+    // All agents in one row: cheaper to parse. There may be many, and the overview reads them often.
+    for (const chunk of apIds === undefined ? [undefined] : chunks(apIds, MAX_PER_QUERY)) {
       const [{ ap_ids, times }] = await rows(
         Times,
         `SELECT groupArray(ap_id) AS ap_ids, groupArray(at) AS times
@@ -74,7 +76,7 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
            WHERE {all:Bool} OR ap_id IN {ap_ids:Array(String)}
            GROUP BY ap_id
          )`,
-        { all: asked === undefined, ap_ids: asked ?? [] },
+        { all: chunk === undefined, ap_ids: chunk ?? [] },
       );
       for (const [i, apId] of ap_ids.entries()) found.set(apId, times[i] ?? 0);
     }
@@ -83,7 +85,7 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
 
   return {
     async insert(samples, token) {
-      await clickhouse.reach((client, abort_signal) =>
+      await clickhouse.run((client, abort_signal) =>
         client.insert({
           table: "samples_v1",
           format: "JSONEachRow",
@@ -95,13 +97,13 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
           clickhouse_settings: {
             insert_deduplication_token: token,
             deduplicate_blocks_in_dependent_materialized_views: 1,
-            // The quick way of reading a number is off by a bit now and then.
+            // The default parser may be wrong in the last bit.
             precise_float_parsing: 1,
-            // A batch spans a few weeks; the limit is the group commit's.
+            // The group commit limits a batch to a few weeks already.
             max_partitions_per_insert_block: "0",
-            // Every row of a batch is another one already; what belongs together with earlier ones is merged later in any case.
+            // The rows of a batch have different keys. Background merges combine them with earlier rows anyway.
             optimize_on_insert: 0,
-            // On a cluster: committed means committed on the agent's shard.
+            // On a cluster, wait until the agent's shard has committed.
             distributed_foreground_insert: 1,
           },
         }),
@@ -110,16 +112,16 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
 
     async stored(samples) {
       const found: { apId: string; tsMs: number; metric: string }[] = [];
-      for (const asked of chunks(samples, MAX_ASKED)) {
-        const times = [...new Set(asked.map(({ tsMs }) => tsMs))];
+      for (const chunk of chunks(samples, MAX_PER_QUERY)) {
+        const times = [...new Set(chunk.map(({ tsMs }) => tsMs))];
         const values = await rows(
-          Stored,
+          StoredKeys,
           `SELECT DISTINCT ap_id, toUnixTimestamp64Milli(ts) AS at, metric
            FROM points_v1
            WHERE ap_id IN {ap_ids:Array(String)} AND toUnixTimestamp64Milli(ts) IN {times:Array(Int64)}
              AND ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts <= fromUnixTimestamp64Milli({to:Int64})`,
           {
-            ap_ids: [...new Set(asked.map(({ apId }) => apId))],
+            ap_ids: [...new Set(chunk.map(({ apId }) => apId))],
             times,
             from: Math.min(...times),
             to: Math.max(...times),
@@ -149,9 +151,9 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
       return metric.map((name, i) => ({ metric: name, tsMs: at[i] ?? 0, value: value[i] ?? 0 }));
     },
 
-    async texts({ apId, fromMs, toMs }) {
+    async strings({ apId, fromMs, toMs }) {
       const found = await rows(
-        Texts,
+        StringPoints,
         `SELECT field AS metric, toUnixTimestamp64Milli(ts) AS at, value
          FROM texts_v1 FINAL
          WHERE ap_id = {ap_id:String}
@@ -161,16 +163,16 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
         { ap_id: apId, from: fromMs, to: toMs, max_points: MAX_POINTS },
       );
       const byField = Map.groupBy(found, ({ metric }) => metric);
-      return [...byField].map(([metric, its]) => ({
+      return [...byField].map(([metric, values]) => ({
         metric,
-        points: its.map(({ at, value }) => ({ tsMs: at, value })).reverse(),
+        points: values.map(({ at, value }) => ({ tsMs: at, value })).reverse(),
       }));
     },
 
     async history({ apId, fromMs, toMs, of, after, limit }) {
       const [table, field] = of === "numbers" ? ["points_v1", "metric"] : ["texts_v1", "field"];
-      const text = await clickhouse.reach(async (client, abort_signal) => {
-        const answer = await client.query({
+      const text = await clickhouse.run(async (client, abort_signal) => {
+        const response = await client.query({
           query: `SELECT ts AS time, ${field} AS field, value
                   FROM ${table} FINAL
                   WHERE ap_id = {ap_id:String} AND ${IN_RANGE}
@@ -189,17 +191,17 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
           },
           abort_signal,
           format: "JSONEachRow",
-          // As the rows are to be sent: nobody reads them on the way.
+          // The rows are passed on as they are, so times must have their final format.
           clickhouse_settings: { ...READ_SETTINGS, ...IN_SMALL_BLOCKS, date_time_output_format: "iso" },
         });
-        return await answer.text();
+        return await response.text();
       });
       return text.split("\n").filter((line) => line !== "");
     },
 
     async countHistory({ apId, fromMs, toMs }) {
       const [counted] = await rows(
-        Counted,
+        Counts,
         `SELECT (SELECT sum(n) FROM minutes_v1 WHERE ap_id = {ap_id:String} AND ${IN_MINUTES})
               + (SELECT count() FROM texts_v1 WHERE ap_id = {ap_id:String} AND ${IN_RANGE}) AS count`,
         { ap_id: apId, from: fromMs, to: toMs },
@@ -218,7 +220,7 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
     async metrics(apId, sinceMs) {
       const found = await rows(
         Names,
-        // By the minutes, but for the one in which the time lies.
+        // From the rollup, except the first minute, of which only a part is in the range.
         `SELECT DISTINCT metric FROM (
            SELECT metric FROM minutes_v1
            WHERE ap_id = {ap_id:String} AND minute >= fromUnixTimestamp64Milli({since:Int64})
@@ -240,7 +242,7 @@ function* chunks<T>(items: readonly T[], size: number): Generator<readonly T[]> 
 }
 
 /**
- * For reading a little in the order of the table. One block is read of each part before the first row is known, and a long past has
- * many parts: with blocks of the usual size that is a hundred times what is asked for.
+ * For reading a few rows in the order of the table. ClickHouse reads one block of every part before it returns the first row, and a long
+ * history has many parts. With blocks of the default size it would read a hundred times as much as needed.
  */
 const IN_SMALL_BLOCKS = { max_block_size: "8192" } as const;

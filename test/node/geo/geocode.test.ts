@@ -1,17 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { countryCode } from "../../../src/geo/countries.ts";
-import { type Gazetteer, geocode, readLocation } from "../../../src/geo/geocode.ts";
+import { type Gazetteer, geocode, parseLocation } from "../../../src/geo/geocode.ts";
 import { normalizePlaceName } from "../../../src/geo/normalize-name.ts";
 import { decodeOpenLocationCode } from "../../../src/geo/open-location-code.ts";
 import { type GazetteerRow, gazetteerRows, rowsOf } from "../../../src/programs/gazetteer/rows.ts";
 
-/** The same rows that go into the database, with the same order among them. */
+/** The rows that are loaded into the database, in the same order. */
 const rowsByKey = Map.groupBy(gazetteerRows(), ({ key }) => key);
-let asked: { key: string; country?: string | undefined }[] = [];
+let lastQueries: { key: string; country?: string | undefined }[] = [];
 const gazetteer: Gazetteer = {
   findAll: async (queries) => {
-    asked = [...queries];
+    lastQueries = [...queries];
     return queries.map(({ key, country }) =>
       rowsByKey.get(key)?.findLast((row) => country === undefined || row.country === country),
     );
@@ -73,8 +73,8 @@ describe("coordinates", () => {
     `2°35'16.44"W 51°27'16.2"N`,
     "W2.5879, N51.4545",
     "51.4545N, 2°35'16.44\"W",
-  ])("%j is in Bristol", (text) => {
-    expect(readLocation(text)).toEqual(BRISTOL);
+  ])("are parsed from %j", (text) => {
+    expect(parseLocation(text)).toEqual(BRISTOL);
   });
 
   it.each([
@@ -90,8 +90,8 @@ describe("coordinates", () => {
     ["-34.6037 -58.3816", -34.6037, -58.3816],
     ["-3436-05823/", -34.6, -58.383333],
     ["geo:-90,0", -90, 0],
-  ])("%j", (text, latitude, longitude) => {
-    expect(readLocation(text)).toEqual(near(latitude, longitude, 5));
+  ])("are parsed from %j as %f, %f", (text, latitude, longitude) => {
+    expect(parseLocation(text)).toEqual(near(latitude, longitude, 5));
   });
 
   it.each([
@@ -128,14 +128,14 @@ describe("coordinates", () => {
     ["0530N 1230E", /not a location|no such place/],
     ["+51.4545-02.5879/", /not a location/],
     ["+5127-002/", /not a location/],
-  ])("%j is refused", async (text, reason) => {
-    expect(await resolve(text)).toEqual({ refused: expect.stringMatching(reason) });
+  ])("are rejected: %j", async (text, reason) => {
+    expect(await resolve(text)).toEqual({ reason: expect.stringMatching(reason) });
   });
 
   const latitudes = fc.double({ min: -90, max: 90, noNaN: true });
   const longitudes = fc.double({ min: -180, max: 180, noNaN: true });
 
-  it("come back from every decimal form", () => {
+  it("are parsed from every decimal format", () => {
     fc.assert(
       fc.property(
         latitudes,
@@ -144,25 +144,25 @@ describe("coordinates", () => {
         fc.constantFrom("", "geo:"),
         (latitude, longitude, between, scheme) => {
           const text = `${scheme}${latitude.toFixed(7)}${scheme === "" ? between : ","}${longitude.toFixed(7)}`;
-          expect(readLocation(text)).toEqual(near(latitude, longitude, 6));
+          expect(parseLocation(text)).toEqual(near(latitude, longitude, 6));
         },
       ),
     );
   });
 
-  it("come back from ISO 6709", () => {
+  it("are parsed from ISO 6709", () => {
     const iso = (degrees: number, length: number): string =>
       `${degrees < 0 ? "-" : "+"}${Math.abs(degrees)
         .toFixed(7)
         .padStart(length + 8, "0")}`;
     fc.assert(
       fc.property(latitudes, longitudes, (latitude, longitude) => {
-        expect(readLocation(`${iso(latitude, 2)}${iso(longitude, 3)}/`)).toEqual(near(latitude, longitude, 6));
+        expect(parseLocation(`${iso(latitude, 2)}${iso(longitude, 3)}/`)).toEqual(near(latitude, longitude, 6));
       }),
     );
   });
 
-  it("come back from degrees, minutes and seconds, however they are marked", () => {
+  it("are parsed from degrees, minutes and seconds with any marks", () => {
     const styles = [
       (d: number, m: number, s: string, letter: string) => `${d}°${m}'${s}"${letter}`,
       (d: number, m: number, s: string, letter: string) => `${d}° ${m}′ ${s}″ ${letter}`,
@@ -179,7 +179,7 @@ describe("coordinates", () => {
           const text = [latitude, longitude].map(([d, m, ms, letter]) => style(d, m, (ms / 1_000).toFixed(3), letter));
           const value = ([d, m, ms, letter]: readonly [number, number, number, string]): number =>
             (d + m / 60 + ms / 3_600_000) * ("SW".includes(letter) ? -1 : 1);
-          expect(readLocation(text.join(between))).toEqual(near(value(latitude), value(longitude), 6));
+          expect(parseLocation(text.join(between))).toEqual(near(value(latitude), value(longitude), 6));
         },
       ),
     );
@@ -194,8 +194,8 @@ describe("an Open Location Code", () => {
     ["7FG49Q00+", 20.375, 2.775],
     ["8FVC0000+", 47.5, 8.5],
     ["8F000000+", 40, 10],
-  ])("%s is the middle of its area", (code, latitude, longitude) => {
-    expect(readLocation(code)).toEqual(near(latitude, longitude, 6));
+  ])("%s is decoded to the centre of its area", (code, latitude, longitude) => {
+    expect(parseLocation(code)).toEqual(near(latitude, longitude, 6));
   });
 
   it.each([
@@ -207,12 +207,12 @@ describe("an Open Location Code", () => {
     "00000000+",
     "8FVC9G8F+6XQ23456",
     "XXXXXXXX+XX",
-  ])("that is short, broken or nowhere is refused: %s", async (code) => {
+  ])("is rejected if it is short, malformed or outside the world: %s", async (code) => {
     expect(decodeOpenLocationCode(code)).toBeUndefined();
-    expect(await resolve(code)).toHaveProperty("refused");
+    expect(await resolve(code)).toHaveProperty("reason");
   });
 
-  it("of any place is near it", () => {
+  it("is decoded to within one cell of the place that it encodes", () => {
     const DIGITS = "23456789CFGHJMPQRVWX";
     fc.assert(
       fc.property(
@@ -226,7 +226,7 @@ describe("an Open Location Code", () => {
             digits = `${DIGITS[north % 20]}${DIGITS[east % 20]}${digits}`;
             [north, east] = [Math.floor(north / 20), Math.floor(east / 20)];
           }
-          const found = readLocation(`${digits.slice(0, 8)}+${digits.slice(8)}`);
+          const found = parseLocation(`${digits.slice(0, 8)}+${digits.slice(8)}`);
           if (!("latitude" in found)) throw new Error("not decoded");
           expect(Math.abs(found.latitude - latitude)).toBeLessThan(1 / 8_000);
           expect(Math.abs(found.longitude - longitude)).toBeLessThan(1 / 8_000);
@@ -259,7 +259,7 @@ describe("the name of a place", () => {
     ["東京", "Tokyo, JP", 35.69, 139.692],
     ["Saint-Denis, Réunion", "Saint-Denis, RE", -20.882, 55.45],
     ["Geneva", "Genève, CH", 46.202, 6.146],
-  ])("%j is %s", async (text, place, latitude, longitude) => {
+  ])("%j is resolved to %s", async (text, place, latitude, longitude) => {
     expect(await resolve(text)).toEqual({ ...near(latitude, longitude, 2), place });
   });
 
@@ -272,7 +272,7 @@ describe("the name of a place", () => {
     ["New York", "New York City, US"],
     ["Cambridge", "Cambridge, GB"],
     ["Perth", "Perth, AU"],
-  ])("that many have is the one that is meant: %s is %s", async (text, place) => {
+  ])("%s is resolved to the most prominent of several places: %s", async (text, place) => {
     expect(await resolve(text)).toMatchObject({ place });
   });
 
@@ -287,24 +287,24 @@ describe("the name of a place", () => {
     "*",
     "#",
     "+",
-  ])("that is not one is refused: %s", async (text) => {
-    expect(await resolve(text)).toHaveProperty("refused");
+  ])("is rejected if it is unknown: %s", async (text) => {
+    expect(await resolve(text)).toHaveProperty("reason");
   });
 
-  it("is looked up once, with all others, and the answers keep their order", async () => {
-    const answers = await geocode(["Bristol", "1,2", "Oxford", "Bristol", "bristol", "nope"], gazetteer);
-    expect(asked.map(({ key }) => key)).toEqual(["bristol", "oxford", "nope"]);
-    expect(answers).toEqual([
+  it("is queried once, together with all others, and the results keep the order of the texts", async () => {
+    const results = await geocode(["Bristol", "1,2", "Oxford", "Bristol", "bristol", "nope"], gazetteer);
+    expect(lastQueries.map(({ key }) => key)).toEqual(["bristol", "oxford", "nope"]);
+    expect(results).toEqual([
       expect.objectContaining({ place: "Bristol, GB" }),
       { latitude: 1, longitude: 2 },
       expect.objectContaining({ place: "Oxford, GB" }),
       expect.objectContaining({ place: "Bristol, GB" }),
       expect.objectContaining({ place: "Bristol, GB" }),
-      { refused: "no such place in the gazetteer" },
+      { reason: "no such place in the gazetteer" },
     ]);
   });
 
-  it("is not looked up where there is none to look up", async () => {
+  it("is not queried if all texts are coordinates", async () => {
     const none: Gazetteer = { findAll: () => Promise.reject(new Error()) };
     expect(await geocode(["1,2", "geo:3,4"], none)).toHaveLength(2);
   });
@@ -336,20 +336,20 @@ describe("a country", () => {
     ["Narnia", undefined],
     ["", undefined],
     ["constructor", undefined],
-  ])("%j is %s", (name, code) => {
+  ])("%j has the code %s", (name, code) => {
     expect(countryCode(name)).toBe(code);
   });
 
-  it("of every place in the gazetteer is known", () => {
+  it("is known for every place in the gazetteer", () => {
     const countries = new Set([...rowsByKey.values()].flat().map(({ country }) => country));
     const unknown = [...countries].filter((country) => countryCode(country) !== country);
-    // Stations of researchers, who have no network to emulate.
+    // Research stations, which have no network to emulate.
     expect(unknown.sort()).toEqual(["AQ", "TF"]);
   });
 });
 
-describe("the gazetteer's rows", () => {
-  it("have one key each, whole, in order", () => {
+describe("the rows of the gazetteer", () => {
+  it("are valid, with one row per key and place", () => {
     const rows: GazetteerRow[] = [...rowsByKey.values()].flat();
     expect(rows.length).toBeGreaterThan(200_000);
     const broken = rows.filter(
@@ -364,7 +364,7 @@ describe("the gazetteer's rows", () => {
     expect(new Set(rows.map(({ key, placeId }) => `${placeId} ${key}`)).size).toBe(rows.length);
   });
 
-  it("leave out what is gone, and lines that are none", () => {
+  it("omit historical places and empty lines", () => {
     const line = (feature: string): string =>
       ["1", "Old Town", "Old Town", "", "1", "2", "P", feature, "GB", "", "", "", "", "", "2000"].join("\t");
     expect(rowsOf(line("PPL"))).toEqual([
@@ -382,9 +382,9 @@ describe("hostile input", () => {
     ["NUL", "\u0000"],
     ["a name with NUL", "Bristol\u0000"],
     ["numbers with NUL", "51.4545,\u0000-2.5879"],
-    ["half a character", "\ud800"],
-    ["a name with half a character", "Bristol\udfff"],
-    ["a terminal's colours", "\u001b[31mBristol"],
+    ["a lone surrogate", "\ud800"],
+    ["a name with a lone surrogate", "Bristol\udfff"],
+    ["a terminal escape sequence", "\u001b[31mBristol"],
     ["a symbol", "💥"],
     ["100 KB", "x".repeat(100_000)],
     ["100 KB of digits", "1".repeat(100_000)],
@@ -395,11 +395,11 @@ describe("hostile input", () => {
     ["a wildcard", "agent/+/command"],
     ["a path", "../../etc/passwd"],
     ["SQL", "' OR 1=1 --"],
-  ])("is refused: %s", async (_, text) => {
-    expect(await resolve(text)).toEqual({ refused: expect.any(String) });
+  ])("is rejected: %s", async (_, text) => {
+    expect(await resolve(text)).toEqual({ reason: expect.any(String) });
   });
 
-  it("never throws, takes little time, and never says back what it was given", () => {
+  it("never throws, is parsed quickly, and is never part of the reason", () => {
     const pieces = fc.constantFrom(
       ..."0123456789.,;:/+-°'\"′″ NSEWnsew",
       "geo:",
@@ -418,9 +418,9 @@ describe("hostile input", () => {
         ),
         (text) => {
           const started = performance.now();
-          const found = readLocation(text);
+          const found = parseLocation(text);
           expect(performance.now() - started).toBeLessThan(1_000);
-          if ("refused" in found) expect(found.refused).toMatch(/^[ -~]{1,120}$/);
+          if ("reason" in found) expect(found.reason).toMatch(/^[ -~]{1,120}$/);
           if ("latitude" in found) {
             expect(Math.abs(found.latitude)).toBeLessThanOrEqual(90);
             expect(Math.abs(found.longitude)).toBeLessThanOrEqual(180);

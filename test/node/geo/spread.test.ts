@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { planSpinup } from "../../../src/emulator/plan.ts";
-import { REACH_M, spreadAround } from "../../../src/emulator/spread.ts";
+import { MAX_DISTANCE_M, spreadAround } from "../../../src/emulator/spread.ts";
 import type { Location } from "../../../src/geo/geocode.ts";
 import { ACCESS_POINT_TYPES, type AccessPointType } from "../../../src/schemas/emulator.ts";
 
@@ -12,7 +12,7 @@ interface Point {
 
 const BRISTOL = { latitude: 51.45523, longitude: -2.59665 };
 
-/** Great-circle distance. */
+/** Returns the great-circle distance. */
 function distanceM(a: Point, b: Point): number {
   const rad = (degrees: number) => (degrees * Math.PI) / 180;
   const north = Math.sin(rad(b.latitude - a.latitude) / 2) ** 2;
@@ -27,7 +27,7 @@ const distinct = (points: readonly Point[]): number =>
   new Set(points.map(({ latitude, longitude }) => `${latitude} ${longitude}`)).size;
 
 describe("spreading access points around a location", () => {
-  it("keeps every place valid and within the reach of its technology, anywhere on Earth", () => {
+  it("returns valid places within the range of the technology, anywhere on Earth", () => {
     const latitude = fc.oneof(
       fc.double({ min: -90, max: 90, noNaN: true }),
       fc.constantFrom(-90, 90, 89, -89, 89.999, 0),
@@ -46,23 +46,23 @@ describe("spreading access points around a location", () => {
           const place = spreadAround(centre, type, pick % count, count);
           expect(Math.abs(place.latitude)).toBeLessThanOrEqual(90);
           expect(Math.abs(place.longitude)).toBeLessThanOrEqual(180);
-          expect(distanceM(centre, place)).toBeLessThanOrEqual(REACH_M[type]);
+          expect(distanceM(centre, place)).toBeLessThanOrEqual(MAX_DISTANCE_M[type]);
         },
       ),
       { numRuns: 2_000 },
     );
   });
 
-  it.each(ACCESS_POINT_TYPES)("gives ten thousand %s access points of one location ten thousand places", (type) => {
+  it.each(ACCESS_POINT_TYPES)("returns distinct places for ten thousand %s access points of one location", (type) => {
     const places = around(BRISTOL, type, 10_000);
     expect(distinct(places)).toBe(10_000);
-    // Evenly: each half of the disc by area holds half of them, and so does each half by direction.
-    const inner = places.filter((place) => distanceM(BRISTOL, place) < REACH_M[type] * Math.SQRT1_2);
+    // Even distribution: each half of the disc, by area and by direction, contains half of the places.
+    const inner = places.filter((place) => distanceM(BRISTOL, place) < MAX_DISTANCE_M[type] * Math.SQRT1_2);
     expect(inner.length / places.length).toBeCloseTo(0.5, 1);
     expect(places.filter(({ latitude }) => latitude > BRISTOL.latitude).length / places.length).toBeCloseTo(0.5, 2);
   });
 
-  it("gives the same places on every machine", () => {
+  it("returns the same places on every machine", () => {
     expect(around(BRISTOL, "5G", 3)).toEqual([
       { latitude: 51.4607123, longitude: -2.59665 },
       { latitude: 51.4482282, longitude: -2.5863594 },
@@ -85,11 +85,11 @@ describe("the plan of a spin-up", () => {
   const placesOf = ({ agents }: ReturnType<typeof plan>) =>
     agents.map(({ configuration }) => configuration.geolocation as Point);
 
-  it("leaves the only access point of a location exactly there", () => {
+  it("puts the only access point of a location exactly there", () => {
     expect(placesOf(plan(spec("WiFi", 2, ["Bristol", "1,1"])))).toEqual([BRISTOL, { latitude: 1, longitude: 1 }]);
   });
 
-  it("gives each access point a place of its own, whichever specification and name of the location it comes from", () => {
+  it("gives each access point a distinct place, across specifications and names of one location", () => {
     const places = placesOf(
       plan(
         spec("5G", 1, ["Bristol"]),
@@ -102,12 +102,12 @@ describe("the plan of a spin-up", () => {
     expect(distinct(places)).toBe(103);
   });
 
-  it("tells the emulator the same place as the agent's configuration, and the site that the access point belongs to", () => {
+  it("sends the emulator the place of the agent's configuration and the site of the access point", () => {
     const planned = plan(spec("5G", 2, ["Bristol", "1,1"]), spec("WiFi", 4, ["51.45523,-2.59665", "1,1"]));
     const [message] = planned.messages(() => "secret");
-    const told = message?.emulators.flatMap(({ agents }) => agents) ?? [];
-    expect(told.map(({ latitude, longitude }) => ({ latitude, longitude }))).toEqual(placesOf(planned));
+    const sent = message?.emulators.flatMap(({ agents }) => agents) ?? [];
+    expect(sent.map(({ latitude, longitude }) => ({ latitude, longitude }))).toEqual(placesOf(planned));
     const [bristol, other] = ["51.45523,-2.59665", "1,1"];
-    expect(told.map(({ site }) => site)).toEqual([bristol, other, bristol, other, bristol, other]);
+    expect(sent.map(({ site }) => site)).toEqual([bristol, other, bristol, other, bristol, other]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { acceptsGzip } from "../../../src/http/accept-encoding.ts";
 
-describe("Accept-Encoding", () => {
+describe("acceptsGzip", () => {
   it.each<[string | undefined, boolean]>([
     ["gzip", true],
     ["GZIP", true],
@@ -32,7 +32,7 @@ describe("Accept-Encoding", () => {
     ["notgzip", false],
     ["gzipped, gz ip", false],
     [";,;q=1,,", false],
-  ])("%j accepts gzip: %s", (header, expected) => {
+  ])("returns for %j: %s", (header, expected) => {
     expect(acceptsGzip(header)).toBe(expected);
   });
 });

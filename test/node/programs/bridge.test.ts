@@ -13,12 +13,12 @@ import { until } from "../../../scripts/harness/product.ts";
 import { parseJson } from "../../../src/http/json.ts";
 import { Invalid } from "../../../src/lib/errors.ts";
 import { BatchQueue, BatchRejected } from "../../../src/programs/bridge/batch-queue.ts";
-import { createService } from "../../../src/programs/bridge/bridge-client.ts";
+import { BridgeClient } from "../../../src/programs/bridge/bridge-client.ts";
 import { type Outgoing, toOutgoing } from "../../../src/programs/bridge/outgoing.ts";
 import { createRejectionLog } from "../../../src/programs/bridge/rejection-log.ts";
 import { LISTENING } from "../../../src/programs/bridge/subscriber.ts";
 import { BrokerPersistence } from "../../../src/programs/broker/persistence.ts";
-import { ROOT } from "../../../src/programs/shared/project.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 import { Delivery } from "../../../src/schemas/telemetry.ts";
 
 const MIB = 1024 * 1024;
@@ -26,13 +26,13 @@ const SOME_TIME_MS = 1_700_000_000_000;
 const REQUEST_ID = { "X-Request-Id": "r" };
 
 type Message = Delivery["messages"][number];
-type Answer = { status: number; headers?: Record<string, string> };
+type FakeResponse = { status: number; headers?: Record<string, string> };
 
-/** What the service rejects: by the size and the depth of the body, and with 500 if the database cannot store a text. */
-function answerOf(body: Buffer): Answer & { messages: Message[] } {
+/** Responds like the controller: rejects a body by its size or depth, and fails with 500 if the database cannot store a string. */
+function respondTo(body: Buffer): FakeResponse & { messages: Message[] } {
   if (body.length > MIB) return { status: 413, headers: REQUEST_ID, messages: [] };
   try {
-    const parsed = Delivery.safeParse(parseJson(new Uint8Array(body).buffer));
+    const parsed = Delivery.safeParse(parseJson(new Uint8Array(body).buffer).value);
     if (!parsed.success) return { status: 422, headers: REQUEST_ID, messages: [] };
     const { messages } = parsed.data;
     const isStorable = messages.every(({ report }) => !/\\ud[89a-f]/.test(JSON.stringify(report) ?? ""));
@@ -53,11 +53,11 @@ describe("the bridge", () => {
   let bridge: ChildProcess | undefined;
   let output: string;
   let agent: MqttClient;
-  /** What the service has taken, in order. */
-  let taken: Message[];
+  /** The messages that the controller has accepted, in order. */
+  let accepted: Message[];
   let requests: number;
-  /** Overrides the service's answer to a delivery. */
-  let override: (messages: Message[], request: number) => Answer | "cut" | undefined;
+  /** Overrides the controller's response to a delivery. */
+  let override: (messages: Message[], request: number) => FakeResponse | "disconnect" | undefined;
 
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), "bridge-"));
@@ -71,28 +71,28 @@ describe("the bridge", () => {
         store.prepare(client).then(() => done(null, true), done as never);
       },
       authorizePublish: (_client, packet, done) => {
-        store.storeAhead(packet).then(() => done(null), done);
+        store.storeBeforeAcknowledging(packet).then(() => done(null), done);
       },
     });
     brokerServer = createServer((socket) => broker.handle(socket));
     await new Promise<void>((resolve) => brokerServer.listen(0, "127.0.0.1", resolve));
     brokerUrl = `mqtt://127.0.0.1:${(brokerServer.address() as AddressInfo).port}`;
 
-    [taken, requests, output] = [[], 0, ""];
+    [accepted, requests, output] = [[], 0, ""];
     override = () => undefined;
-    serviceServer = createHttpServer(async (request, response) => {
+    serviceServer = createHttpServer(async (request, reply) => {
       const body = await buffer(request);
       if (request.url?.startsWith("/api/v1/token/")) {
-        response.writeHead(200, REQUEST_ID).end(JSON.stringify({ access_token: "token" }));
+        reply.writeHead(200, REQUEST_ID).end(JSON.stringify({ access_token: "token", expires_in: 60 }));
         return;
       }
-      const answer = answerOf(body);
-      const chosen = override(answer.messages, ++requests);
-      if (chosen === "cut") return void request.socket.destroy();
-      const { status, headers } = chosen ?? answer;
-      if (status === 200) taken.push(...answer.messages);
-      const results = answer.messages.map(({ error }) => (error ? { error } : { accepted: 1, rejected: [] }));
-      response.writeHead(status, headers).end(JSON.stringify({ status: "success", results }));
+      const response = respondTo(body);
+      const chosen = override(response.messages, ++requests);
+      if (chosen === "disconnect") return void request.socket.destroy();
+      const { status, headers } = chosen ?? response;
+      if (status === 200) accepted.push(...response.messages);
+      const results = response.messages.map(({ error }) => (error ? { error } : { accepted: 1, rejected: [] }));
+      reply.writeHead(status, headers).end(JSON.stringify({ status: "success", results }));
     });
     await new Promise<void>((resolve) => serviceServer.listen(0, "127.0.0.1", resolve));
     agent = await connectAsync(brokerUrl, { clientId: "agent" });
@@ -136,19 +136,19 @@ describe("the bridge", () => {
   };
   const publish = (topic: string, payload: string) => agent.publishAsync(topic, payload, { qos: 1 });
   const good = (n: number) => publish("agent/good/data", JSON.stringify({ payload: { n } }));
-  const takenNumbers = () =>
-    taken.flatMap(({ report }) => {
+  const acceptedNumbers = () =>
+    accepted.flatMap(({ report }) => {
       const n = (report as { payload?: { n?: number } } | undefined)?.payload?.n;
       return n === undefined ? [] : [n];
     });
-  /** How many messages the broker still keeps for the bridge. */
-  const owed = async () => (await level.keys({ gt: "outgoing:", lt: "outgoing;" }).all()).length;
+  /** Returns how many messages the broker still keeps for the bridge. */
+  const queued = async () => (await level.keys({ gt: "outgoing:", lt: "outgoing;" }).all()).length;
   const linesWith = (text: string) => output.split("\n").filter((line) => line.includes(text));
   const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{"n":1}${"}".repeat(levels - 1)}`;
 
-  it("rejects bad messages one by one, and delivers the others in their order", async () => {
+  it("rejects each bad message, and delivers the others in order", async () => {
     const bad: [topic: string, payload: string, reason: string][] = [
-      ["agent/surrogate/data", '{"payload":{"text":"\\ud800"}}', "the service answered 500"],
+      ["agent/surrogate/data", '{"payload":{"text":"\\ud800"}}', "the controller responded with 500"],
       ["agent/deep/data", nested(31), "nested deeper than 29 levels"],
       ["agent/deep-result/result", `{"job_number":"x","data":${nested(30)}}`, "nested deeper than 29 levels"],
       ["agent/very-deep/data", nested(100_000), "nested deeper than 29 levels"],
@@ -158,18 +158,18 @@ describe("the bridge", () => {
     ];
     await startBridge();
     override = (_messages, request) => (request === 1 ? { status: 503, headers: REQUEST_ID } : undefined);
-    // The first delivery waits, so that the others share a batch.
+    // The first delivery is retried, so that the others share a batch.
     await good(0);
     for (const [i, [topic, payload]] of bad.entries()) {
       await publish(topic, payload);
       await good(i + 1);
     }
-    await until(() => takenNumbers().length === bad.length + 1, 10_000);
-    expect(takenNumbers()).toEqual([0, ...bad.map((_, i) => i + 1)]);
-    // The service hears of each, for its own figures, and the broker delivers none of them again.
-    await until(async () => (await owed()) === 0, 10_000);
+    await until(() => acceptedNumbers().length === bad.length + 1, 10_000);
+    expect(acceptedNumbers()).toEqual([0, ...bad.map((_, i) => i + 1)]);
+    // The controller gets every rejection, and the broker delivers none of the messages again.
+    await until(async () => (await queued()) === 0, 10_000);
     const byText = (a: string, b: string) => (a < b ? -1 : 1);
-    const rejections = taken.flatMap(({ ap_id, error }) => (error === undefined ? [] : [`${ap_id}: ${error}`]));
+    const rejections = accepted.flatMap(({ ap_id, error }) => (error === undefined ? [] : [`${ap_id}: ${error}`]));
     expect(rejections.toSorted(byText)).toEqual(
       bad
         .slice(0, -1)
@@ -181,31 +181,31 @@ describe("the bridge", () => {
     );
   });
 
-  it("repeats a delivery at once if the connection breaks or a proxy answers, and reports none of it", async () => {
+  it("retries a delivery at once if the connection breaks or a proxy responds, and prints nothing", async () => {
     await startBridge();
-    override = (_messages, request) => (request === 1 ? "cut" : request === 2 ? { status: 502 } : undefined);
+    override = (_messages, request) => (request === 1 ? "disconnect" : request === 2 ? { status: 502 } : undefined);
     await good(0);
-    await until(() => takenNumbers().length === 1, 5_000);
+    await until(() => acceptedNumbers().length === 1, 5_000);
     expect(requests).toBe(3);
-    expect(output).not.toContain("messages wait");
+    expect(output).not.toContain("failed");
   });
 
-  describe("its queue", () => {
+  describe("the queue of the bridge", () => {
     let stop: AbortController;
     let queue: BatchQueue;
-    /** The numbers of messages that were acknowledged, and what became of them. */
+    /** The outcomes of acknowledged messages, by number. */
     let outcomes: Map<number, "stored" | "rejected">;
 
     beforeEach(() => {
       stop = new AbortController();
       outcomes = new Map();
       const { port } = serviceServer.address() as AddressInfo;
-      const service = createService({ url: `http://127.0.0.1:${port}`, appName: "bridge", apiKey: "no secret" });
+      const controller = new BridgeClient({ url: `http://127.0.0.1:${port}`, appName: "bridge", apiKey: "no secret" });
       queue = new BatchQueue({
         signal: stop.signal,
         firstPauseMs: 1,
         async send(batch) {
-          const results = await service.deliver(batch);
+          const results = await controller.deliver(batch);
           for (const [i, { topic, acknowledge }] of batch.entries()) {
             acknowledge();
             outcomes.set(Number(/\d+/.exec(topic)), results[i]?.error === undefined ? "stored" : "rejected");
@@ -235,17 +235,17 @@ describe("the bridge", () => {
       ["429", { status: 429, headers: REQUEST_ID }],
       ["503", { status: 503, headers: REQUEST_ID }],
       ["a proxy's 500", { status: 500 }],
-      ["a broken connection", "cut" as const],
-    ])("sends a batch again after %s, and gives up none of its messages", async (_what, answer) => {
+      ["a broken connection", "disconnect" as const],
+    ])("sends a batch again after %s, and gives up none of its messages", async (_what, response) => {
       const sizes: number[] = [];
       override = (messages) => {
         sizes.push(messages.length);
-        return sizes.length <= 8 ? answer : undefined;
+        return sizes.length <= 8 ? response : undefined;
       };
       for (const n of numbers(5)) add(n);
       await until(() => outcomes.size === 5);
       expect(new Set(sizes)).toEqual(new Set([5]));
-      expect(takenNumbers()).toEqual(numbers(5));
+      expect(acceptedNumbers()).toEqual(numbers(5));
       expect(new Set(outcomes.values())).toEqual(new Set(["stored"]));
     });
 
@@ -258,17 +258,17 @@ describe("the bridge", () => {
       for (const n of numbers(1000)) add(n);
       await until(() => outcomes.size === 1000);
       expect(numbers(1000).filter((n) => outcomes.get(n) === "rejected")).toEqual(bad);
-      expect(takenNumbers()).toEqual(numbers(1000).filter((n) => !bad.includes(n)));
+      expect(acceptedNumbers()).toEqual(numbers(1000).filter((n) => !bad.includes(n)));
       expect(requests).toBeLessThan(bad.length * 25);
     });
 
-    it("counts the bytes that it sends, not those that the agent sent", async () => {
+    it("limits a batch by the bytes to send, not by the bytes that agents sent", async () => {
       const sizes: number[] = [];
       override = (messages) => {
         sizes.push(messages.length);
         return undefined;
       };
-      // 100 KB each as JSON, of 17 KB of control characters.
+      // 17 KB of control characters become 100 KB of JSON.
       const status = (n: number) =>
         toOutgoing({
           topic: `agent/${n}/status`,
@@ -285,15 +285,15 @@ describe("the bridge", () => {
       expect(sizes).toEqual([5, 5, 2]);
     });
 
-    it("gives up nothing while the service fails at every report", async () => {
+    it("gives up no message while the controller fails for every report", async () => {
       let isBroken = true;
-      // It accepts rejections all the same.
+      // The controller still accepts rejections.
       override = (messages) =>
         isBroken && messages.some(({ error }) => error === undefined)
           ? { status: 500, headers: REQUEST_ID }
           : undefined;
       for (const n of numbers(300)) add(n);
-      // It has put aside as many messages as it may, and waits with the next one.
+      // The queue has put aside as many messages as it can, and waits.
       await until(() => requests > 215);
       expect(outcomes.size).toBe(0);
       isBroken = false;
@@ -301,11 +301,11 @@ describe("the bridge", () => {
       expect(new Set(outcomes.values())).toEqual(new Set(["stored"]));
     });
 
-    it("does not let messages that the service fails at hold up others, however many they are", async () => {
+    it("delivers other messages without delay, however many make the controller fail", async () => {
       for (const n of numbers(400)) add(n, n % 2 === 0 ? "\\ud800" : "");
-      await until(() => takenNumbers().length === 200);
-      expect(takenNumbers()).toEqual(numbers(400).filter((n) => n % 2 === 1));
-      // Once others are accepted, the bad ones are given up after a few attempts.
+      await until(() => acceptedNumbers().length === 200);
+      expect(acceptedNumbers()).toEqual(numbers(400).filter((n) => n % 2 === 1));
+      // Once the controller accepts others, the queue gives up the bad ones after a few attempts.
       await until(() => outcomes.size === 400, 20_000);
       expect(numbers(400).filter((n) => outcomes.get(n) === "rejected")).toHaveLength(200);
     });
@@ -362,13 +362,13 @@ describe("the log of rejected messages", () => {
     const lines = vi.spyOn(console, "log").mockImplementation(() => {});
     try {
       const log = createRejectionLog();
-      for (let n = 0; n < 23; n++) log.note("t".repeat(1_000), "r".repeat(1_000));
+      for (let n = 0; n < 23; n++) log.add("t".repeat(1_000), "r".repeat(1_000));
       const line = `message rejected ${JSON.stringify({ topic: "t".repeat(200), reason: "r".repeat(200) })}`;
       expect(lines.mock.calls).toEqual(Array.from({ length: 20 }, () => [line]));
       log.flush();
       expect(lines.mock.calls.slice(20)).toEqual([["3 more messages rejected"]]);
       log.flush();
-      log.note("t", "r");
+      log.add("t", "r");
       expect(lines.mock.calls.slice(21)).toEqual([['message rejected {"topic":"t","reason":"r"}']]);
     } finally {
       lines.mockRestore();

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { Aedes } from "aedes";
 import { ClassicLevel } from "classic-level";
 import { connectAsync } from "mqtt";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { until } from "../../../scripts/harness/product.ts";
-import { type Incoming, type ListenOptions, listen } from "../../../src/programs/bridge/subscriber.ts";
+import { type Incoming, type SubscribeOptions, subscribe } from "../../../src/programs/bridge/subscriber.ts";
 import { BrokerPersistence } from "../../../src/programs/broker/persistence.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 
@@ -18,7 +18,7 @@ let server: Server;
 let url: string;
 
 beforeEach(async () => {
-  // Where aedes begins to count on a connection is left to chance: here always at the same number.
+  // aedes starts the message ids of a connection at a random number. Here it is always the same.
   vi.spyOn(Math, "random").mockReturnValue(0.5);
   folder = mkdtempSync(join(tmpdir(), "broker-store-"));
   const level = new ClassicLevel(folder);
@@ -31,7 +31,7 @@ beforeEach(async () => {
       void store.prepare(client).then(() => done(null, true));
     },
     authorizePublish: (_client, packet, done) => {
-      store.storeAhead(packet).then(() => done(null), done);
+      store.storeBeforeAcknowledging(packet).then(() => done(null), done);
     },
   });
   server = createServer((socket) => broker.handle(socket));
@@ -47,85 +47,88 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A listener as the bridge is one: what it does not acknowledge, it is owed. */
-async function hear(options: Partial<ListenOptions> = {}) {
-  const heard = new Map<string, Incoming>();
+/** Subscribes like the bridge: the broker keeps messages until they are acknowledged. */
+async function startSubscriber(options: Partial<SubscribeOptions> = {}) {
+  const received = new Map<string, Incoming>();
   const stop = new AbortController();
   const subscribed = once(broker, "subscribe");
-  const listening = listen({
+  const subscription = subscribe({
     url,
     username: "",
     password: "",
-    clientId: "listener",
-    topics: ["said"],
+    clientId: "subscriber",
+    topics: ["topic"],
     signal: stop.signal,
     drained: async () => {},
     onMessage: (message) => {
-      heard.set(message.payload.toString(), message);
+      received.set(message.payload.toString(), message);
       return undefined;
     },
     ...options,
   });
   await subscribed;
   return {
-    heard,
+    received,
     async acknowledge(...texts: string[]): Promise<void> {
       const done = texts.map(() => once(broker, "ack"));
-      for (const text of texts) heard.get(text)?.acknowledge();
+      for (const text of texts) received.get(text)?.acknowledge();
       await Promise.all(done);
     },
     async end(): Promise<void> {
       stop.abort();
-      await listening;
+      await subscription;
     },
   };
 }
 
-it("gives the id of a message that is not acknowledged yet to no other one", async () => {
-  const speaker = await connectAsync(url, { clientId: "speaker" });
-  const say = (...texts: string[]) => Promise.all(texts.map((text) => speaker.publishAsync("said", text, { qos: 1 })));
+describe("the persistence of the broker", () => {
+  it("does not reuse the id of an unacknowledged message", async () => {
+    const publisher = await connectAsync(url, { clientId: "publisher" });
+    const publish = (...texts: string[]) =>
+      Promise.all(texts.map((text) => publisher.publishAsync("topic", text, { qos: 1 })));
 
-  const first = await hear();
-  await say("a", "b", "c");
-  await until(() => first.heard.size === 3);
-  await first.end();
+    const first = await startSubscriber();
+    await publish("a", "b", "c");
+    await until(() => first.received.size === 3);
+    await first.end();
 
-  const second = await hear();
-  await until(() => second.heard.size === 3);
-  await say("d", "e", "f");
-  await until(() => second.heard.size === 6);
-  await second.acknowledge("a", "b", "c");
-  await second.end();
+    const second = await startSubscriber();
+    await until(() => second.received.size === 3);
+    await publish("d", "e", "f");
+    await until(() => second.received.size === 6);
+    await second.acknowledge("a", "b", "c");
+    await second.end();
 
-  const third = await hear();
-  await until(() => third.heard.size >= 3);
-  expect([...third.heard.keys()].sort()).toEqual(["d", "e", "f"]);
-  await third.acknowledge("d", "e", "f");
-  await third.end();
-  await speaker.endAsync();
-});
-
-it("keeps the connection of a listener that has no room for more for a while", async () => {
-  const speaker = await connectAsync(url, { clientId: "speaker" });
-  const room = Promise.withResolvers<void>();
-  const heard: string[] = [];
-  const ended = vi.fn();
-  broker.on("clientDisconnect", ended);
-  const listener = await hear({
-    keepaliveS: 1,
-    onMessage: ({ payload }) => {
-      heard.push(payload.toString());
-      return room.promise;
-    },
+    const third = await startSubscriber();
+    await until(() => third.received.size >= 3);
+    expect([...third.received.keys()].sort()).toEqual(["d", "e", "f"]);
+    await third.acknowledge("d", "e", "f");
+    await third.end();
+    await publisher.endAsync();
   });
-  await speaker.publishAsync("said", "a", { qos: 1 });
-  await speaker.publishAsync("said", "b", { qos: 1 });
-  // Either side would give up after one and a half.
-  await new Promise((resolve) => setTimeout(resolve, 2_000));
-  expect(heard).toEqual(["a"]);
-  room.resolve();
-  await until(() => heard.length === 2);
-  expect(ended).not.toHaveBeenCalled();
-  await listener.end();
-  await speaker.endAsync();
+
+  it("keeps the connection of a subscriber that reads nothing for a while", async () => {
+    const publisher = await connectAsync(url, { clientId: "publisher" });
+    const room = Promise.withResolvers<void>();
+    const received: string[] = [];
+    const ended = vi.fn();
+    broker.on("clientDisconnect", ended);
+    const subscriber = await startSubscriber({
+      keepaliveS: 1,
+      onMessage: ({ payload }) => {
+        received.push(payload.toString());
+        return room.promise;
+      },
+    });
+    await publisher.publishAsync("topic", "a", { qos: 1 });
+    await publisher.publishAsync("topic", "b", { qos: 1 });
+    // Without pings, either side would close the connection after 1.5 s.
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    expect(received).toEqual(["a"]);
+    room.resolve();
+    await until(() => received.length === 2);
+    expect(ended).not.toHaveBeenCalled();
+    await subscriber.end();
+    await publisher.endAsync();
+  });
 });

@@ -25,7 +25,7 @@ describe("the broker's persistent sessions", () => {
   let sent: number;
   let disconnected: string[];
 
-  /** Starts a broker on what the one before has left. */
+  /** Starts a broker on the data of the one before it. */
   const start = async (id: string): Promise<void> => {
     level = new ClassicLevel(folder);
     await level.open();
@@ -59,7 +59,7 @@ describe("the broker's persistent sessions", () => {
   });
 
   const clientOf = (id: string) => ({ id }) as Client;
-  /** Connects, subscribes and, unless it is to stay, disconnects. */
+  /** Connects, subscribes and, unless the client stays, disconnects. */
   const connect = async (id: string, stays = false): Promise<void> => {
     const connection = {};
     await sessions.open(id, false, connection);
@@ -71,31 +71,31 @@ describe("the broker's persistent sessions", () => {
     const stamped = { ...packet, brokerId: "broker-1", brokerCounter: ++sent } as AedesPublishPacket;
     await store.outgoingEnqueueCombi(await store.subscriptionsByTopic(TOPIC), stamped);
   };
-  const keptFor = async (id: string): Promise<string[]> => {
+  const queuedFor = async (id: string): Promise<string[]> => {
     const packets = (await store.outgoingStream({ id }).toArray()) as AedesPublishPacket[];
     return packets.map(({ payload }) => payload.toString());
   };
   const subscribers = async () => (await store.subscriptionsByTopic(TOPIC)).map(({ clientId }) => clientId).toSorted();
   const keysWith = async (text: string) => (await level.keys().all()).filter((key) => key.includes(text));
 
-  it("of an agent expire after a day, those of a service after a week, with all that is kept for them", async () => {
+  it("expire with their messages: those of an agent after a day, those of a service after a week", async () => {
     await connect("agent/a/1");
     await connect("bridge-1");
     await publish("x");
     nowMs += AGENT_SESSION_MS;
     await sessions.removeExpired();
-    expect(await keptFor("agent/a/1")).toEqual(["x"]);
+    expect(await queuedFor("agent/a/1")).toEqual(["x"]);
     nowMs += 1;
     await sessions.removeExpired();
     expect(await subscribers()).toEqual(["bridge-1"]);
     expect(await keysWith("agent%2Fa%2F1")).toEqual([]);
-    expect(await keptFor("bridge-1")).toEqual(["x"]);
+    expect(await queuedFor("bridge-1")).toEqual(["x"]);
     nowMs += SERVICE_SESSION_MS;
     await sessions.removeExpired();
     expect(await keysWith("bridge-1")).toEqual([]);
   });
 
-  it("expire across restarts, also one whose client was connected when the broker was killed", async () => {
+  it("expire across restarts, even if the client was connected when the broker was killed", async () => {
     await connect("agent/a/left");
     await connect("agent/a/connected", true);
     await publish("x");
@@ -112,7 +112,7 @@ describe("the broker's persistent sessions", () => {
     expect(await keysWith("agent%2Fa")).toEqual([]);
   });
 
-  it("that an earlier version has left expire, too", async () => {
+  it("expire if an earlier version created them", async () => {
     await store.addSubscriptions(clientOf("agent/a/old"), [{ topic: TOPIC, qos: 1 }] as never);
     await publish("x");
     await stop();
@@ -123,7 +123,7 @@ describe("the broker's persistent sessions", () => {
     expect(await keysWith("agent%2Fa")).toEqual([]);
   });
 
-  it("do not expire while their client is connected, though an older connection of it has ended", async () => {
+  it("do not expire while their client is connected, even if an older connection of it was closed", async () => {
     const [older, newer] = [{}, {}];
     await sessions.open("agent/a/1", false, older);
     await sessions.open("agent/a/1", false, newer);
@@ -133,7 +133,7 @@ describe("the broker's persistent sessions", () => {
     expect([...sessions.owners()]).toEqual(["a"]);
   });
 
-  it("make way for a further one of their agent: idle ones first, and of those the one that was left first", async () => {
+  it("are removed if their agent has too many: the one that was unused for longest first", async () => {
     await connect("agent/a/connected", true);
     for (let n = 1; n < SESSIONS_PER_AGENT; n++) {
       nowMs += 1_000;
@@ -148,13 +148,13 @@ describe("the broker's persistent sessions", () => {
     expect(disconnected).toEqual(["agent/a/connected"]);
   });
 
-  it("go when a client asks for a clean one, or its agent is deleted", async () => {
+  it("are removed when the client requests a clean session, or when its agent is deleted", async () => {
     await connect("agent/a/1");
     await connect("agent/a/2");
     await publish("x");
     await sessions.open("agent/a/1", true, {});
     expect(await subscribers()).toEqual(["agent/a/2"]);
-    await sessions.forget("a");
+    await sessions.removeAgent("a");
     expect(await keysWith("agent%2Fa")).toEqual([]);
     expect([...sessions.owners()]).toEqual([]);
   });
@@ -162,15 +162,15 @@ describe("the broker's persistent sessions", () => {
   it.each([
     ["messages", "x", 10],
     ["bytes", "x".repeat(400), 2],
-  ])("keep the newest messages, up to a number of %s", async (_what, text, most) => {
+  ])("keep the newest messages, up to a limit of %s", async (_what, text, max) => {
     await connect("agent/a/1");
     for (let n = 10; n < 60; n++) {
       await publish(`${n} ${text}`);
-      // Shortened in the background.
-      await until(async () => (await keptFor("agent/a/1")).length <= most);
+      // The queue is shortened in the background.
+      await until(async () => (await queuedFor("agent/a/1")).length <= max);
     }
-    const kept = (await keptFor("agent/a/1")).map((payload) => Number(payload.split(" ")[0]));
-    expect(kept.at(-1)).toBe(59);
-    expect(kept).toEqual(kept.map((_, i) => 60 - kept.length + i));
+    const queued = (await queuedFor("agent/a/1")).map((payload) => Number(payload.split(" ")[0]));
+    expect(queued.at(-1)).toBe(59);
+    expect(queued).toEqual(queued.map((_, i) => 60 - queued.length + i));
   });
 });

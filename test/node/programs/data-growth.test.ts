@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { installed } from "../../../src/programs/shared/project.ts";
-import { mailPart, mailUrl } from "../../../src/programs/stack/components/mail-catcher-process.ts";
+import { binPath } from "../../../src/programs/shared/system.ts";
+import { mailCatcherComponent, mailUrl } from "../../../src/programs/stack/components/mail-catcher-process.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
-import { removeEndedObjects } from "../../../src/programs/stack/prune-objects.ts";
+import { removeEmptyObjects } from "../../../src/programs/stack/prune-objects.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 
 let folder: string;
@@ -14,18 +14,18 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("Durable Objects on disk", () => {
-  /** PUT has an object store something, DELETE has it delete all, GET tells whether something is stored. */
+describe("the files of Durable Objects", () => {
+  /** PUT stores data in an object, DELETE deletes all its data, GET returns whether it has data. */
   const WORKER = `import { DurableObject } from "cloudflare:workers";
-export class Thing extends DurableObject {
-  put() { this.ctx.storage.sql.exec("CREATE TABLE thing (x)"); }
+export class Sample extends DurableObject {
+  put() { this.ctx.storage.sql.exec("CREATE TABLE sample (x)"); }
   async delete() { await this.ctx.storage.deleteAll(); }
-  get() { return this.ctx.storage.sql.exec("SELECT count(*) AS n FROM sqlite_master WHERE name = 'thing'").one().n; }
+  get() { return this.ctx.storage.sql.exec("SELECT count(*) AS n FROM sqlite_master WHERE name = 'sample'").one().n; }
 }
 export default {
-  async fetch({ method, url }, { THINGS }) {
-    const thing = THINGS.get(THINGS.idFromName(new URL(url).pathname));
-    return Response.json((await thing[method.toLowerCase()]()) ?? null);
+  async fetch({ method, url }, { SAMPLES }) {
+    const sample = SAMPLES.get(SAMPLES.idFromName(new URL(url).pathname));
+    return Response.json((await sample[method.toLowerCase()]()) ?? null);
   },
 };`;
 
@@ -37,16 +37,16 @@ export default {
       `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
-    (name = "things", worker = .things),
+    (name = "samples", worker = .samples),
     (name = "objects", disk = (path = ${JSON.stringify(join(folder, "objects"))}, writable = true)),
   ],
-  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "things")],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "samples")],
 );
-const things :Workerd.Worker = (
+const samples :Workerd.Worker = (
   modules = [(name = "worker.js", esModule = embed "worker.js")],
   compatibilityDate = "2026-08-15",
-  bindings = [(name = "THINGS", durableObjectNamespace = "Thing")],
-  durableObjectNamespaces = [(className = "Thing", uniqueKey = "Thing", enableSql = true)],
+  bindings = [(name = "SAMPLES", durableObjectNamespace = "Sample")],
+  durableObjectNamespaces = [(className = "Sample", uniqueKey = "Sample", enableSql = true)],
   durableObjectStorage = (localDisk = "objects"),
 );
 `,
@@ -55,7 +55,7 @@ const things :Workerd.Worker = (
     const url = `http://127.0.0.1:${port}`;
     await supervisor.start({
       name: "workerd",
-      command: installed("workerd"),
+      command: binPath("workerd"),
       args: ["serve", join(folder, "workerd.capnp")],
       ready: async () => (await fetch(`${url}/ready`)).ok,
     });
@@ -66,15 +66,15 @@ const things :Workerd.Worker = (
     }
   }
 
-  it("go when they have deleted all they had; the others stay", async () => {
+  it("are deleted if the object has deleted all its data", async () => {
     const objects = join(folder, "objects");
     mkdirSync(objects);
     await withWorkerd(async (url) => {
       for (const name of ["kept", "deleted"]) await fetch(`${url}/${name}`, { method: "PUT" });
       await fetch(`${url}/deleted`, { method: "DELETE" });
     });
-    // One that was only asked whether something is stored is empty, too.
-    expect(removeEndedObjects(objects)).toBeGreaterThanOrEqual(1);
+    // An object that only received a GET is empty, too.
+    expect(removeEmptyObjects(objects)).toBeGreaterThanOrEqual(1);
     await withWorkerd(async (url) => {
       expect(await (await fetch(`${url}/kept`)).json()).toBe(1);
       expect(await (await fetch(`${url}/deleted`)).json()).toBe(0);
@@ -84,24 +84,24 @@ const things :Workerd.Worker = (
   });
 });
 
-describe("outgoing mail on disk", () => {
-  it("is the last thousand messages", async () => {
+describe("the folder of outgoing mail", () => {
+  it("keeps the last thousand messages", async () => {
     const port = await anyFreePort();
     const supervisor = new Supervisor();
     const token = "mail-token";
-    await supervisor.start(mailPart({ dataDir: folder, port, token }));
+    await supervisor.start(mailCatcherComponent({ dataDir: folder, port, token }));
     for (let day = 0; day < 1_005; day++) {
       const date = new Date(day * 86_400_000).toISOString().replaceAll(":", "-");
       writeFileSync(join(folder, "mail", `${date}-old@example.com.eml`), "");
     }
     const message = { from: "a@example.com", to: "new@example.com", subject: "s", text: "t", html: "h" };
-    const answer = await fetch(mailUrl({ port, token }), {
+    const response = await fetch(mailUrl({ port, token }), {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(message),
     });
     await supervisor.stop();
-    expect(answer.status).toBe(204);
+    expect(response.status).toBe(204);
     const left = readdirSync(join(folder, "mail")).toSorted();
     expect(left).toHaveLength(1_000);
     expect(left.at(-1)).toMatch(/new@example\.com\.eml$/);

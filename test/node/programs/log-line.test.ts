@@ -37,7 +37,7 @@ describe("a log line at a terminal", () => {
     { path: "/api/v1/callback/emulator", caller: "app:emulator" },
     { caller: "agent:emu-lifi-9a5e492d-0001" },
     { method: "GET", path: "/.well-known/jwks.json" },
-  ])("hides a request of our own programs: %o", (fields) => {
+  ])("hides a successful request of the stack's own programs: %o", (fields) => {
     expect(shown(request(fields))).toBeUndefined();
     expect(shown(request(fields), true)).toContain(" 200 12 ms");
     expect(shown(request({ ...fields, status: 503 }))).toContain(" 503 12 ms");
@@ -47,7 +47,7 @@ describe("a log line at a terminal", () => {
     expect(shown(request({ caller }))).toContain(caller);
   });
 
-  it("shows any other entry with its fields, and the frames of a bug", () => {
+  it("shows any other entry with its fields, and the stack trace of a bug", () => {
     expect(shown({ level: "warn", message: "login failed", request_id: "1", name: "me@example.com" })).toBe(
       "03:04:05 warn login failed name=me@example.com",
     );
@@ -56,7 +56,7 @@ describe("a log line at a terminal", () => {
     );
   });
 
-  it.each(["Listening.", "{not JSON", '{"client":"x"}'])("leaves other output as it is: %s", (line) => {
+  it.each(["Listening.", "{not JSON", '{"client":"x"}'])("leaves other output unchanged: %s", (line) => {
     expect(readableLine(line, { showsOwnPrograms: false })).toBe(line);
   });
 });
@@ -80,7 +80,7 @@ describe("a line of wrangler", () => {
     "The version of Wrangler you are using is out-of-date; update available 4.158.0",
     "✘ [ERROR] kj::getCaughtExceptionAsKj() = ffi.rs:159: disconnected: write(): Broken pipe (os error 32)",
     "  stack: /controller/node_modules/workerd@54db48b",
-  ])("is hidden if it tells a person nothing: %s", (line) => expect(isChatter(line)).toBe(true));
+  ])("is hidden if it is not about the Worker: %s", (line) => expect(isChatter(line)).toBe(true));
 
   it.each(["✘ [ERROR] Build failed with 1 error:", '{"level":"error","message":"bug"}'])("is shown: %s", (line) =>
     expect(isChatter(line)).toBe(false),

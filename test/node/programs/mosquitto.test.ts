@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { connectAsync, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../../../scripts/harness/product.ts";
-import { type Incoming, listen } from "../../../src/programs/bridge/subscriber.ts";
+import { type Incoming, subscribe } from "../../../src/programs/bridge/subscriber.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 
 const MOSQUITTO = ["/usr/sbin/mosquitto", "mosquitto"].find(
@@ -14,8 +14,8 @@ const MOSQUITTO = ["/usr/sbin/mosquitto", "mosquitto"].find(
 );
 
 /**
- * The rules of docs/brokers.md on a broker that is not ours, with passwords in place of tokens. Where Mosquitto is not installed there is
- * nothing to test; our own broker is held to the same and more in broker.test.ts.
+ * Tests the rules of docs/brokers.md on Mosquitto, with passwords instead of tokens. The tests are skipped if Mosquitto is not installed.
+ * broker.test.ts tests the same rules, and more, on our own broker.
  */
 describe.skipIf(MOSQUITTO === undefined)("Mosquitto with the rules of the docs", () => {
   const folder = mkdtempSync(join(tmpdir(), "mosquitto-"));
@@ -64,51 +64,51 @@ describe.skipIf(MOSQUITTO === undefined)("Mosquitto with the rules of the docs",
     await Promise.all(clients.map((client) => client.endAsync(true)));
     const ended = once(broker, "exit");
     broker.kill("SIGTERM");
-    // It writes into the folder to its last.
+    // It writes to the folder until it exits.
     await ended;
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("passes on what agents say to their own topics, and nothing else", async () => {
-    const [listener, speaker] = [await connect("bridge"), await connect("a")];
-    const heard: string[] = [];
-    listener.on("message", (topic) => void heard.push(topic));
-    await listener.subscribeAsync("#", { qos: 1 });
+  it("forwards only what agents publish to their own topics", async () => {
+    const [subscriber, publisher] = [await connect("bridge"), await connect("a")];
+    const received: string[] = [];
+    subscriber.on("message", (topic) => void received.push(topic));
+    await subscriber.subscribeAsync("#", { qos: 1 });
     const own = ["data", "result", "status"].map((level) => `agent/a/${level}`);
     for (const topic of ["agent/b/data", "agent/a/command", "emulator_spinup", ...own]) {
-      await speaker.publishAsync(topic, "x", { qos: 1 });
+      await publisher.publishAsync(topic, "x", { qos: 1 });
     }
-    await until(() => heard.length >= own.length);
-    expect(heard).toEqual(own);
+    await until(() => received.length >= own.length);
+    expect(received).toEqual(own);
   });
 
-  it("lets an agent hear its own commands only", async () => {
-    const [speaker, listener] = [await connect("bridge"), await connect("a")];
-    const heard: string[] = [];
-    listener.on("message", (topic) => void heard.push(topic));
-    await listener.subscribeAsync(["agent/+/command", "agent/a/command"], { qos: 1 });
-    for (const name of ["b", "a"]) await speaker.publishAsync(`agent/${name}/command`, "x", { qos: 1 });
-    await until(() => heard.length > 0);
-    expect(new Set(heard)).toEqual(new Set(["agent/a/command"]));
+  it("delivers to an agent only its own commands", async () => {
+    const [publisher, subscriber] = [await connect("bridge"), await connect("a")];
+    const received: string[] = [];
+    subscriber.on("message", (topic) => void received.push(topic));
+    await subscriber.subscribeAsync(["agent/+/command", "agent/a/command"], { qos: 1 });
+    for (const name of ["b", "a"]) await publisher.publishAsync(`agent/${name}/command`, "x", { qos: 1 });
+    await until(() => received.length > 0);
+    expect(new Set(received)).toEqual(new Set(["agent/a/command"]));
   });
 
-  it("brings the bridge again what it has not acknowledged, and shares among several", async () => {
-    const speaker = await connect("a");
-    const bridge = async (id: string, take: (message: Incoming) => void) => {
+  it("delivers unacknowledged messages again, and shares messages among several bridges", async () => {
+    const publisher = await connect("a");
+    const bridge = async (id: string, onMessage: (message: Incoming) => void) => {
       const stop = new AbortController();
-      const ended = listen({
+      const ended = subscribe({
         ...{ url: `mqtt://127.0.0.1:${port}`, username: "bridge", password: "secret", clientId: `bridge-${id}` },
         topics: ["$share/bridge/agent/+/data"],
         signal: stop.signal,
         drained: async () => {},
         onMessage: (message) => {
-          take(message);
+          onMessage(message);
           return undefined;
         },
       });
       return async () => {
         stop.abort();
-        // What was kept may have come before the subscription was confirmed, and then this end cuts that short.
+        // Stored messages may arrive before the broker confirms the subscription. Then the stop interrupts the subscription.
         await ended.catch(() => {});
       };
     };
@@ -118,15 +118,15 @@ describe.skipIf(MOSQUITTO === undefined)("Mosquitto with the rules of the docs",
         first.push(payload.toString());
         acknowledge();
       }),
-      // Takes, and never says that it has.
+      // Never acknowledges a message.
       await bridge("2", ({ payload }) => void second.push(payload.toString())),
     ];
     const numbers = Array.from({ length: 20 }, (_, i) => String(i));
     await until(async () => {
-      await speaker.publishAsync("agent/a/data", "are you both there?", { qos: 1 });
+      await publisher.publishAsync("agent/a/data", "to both bridges", { qos: 1 });
       return first.length > 0 && second.length > 0;
     });
-    for (const number of numbers) await speaker.publishAsync("agent/a/data", number, { qos: 1 });
+    for (const number of numbers) await publisher.publishAsync("agent/a/data", number, { qos: 1 });
     await until(() => numbers.every((number) => first.includes(number) || second.includes(number)));
     expect(numbers.filter((number) => first.includes(number) && second.includes(number))).toEqual([]);
     await stops[1]?.();

@@ -15,25 +15,25 @@ import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { processesWith } from "../../../scripts/harness/product.ts";
 import { parseEnv } from "../../../src/env.ts";
-import { markOf } from "../../../src/programs/shared/processes.ts";
 import { readSettings } from "../../../src/programs/shared/settings.ts";
+import { identifyProcess } from "../../../src/programs/shared/system.ts";
 import { DEV_DEFAULTS } from "../../../src/programs/stack/components/worker-dev.ts";
 import { openDataFolder } from "../../../src/programs/stack/data-folder.ts";
 import { anyFreePort, claimPort } from "../../../src/programs/stack/ports.ts";
 import { generateSecrets, loadSecrets, rotateKeys } from "../../../src/programs/stack/stack-secrets.ts";
+import { processesWith } from "../../support/processes.ts";
 import { runScript } from "../../support/run-script.ts";
 
 const HOST = "127.0.0.1";
 
 describe("settings", () => {
-  it("have defaults, for empty variables too", () => {
+  it("have defaults, also for empty variables", () => {
     expect(readSettings({ PORT: "" })).toMatchObject({
       host: HOST,
-      port: { number: 8787, explicit: false },
-      mqttPort: { number: 1883, explicit: false },
-      mqttWsPort: { number: 8083, explicit: false },
+      port: { number: 8787, isExplicit: false },
+      mqttPort: { number: 1883, isExplicit: false },
+      mqttWsPort: { number: 8083, isExplicit: false },
       adminUsername: "admin@example.com",
     });
   });
@@ -57,12 +57,12 @@ describe("settings", () => {
     [{ MQTT_PORT: "70000" }, /MQTT_PORT must be a port number/],
     [{ ADMIN_PASSWORD: "short" }, /ADMIN_PASSWORD must have 8 to 128 characters/],
     [{ ADMIN_USERNAME: "root" }, /ADMIN_USERNAME must be an e-mail address/],
-  ])("are refused clearly: %j", (env, message) => {
+  ])("are rejected with a clear error: %j", (env, message) => {
     expect(() => readSettings(env)).toThrow(message);
   });
 });
 
-describe("with a port taken", () => {
+describe("a port that is in use", () => {
   let server: Server;
   let port: number;
 
@@ -73,28 +73,28 @@ describe("with a port taken", () => {
   });
   afterEach(() => void server.close());
 
-  it("the next free one is used instead of a default", async () => {
-    expect(await claimPort({ name: "PORT", number: port, explicit: false }, HOST)).toBeGreaterThan(port);
+  it("is replaced by the next free port if it is a default", async () => {
+    expect(await claimPort({ name: "PORT", number: port, isExplicit: false }, HOST)).toBeGreaterThan(port);
   });
 
-  it("one that was asked for is refused", async () => {
-    await expect(claimPort({ name: "PORT", number: port, explicit: true }, HOST)).rejects.toThrow(
-      `Port ${port} (PORT) is taken. Choose another one, or free it.`,
+  it("is rejected if the user set it", async () => {
+    await expect(claimPort({ name: "PORT", number: port, isExplicit: true }, HOST)).rejects.toThrow(
+      `Port ${port} is in use. Set PORT to another one.`,
     );
   });
 
-  it("npm run dev says so and ends at once", async () => {
+  it("is reported by npm run dev, which ends at once", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "settings-"));
     expect(await runScript("dev", [], { PORT: String(port), DATA_DIR: dataDir })).toEqual({
       code: 1,
-      output: `Port ${port} (PORT) is taken. Choose another one, or free it.\n`,
+      output: `Port ${port} is in use. Set PORT to another one.\n`,
     });
     rmSync(dataDir, { recursive: true });
   });
 });
 
-describe("whoever reads its lines", () => {
-  it("takes npm start along when it goes, which leaves no process", async () => {
+describe("npm start", () => {
+  it("stops all its processes when the reader of its output closes the pipe", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "reader-"));
     const run = randomUUID();
     const ports = {
@@ -116,14 +116,14 @@ describe("whoever reads its lines", () => {
 });
 
 describe("--help", () => {
-  it.each(["dev", "start"])("explains npm run %s and starts nothing", async (script) => {
+  it.each(["dev", "start"])("describes npm run %s and starts nothing", async (script) => {
     expect(await runScript(script, ["--help"])).toEqual({ code: 0, output: expect.stringContaining("--reset") });
   });
 
-  it("is pointed to where an option is unknown", async () => {
+  it("is mentioned in the error about an unknown option", async () => {
     expect(await runScript("dev", ["--rest"])).toEqual({
       code: 1,
-      output: expect.stringMatching(/Unknown option '--rest'.*Try --help/s),
+      output: expect.stringMatching(/^Unknown option --rest\. See .*--help\.\n$/),
     });
   });
 });
@@ -135,14 +135,14 @@ describe("the data folder", () => {
   });
   afterEach(() => rmSync(path, { recursive: true, force: true }));
 
-  it("is used by one stack at a time", () => {
+  it("allows one stack at a time", () => {
     const folder = openDataFolder(path, { reset: false });
-    expect(() => openDataFolder(path, { reset: false })).toThrow(`${path} is in use by process ${process.pid}.`);
+    expect(() => openDataFolder(path, { reset: false })).toThrow(`Process ${process.pid} already uses ${path}.`);
     folder.release();
     openDataFolder(path, { reset: false }).release();
   });
 
-  it("loses the stack's own data on a reset, and nothing else", () => {
+  it("loses only the stack's own data on a reset", () => {
     openDataFolder(path, { reset: false }).release();
     for (const folder of ["sqld", "thesis"]) mkdirSync(join(path, folder));
     writeFileSync(join(path, "secrets.json"), "{}");
@@ -153,24 +153,24 @@ describe("the data folder", () => {
     expect(left()).toEqual(["thesis"]);
   });
 
-  it("is none that holds somebody else's things", () => {
+  it("must not contain files of another program", () => {
     mkdirSync(join(path, "mail"));
-    expect(() => openDataFolder(path, { reset: true })).toThrow(`${path} holds other things.`);
+    expect(() => openDataFolder(path, { reset: true })).toThrow(`${path} contains files of another program.`);
     expect(existsSync(join(path, "mail"))).toBe(true);
   });
 
-  it.runIf(process.getuid?.() === 0)("is left alone by root where it is another user's", async () => {
+  it.runIf(process.getuid?.() === 0)("is not changed by root if it belongs to another user", async () => {
     chownSync(path, 65_534, 65_534);
-    const refusal = `${path} belongs to another user (65534).`;
-    expect(() => openDataFolder(path, { reset: false })).toThrow(refusal);
-    await expect(rotateKeys(path)).rejects.toThrow(refusal);
+    const message = `${path} belongs to another user (65534).`;
+    expect(() => openDataFolder(path, { reset: false })).toThrow(message);
+    await expect(rotateKeys(path)).rejects.toThrow(message);
     expect(readdirSync(path)).toEqual([]);
   });
 
-  it("is cleared of what a run that was cut off left behind", async () => {
+  it("is cleared of the processes of an interrupted run", async () => {
     const orphan = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { detached: true });
     const pid = orphan.pid ?? 0;
-    const mark = markOf(pid);
+    const mark = identifyProcess(pid);
     const gone = { pid: 2 ** 22, startTicks: "1" };
     openDataFolder(path, { reset: false }).release();
     writeFileSync(
@@ -182,14 +182,14 @@ describe("the data folder", () => {
     expect(await ended).toBe("SIGKILL");
   });
 
-  it("keeps its secrets, for their owner's eyes only", async () => {
+  it("keeps its secrets in a file that only its owner can read", async () => {
     const secrets = await loadSecrets(path);
     expect(await loadSecrets(path)).toEqual(secrets);
     expect(statSync(join(path, "secrets.json")).mode & 0o777).toBe(0o600);
     expect(JSON.parse(readFileSync(join(path, "secrets.json"), "utf8"))).toEqual(secrets);
   });
 
-  it("changes its signing key in two steps, and knows the former one meanwhile", async () => {
+  it("rotates its signing key in two steps, and keeps the former key meanwhile", async () => {
     const keys = async () => (await loadSecrets(path)).JWT_KEYS.map(({ kid }) => kid);
     const [first] = await keys();
     const { step, key: second } = await rotateKeys(path);

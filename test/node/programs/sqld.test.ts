@@ -4,21 +4,21 @@ import { join } from "node:path";
 import { createClient } from "@libsql/client/http";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { WebSocket } from "ws";
-import { newSqldAccess, sqldPart } from "../../../src/programs/stack/components/sqld.ts";
+import { newSqldAccess, sqldComponent } from "../../../src/programs/stack/components/sqld.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 
-describe("the local libSQL server", () => {
+describe("the libSQL server of the stack", () => {
   const folder = mkdtempSync(join(tmpdir(), "controller-sqld-"));
   const supervisor = new Supervisor();
   let origin: string;
 
   beforeAll(async () => {
-    // It reports every refusal.
+    // sqld logs every rejected request.
     vi.spyOn(console, "log").mockImplementation(() => {});
     const [port, access] = [await anyFreePort(), await newSqldAccess()];
     origin = `http://127.0.0.1:${port}`;
-    await supervisor.start(sqldPart(folder, port, access.publicKey));
+    await supervisor.start(sqldComponent(folder, port, access.publicKey));
     const client = createClient({ url: origin, authToken: access.token });
     await client.batch(["CREATE TABLE secrets (line)", "INSERT INTO secrets VALUES ('ours')"]);
     client.close();
@@ -47,7 +47,7 @@ describe("the local libSQL server", () => {
     ["GET", "/beta/listen?table=secrets&action=insert", undefined],
     ["GET", "/v1/namespaces/default/config", undefined],
     ["POST", "/v1/namespaces/default/create", {}],
-  ])("refuses %s %s without a token, also from a web page", async (method, path, body) => {
+  ])("rejects %s %s without a valid token, also from a web page", async (method, path, body) => {
     const another = await newSqldAccess();
     for (const headers of [
       { Origin: "https://page.example.com", "Content-Type": "text/plain" },
@@ -60,15 +60,15 @@ describe("the local libSQL server", () => {
     }
   });
 
-  it("refuses a WebSocket that shows no token", async () => {
+  it("rejects a WebSocket without a token", async () => {
     const socket = new WebSocket(origin.replace("http", "ws"), "hrana3");
-    const heard = new Promise<string>((resolve, reject) => {
+    const response = new Promise<string>((resolve, reject) => {
       socket.on("message", (data) => resolve(String(data)));
       socket.on("close", () => resolve("closed"));
       socket.on("error", reject);
     });
     socket.on("open", () => socket.send(JSON.stringify({ type: "hello", jwt: null })));
-    expect(await heard).toMatch(/hello_error|closed/);
+    expect(await response).toMatch(/hello_error|closed/);
     socket.terminate();
   });
 });

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build, type Rolldown } from "vite";
 import { expect, it } from "vitest";
-import { ROOT } from "../../../src/programs/shared/project.ts";
+import { ROOT } from "../../../src/programs/shared/system.ts";
 
 it("the dashboard is on the screen, with its map, after less than 150 KiB gzip", async () => {
   const built = await build({ root: join(ROOT, "src/dashboard"), build: { write: false }, logLevel: "error" });

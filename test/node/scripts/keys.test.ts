@@ -7,7 +7,7 @@ import { createAppStore } from "../../../src/accounts/app-store.ts";
 import { createEncryptor } from "../../../src/auth/encryptor.ts";
 import { createSecretHasher } from "../../../src/auth/secrets.ts";
 import { parseStoresEnv } from "../../../src/env.ts";
-import { sqldPart } from "../../../src/programs/stack/components/sqld.ts";
+import { sqldComponent } from "../../../src/programs/stack/components/sqld.ts";
 import { migrateAccounts } from "../../../src/programs/stack/migrations.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { loadSecrets } from "../../../src/programs/stack/stack-secrets.ts";
@@ -29,7 +29,7 @@ beforeAll(async () => {
   mkdirSync(dataDir);
   const port = await anyFreePort();
   url = `http://127.0.0.1:${port}`;
-  await supervisor.start(sqldPart(folder, port));
+  await supervisor.start(sqldComponent(folder, port));
   await migrateAccounts(parseStoresEnv({ LIBSQL_URL: url, CLICKHOUSE_URL: url }));
 });
 afterAll(async () => {
@@ -40,8 +40,8 @@ afterAll(async () => {
 const admin = (command: string) => runScript("admin", [command], { DATA_DIR: dataDir, LIBSQL_URL: url });
 const keysOf = async (name: "ENCRYPTION_KEY" | "CREDENTIAL_PEPPER") => (await loadSecrets(dataDir))[name].split(",");
 
-describe("a change of secrets", () => {
-  it("of the key that seals leaves everything readable, and the former key useless in the end", async () => {
+describe("the rotation of secrets", () => {
+  it("replaces the encryption key while everything stays readable, and makes the former key useless", async () => {
     const [former = ""] = await keysOf("ENCRYPTION_KEY");
     const apps = createAppStore(createDatabase({ url }));
     const seal = async (appName: string, keys: string[]) => {
@@ -82,7 +82,7 @@ describe("a change of secrets", () => {
     client.close();
   });
 
-  it("of the pepper lets credentials from before it log in until it is over", async () => {
+  it("replaces the pepper, and accepts earlier credentials until the rotation is complete", async () => {
     const former = await keysOf("CREDENTIAL_PEPPER");
     const hash = await createSecretHasher(former).hash(API_KEY);
     await admin("rotate-pepper");

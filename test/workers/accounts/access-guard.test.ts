@@ -26,7 +26,7 @@ const inserted = (names: readonly string[]) =>
     })),
   );
 
-/** Counts the requests of this file's own client while `work` runs: objects of the Worker under test have theirs. */
+/** Counts the queries of this file's client while `work` runs. Objects of the Worker under test use other clients. */
 async function queriesDuring(work: () => Promise<void>): Promise<number> {
   const { $client } = database;
   const spies = [vi.spyOn($client, "execute"), vi.spyOn($client, "batch")];
@@ -36,75 +36,75 @@ async function queriesDuring(work: () => Promise<void>): Promise<number> {
   return count;
 }
 
-describe("the broker's watch over accounts", () => {
+describe("the access guard of the broker", () => {
   afterEach(() => vi.restoreAllMocks());
 
-  const watching = (names: readonly string[], kept?: ConstructorParameters<typeof AccessGuard>[2]) => {
-    const ended: string[] = [];
-    const watch = new AccessGuard(createAuditFeed(database), createAccountVersions(database), kept);
+  const guarding = (names: readonly string[], kept?: ConstructorParameters<typeof AccessGuard>[2]) => {
+    const disconnected: string[] = [];
+    const guard = new AccessGuard(createAuditFeed(database), createAccountVersions(database), kept);
     for (const name of names) {
-      watch.add({ kind: "agent", name, version: VERSION, end: () => ended.push(name) });
+      guard.add({ kind: "agent", name, version: VERSION, disconnect: () => disconnected.push(name) });
     }
-    return { watch, ended };
+    return { guard, disconnected };
   };
-  const noteChange = (object: string) =>
+  const recordChange = (object: string) =>
     database.insert(audit).values({ at: new Date(), requestId: "r", actor: "console:test", action: "test", object });
 
-  it("looks up 1,000 clients with a few queries, and none of them again for jobs that are not theirs", async () => {
+  it("checks 1,000 clients with a few queries, and rechecks emulated agents only for their own job", async () => {
     const job = crypto.randomUUID();
     const prefix = uniqueName();
     const plain = Array.from({ length: 990 }, (_, i) => `${prefix}-${i}`);
     const emulated = Array.from({ length: 10 }, (_, i) => `emu-wifi-${job.slice(0, 8)}-${i}`);
     const all = [...plain, ...emulated];
     for (let i = 0; i < all.length; i += 500) await inserted(all.slice(i, i + 500));
-    const { watch, ended } = watching(all);
+    const { guard, disconnected } = guarding(all);
 
-    expect(await queriesDuring(() => watch.look())).toBeLessThanOrEqual(3);
-    expect(await queriesDuring(() => watch.look())).toBe(1);
-    expect(ended).toEqual([]);
+    expect(await queriesDuring(() => guard.check())).toBeLessThanOrEqual(3);
+    expect(await queriesDuring(() => guard.check())).toBe(1);
+    expect(disconnected).toEqual([]);
 
-    await noteChange(`job:${crypto.randomUUID()}`);
-    expect(await queriesDuring(() => watch.look())).toBe(1);
+    await recordChange(`job:${crypto.randomUUID()}`);
+    expect(await queriesDuring(() => guard.check())).toBe(1);
 
     await database.delete(agents).where(inArray(agents.apId, emulated.slice(0, 3)));
-    await noteChange(`job:${job}`);
-    expect(await queriesDuring(() => watch.look())).toBe(2);
-    expect(ended).toEqual(emulated.slice(0, 3));
+    await recordChange(`job:${job}`);
+    expect(await queriesDuring(() => guard.check())).toBe(2);
+    expect(disconnected).toEqual(emulated.slice(0, 3));
   });
 
-  it("ends a client whose account has another version, after an outage too", async () => {
+  it("disconnects a client whose account version has changed, also after an outage", async () => {
     const names = [uniqueName(), uniqueName()];
     await inserted(names);
-    const { watch, ended } = watching(names);
-    await watch.look();
+    const { guard, disconnected } = guarding(names);
+    await guard.check();
     await database
       .update(agents)
       .set({ version: VERSION + 1 })
       .where(inArray(agents.apId, names.slice(0, 1)));
-    await noteChange(`agent:${names[0]}`);
+    await recordChange(`agent:${names[0]}`);
     const realFetch = globalThis.fetch;
     let requests = 0;
-    // The audit trail can be read, the accounts cannot.
+    // The first query, for the audit trail, succeeds. The second, for the accounts, fails.
     vi.spyOn(globalThis, "fetch").mockImplementation((input, init) =>
-      ++requests === 2 ? Promise.reject(new Error("away")) : realFetch(input, init),
+      ++requests === 2 ? Promise.reject(new Error("unavailable")) : realFetch(input, init),
     );
-    await expect(watch.look()).rejects.toThrow();
-    expect(ended).toEqual([]);
-    await watch.look();
-    expect(ended).toEqual(names.slice(0, 1));
+    await expect(guard.check()).rejects.toThrow();
+    expect(disconnected).toEqual([]);
+    await guard.check();
+    expect(disconnected).toEqual(names.slice(0, 1));
   });
 
-  it("forgets what is kept for agents that are gone, connected or not", async () => {
+  it("removes stored data of deleted agents, connected or not", async () => {
     const names = [uniqueName(), uniqueName(), uniqueName()];
     const [goneBefore = "", goneLater = "", staying = ""] = names;
     await inserted([goneLater, staying]);
-    const forgotten: string[] = [];
-    const { watch } = watching([], { owners: () => names, forget: async (apId) => void forgotten.push(apId) });
-    await watch.look();
-    expect(forgotten).toEqual([goneBefore]);
+    const removed: string[] = [];
+    const { guard } = guarding([], { owners: () => names, removeAgent: async (apId) => void removed.push(apId) });
+    await guard.check();
+    expect(removed).toEqual([goneBefore]);
     await database.delete(agents).where(inArray(agents.apId, [goneLater]));
-    await noteChange(`agent:${goneLater}`);
-    await watch.look();
-    expect(forgotten).toEqual([goneBefore, goneLater]);
+    await recordChange(`agent:${goneLater}`);
+    await guard.check();
+    expect(removed).toEqual([goneBefore, goneLater]);
   });
 });

@@ -12,11 +12,11 @@ import { Unavailable } from "../../../src/lib/errors.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { adminToken, appWith, bearer, newApp, request, send, settings, uniqueName } from "../support.ts";
 
-/** A database of its own for what would make every other test's lists long. */
+/** A separate database: thousands of agents would slow down the lists of other tests. */
 const database = createDatabase({ url: settings.EMPTY_LIBSQL_URL ?? "" });
 const store = createAgentStore(database);
 
-/** In one statement: a request for each would take minutes. */
+/** Inserts agents in one statement. One request per agent would take minutes. */
 async function insertMany(prefix: string, count: number, configuration: string): Promise<string[]> {
   await database.run(sql`
     with recursive numbers(n) as (select 0 union all select n + 1 from numbers where n < ${count - 1})
@@ -28,7 +28,7 @@ async function insertMany(prefix: string, count: number, configuration: string):
 const remove = (prefix: string) => database.run(sql`delete from ${agents} where ap_id like ${`${prefix}%`}`);
 
 describe("a page of agents", () => {
-  it("has 500 rows at the most; all pages together have every agent once, in order", async () => {
+  it("has at most 500 rows, and all pages together have every agent once, in order", async () => {
     const prefix = `${uniqueName()}-`;
     const names = await insertMany(prefix, 1_100, "{}");
     const sizes: number[] = [];
@@ -46,7 +46,7 @@ describe("a page of agents", () => {
     await remove(prefix);
   });
 
-  it("has two megabytes of configurations at the most, or a single larger one", async () => {
+  it("has at most two megabytes of configurations, or a single larger one", async () => {
     const prefix = `${uniqueName()}-`;
     const names = await insertMany(prefix, 5, JSON.stringify({ large: "網".repeat(300_000) }));
     const sizes: number[] = [];
@@ -66,14 +66,14 @@ describe("a page of agents", () => {
     await remove(prefix);
   });
 
-  it("holds no credentials", async () => {
+  it("contains no credentials", async () => {
     const prefix = `${uniqueName()}-`;
     const { rows } = await store.page({ only: await insertMany(prefix, 1, '{"a":1}') });
     expect(rows).toEqual([{ id: `${prefix}0`, apId: `${prefix}00000`, configuration: { a: 1 }, onboard: true }]);
     await remove(prefix);
   });
 
-  it("of more names than SQLite takes as parameters is found", async () => {
+  it("accepts more names than SQLite accepts as parameters", async () => {
     const prefix = `${uniqueName()}-`;
     const [name = ""] = await insertMany(prefix, 1, "{}");
     const only = [name, ...Array.from({ length: 40_000 }, (_, i) => `none-${i}`)];
@@ -83,8 +83,8 @@ describe("a page of agents", () => {
   });
 });
 
-describe("what a command must know of agents", () => {
-  it("is read without their configurations, also of many", async () => {
+describe("the possible targets of a command", () => {
+  it("are returned without their configurations, thousands at once", async () => {
     const prefix = `${uniqueName()}-`;
     const names = await insertMany(
       prefix,
@@ -106,7 +106,7 @@ describe("what a command must know of agents", () => {
     ['{"commands":[]}', false],
     ['{"commands":["stop",1,null,["go"],"\\ud800"]}', false],
     ['{"commands":["\\udc00","go"]}', true],
-  ])("says whether the agent knows the command: %s", async (configuration, knows) => {
+  ])("state whether the agent supports the command: %s", async (configuration, knows) => {
     const prefix = `${uniqueName()}-`;
     const only = await insertMany(prefix, 1, configuration);
     // The second name is the JSON of a list, which is no name.
@@ -115,12 +115,12 @@ describe("what a command must know of agents", () => {
   });
 });
 
-describe("an array in JSON", () => {
+describe("a JSON array that is sent in pages", () => {
   async function* pagesOf(pages: unknown[][], error?: Error) {
     yield* pages;
     if (error !== undefined) throw error;
   }
-  const answerTo = async (pages: AsyncGenerator<unknown[]>) => {
+  const respondWith = async (pages: AsyncGenerator<unknown[]>) => {
     const app = new Hono<AppEnv>().get("/", async (c) => await jsonArray(c, pages));
     app.onError(onError);
     return await app.request("/");
@@ -131,18 +131,18 @@ describe("an array in JSON", () => {
     [[[]], "[]"],
     [[[1, 2]], "[1,2]"],
     [[[1], [], [2, "x"], [], [{ a: 1 }]], '[1,2,"x",{"a":1}]'],
-  ])("is the same in pages: %j", async (pages, text) => {
-    const response = await answerTo(pagesOf(pages));
+  ])("equals the array in one piece: %j", async (pages, text) => {
+    const response = await respondWith(pagesOf(pages));
     expect([response.status, await response.text(), response.headers.get("Content-Type")]).toEqual([
       ...[200, text, "application/json"],
     ]);
   });
 
-  it("is 503 if the store fails before the first byte, and breaks off if it fails later", async () => {
-    const away = new Unavailable("store", new Error("away"));
-    expect((await answerTo(pagesOf([], away))).status).toBe(503);
-    expect((await answerTo(pagesOf([[1]], away))).status).toBe(503);
-    const response = await answerTo(pagesOf([[1], [2], [3]], away));
+  it("returns 503 if the store fails before the first byte, and aborts the response if it fails later", async () => {
+    const outage = new Unavailable("store", new Error("unavailable"));
+    expect((await respondWith(pagesOf([], outage))).status).toBe(503);
+    expect((await respondWith(pagesOf([[1]], outage))).status).toBe(503);
+    const response = await respondWith(pagesOf([[1], [2], [3]], outage));
     expect(response.status).toBe(200);
     await expect(response.text()).rejects.toThrow();
   });
@@ -151,12 +151,12 @@ describe("an array in JSON", () => {
 describe("GET /api/v1/agents/ and agent_details", () => {
   const paths = ["/api/v1/agents/", "/api/v1/metrics/agent_details"];
 
-  it.each(paths)("%s is 503 if a store is away", async (path) => {
+  it.each(paths)("%s returns 503 if a store is unavailable", async (path) => {
     const app = appWith({ LIBSQL_URL: "http://127.0.0.1:9", CLICKHOUSE_URL: "http://127.0.0.1:9" });
     expect((await app.request(path, { headers: bearer(await adminToken()) }, env)).status).toBe(503);
   });
 
-  it.each(paths)("%s lists configurations with lone surrogates as they are", async (path) => {
+  it.each(paths)("%s returns configurations with lone surrogates unchanged", async (path) => {
     const token = await adminToken();
     const ap_id = uniqueName();
     const configuration = { "key\ud800": "\udc00", nested: [{ "\udfff": 1 }] };
@@ -169,7 +169,7 @@ describe("GET /api/v1/agents/ and agent_details", () => {
 });
 
 describe("GET /api/v1/overview", () => {
-  it("comes in parts if asked for", async () => {
+  it("returns pages with limit and offset", async () => {
     const token = await adminToken();
     for (let i = 0; i < 3; i++) {
       const body = { ap_id: uniqueName(), password: "a long enough password", configuration: {} };
@@ -183,10 +183,10 @@ describe("GET /api/v1/overview", () => {
     await expect
       .poll(async () => {
         const all = await names("");
-        const parts = [...(await names("?limit=2")), ...(await names("?offset=2"))];
+        const pages = [...(await names("?limit=2")), ...(await names("?offset=2"))];
         return (
           all.length >= 3 &&
-          JSON.stringify(parts) === JSON.stringify(all) &&
+          JSON.stringify(pages) === JSON.stringify(all) &&
           (await names("?limit=1&offset=1"))[0] === all[1]
         );
       })

@@ -32,7 +32,7 @@ describe("agents", () => {
     expect((await send("DELETE", agentAt(ap_id), undefined, token)).status).toBe(404);
   });
 
-  it("are onboard from their first login on", async () => {
+  it("are marked as onboard at their first login", async () => {
     const ap_id = uniqueName();
     await send("POST", "/api/v1/agents/", { ap_id, password: PASSWORD, configuration: {} }, await adminToken());
     const store = createAgentStore(database());
@@ -48,7 +48,7 @@ describe("agents", () => {
     [{ latitude: 51.4545, lng: "-2.5879" }],
     [{ lat: 51.4545, long: -2.5879, altitude: 11 }],
     [{ latitude: " 51.4545 ", longitude: -2.5879, lat: 0 }],
-  ])("have one shape of geolocation, however it is given: %j", async (geolocation) => {
+  ])("store every form of geolocation in the same shape: %j", async (geolocation) => {
     const agent = (await (await create({ geolocation, kept: true })).json()) as { configuration: object };
     expect(agent.configuration).toEqual({ geolocation: { latitude: 51.4545, longitude: -2.5879 }, kept: true });
   });
@@ -60,7 +60,7 @@ describe("agents", () => {
     [{ lat: "north", lon: 0 }, ["latitude"], "float_parsing"],
     ["51,2", [], "model_attributes_type"],
     [null, [], "model_attributes_type"],
-  ])("have no geolocation like %j", async (geolocation, where, type) => {
+  ])("are rejected with 422 for the geolocation %j", async (geolocation, where, type) => {
     const response = await create({ geolocation });
     expect(response.status).toBe(422);
     expect(await response.json()).toMatchObject({
@@ -68,29 +68,32 @@ describe("agents", () => {
     });
   });
 
-  it.each([["x"], [1], [true], [[]]])("have no configuration like %j", async (configuration) => {
+  it.each([["x"], [1], [true], [[]]])("are rejected with 422 for the configuration %j", async (configuration) => {
     const response = await create(configuration as object);
     expect(response.status).toBe(422);
-    const fault = { msg: "Input should be a valid dictionary", type: "dict_type" };
-    expect(await response.json()).toEqual({ detail: [{ loc: ["body", "configuration"], ...fault }] });
+    const fieldError = { msg: "Input should be a valid dictionary", type: "dict_type" };
+    expect(await response.json()).toEqual({ detail: [{ loc: ["body", "configuration"], ...fieldError }] });
     const { apId, token } = await newAgent();
     expect(await (await send("PUT", agentAt(apId), { configuration }, token)).json()).toEqual({
-      detail: [{ loc: ["body", "configuration"], ...fault }],
+      detail: [{ loc: ["body", "configuration"], ...fieldError }],
     });
   });
 
-  it.each(["", ".", "..", "a/b", "a b", "a+", "#", "ä", "x".repeat(65)])("are not named %j", async (ap_id) => {
-    const response = await send(
-      "POST",
-      "/api/v1/agents/",
-      { ap_id, password: PASSWORD, configuration: {} },
-      await adminToken(),
-    );
-    expect(response.status).toBe(422);
-    expect(await response.json()).toMatchObject({ detail: [{ loc: ["body", "ap_id"] }] });
-  });
+  it.each(["", ".", "..", "a/b", "a b", "a+", "#", "ä", "x".repeat(65)])(
+    "are rejected with 422 for the name %j",
+    async (ap_id) => {
+      const response = await send(
+        "POST",
+        "/api/v1/agents/",
+        { ap_id, password: PASSWORD, configuration: {} },
+        await adminToken(),
+      );
+      expect(response.status).toBe(422);
+      expect(await response.json()).toMatchObject({ detail: [{ loc: ["body", "ap_id"] }] });
+    },
+  );
 
-  it("register themselves with the enrolment token, which opens nothing else", async () => {
+  it("register themselves with the enrolment token, which allows nothing else", async () => {
     const enrolment = settings.ENROLMENT_TOKEN ?? "";
     const body = { ap_id: uniqueName(), password: PASSWORD, configuration: {} };
     expect((await send("POST", "/api/v1/agents/public", body, `${enrolment}x`)).status).toBe(401);
@@ -102,7 +105,7 @@ describe("agents", () => {
     }
   });
 
-  it("with a generated credential log in by it, and with a chosen one no longer", async () => {
+  it("with a generated credential log in with it, until a password is set", async () => {
     const generated = createSecretHasher([settings.CREDENTIAL_PEPPER ?? ""]);
     const secret = randomSecret();
     const apId = uniqueName();
@@ -117,7 +120,7 @@ describe("agents", () => {
     expect((await logIn(apId, PASSWORD, "agent")).status).toBe(200);
   });
 
-  it("set a new password only with a token that was not narrowed", async () => {
+  it("set a new password only with a token that has all scopes", async () => {
     const { apId, token } = await newAgent();
     const narrowed = await tokenOf(apId, PASSWORD, "agent", "telemetry:write");
     expect((await send("PUT", agentAt(apId), { configuration: { a: 1 } }, narrowed)).status).toBe(200);
@@ -125,7 +128,7 @@ describe("agents", () => {
     expect((await send("PUT", agentAt(apId), { password: PASSWORD }, token)).status).toBe(200);
   });
 
-  it("log in a hundred at once without being held up", async () => {
+  it("can log in a hundred at once", async () => {
     const generated = createSecretHasher([settings.CREDENTIAL_PEPPER ?? ""]);
     const store = createAgentStore(database());
     const by = { kind: "console", name: "test", requestId: "" } as const;
@@ -160,14 +163,14 @@ describe("third-party apps", () => {
     expect((await send("GET", appAt(app_name), undefined, token)).status).toBe(404);
   });
 
-  it("are listed in the order of their names, in pages where that is asked for", async () => {
+  it("are listed by name, in pages with limit and offset", async () => {
     const token = await adminToken();
     await Promise.all([newApp(), newApp(), newApp()]);
     const list = async (query = "") =>
       (await (await send("GET", appAt(query), undefined, token)).json()) as { app_name: string }[];
     const all = await list();
     expect(all.map(({ app_name }) => app_name)).toEqual(all.map(({ app_name }) => app_name).toSorted());
-    // Other tests make apps, too, meanwhile.
+    // Other tests create apps at the same time.
     const isPage = async (query: string, from: number, to?: number) =>
       JSON.stringify(await list(query)) === JSON.stringify((await list()).slice(from, to));
     await expect.poll(async () => await isPage("?limit=2&offset=1", 1, 3)).toBe(true);
@@ -180,7 +183,7 @@ describe("third-party apps", () => {
     [{ agents: "yes" }, ["agents"], "bool_type"],
     [{ ap_ids: "a" }, ["ap_ids"], "list_type"],
     [{ ap_ids: [1] }, ["ap_ids", 0], "string_type"],
-  ])("have no permissions like %j", async (permissions, where, type) => {
+  ])("are rejected with 422 for the permissions %j", async (permissions, where, type) => {
     const body = { app_name: uniqueName(), api_key: PASSWORD, permissions };
     const response = await send("POST", "/api/v1/third_party_apps/", body, await adminToken());
     expect(response.status).toBe(422);
@@ -191,12 +194,12 @@ describe("third-party apps", () => {
     [{}, "agents:read telemetry:read commands:send emulator:run"],
     [{ agents: false, callbacks: true }, "telemetry:read commands:send emulator:run callbacks:post"],
     [{ agents: false, data: false, commands: false, emulator: false }, ""],
-  ])("are granted by %j the scopes %j", async (permissions, scope) => {
+  ])("with the permissions %j get the scopes %j", async (permissions, scope) => {
     const { token } = await newApp(permissions);
     expect((JSON.parse(atob(token.split(".")[1] ?? "")) as { scope: string }).scope).toBe(scope);
   });
 
-  it("lose their tokens when their permissions change", async () => {
+  it("need a new token after their permissions change", async () => {
     const { appName, token } = await newApp();
     const { apId } = await newAgent();
     const read = async () => (await send("GET", agentAt(apId), undefined, token)).status;
@@ -205,13 +208,13 @@ describe("third-party apps", () => {
     await expect.poll(read, { timeout: 6_000, interval: 200 }).toBe(401);
   });
 
-  it("do not show their key to a narrowed token", async () => {
+  it("do not show their key to a token with fewer scopes", async () => {
     const { appName } = await newApp();
     const narrowed = await tokenOf(appName, PASSWORD, "third_party_app", "agents:read");
     expect((await send("GET", appAt(appName), undefined, narrowed)).status).toBe(403);
   });
 
-  it("have keys that are sealed to them", async () => {
+  it("have keys that are encrypted for one app only", async () => {
     const apiKeys = createEncryptor([settings.ENCRYPTION_KEY ?? ""]);
     const sealed = await apiKeys.seal("key", "one app");
     expect(sealed).not.toContain("key");

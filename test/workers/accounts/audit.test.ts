@@ -3,8 +3,8 @@ import { waitUntil } from "cloudflare:workers";
 import { eq, gt, type SQL, sql } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { audit } from "../../../src/accounts/account-tables.ts";
-import { type Changed, createAuditFeed } from "../../../src/accounts/audit-feed.ts";
-import { pruneAuditTrail } from "../../../src/accounts/audit-retention.ts";
+import { pruneAuditTrail } from "../../../src/accounts/audit.ts";
+import { type ChangedObjects, concernedBy, createAuditFeed } from "../../../src/accounts/audit-feed.ts";
 import { createJobExpiry } from "../../../src/delivery/job-expiry.ts";
 import { createJobStore } from "../../../src/jobs/job-store.ts";
 import { createStreamClient } from "../../../src/jobs/stream/stream-client.ts";
@@ -23,12 +23,12 @@ interface Entry {
 
 const trail = async (query: string) =>
   (await (await send("GET", `/api/v1/audit/?${query}`, undefined, await adminToken())).json()) as Entry[];
-const told = (entries: Entry[]) => entries.map(({ actor, action, object }) => [actor, action, object]);
+const summary = (entries: Entry[]) => entries.map(({ actor, action, object }) => [actor, action, object]);
 
 describe("the audit trail", () => {
   const admin = `admin:${settings.ADMIN_USERNAME}`;
 
-  it("tells who did what to an account, newest first, with the request that did it", async () => {
+  it("records every change of an account with its actor and request, newest first", async () => {
     const token = await adminToken();
     const username = uniqueEmail();
     const path = `/api/v1/users/${encodeURIComponent(username)}`;
@@ -39,7 +39,7 @@ describe("the audit trail", () => {
     await send("DELETE", path, undefined, token);
     await send("DELETE", path, undefined, token);
     const entries = await trail(`object=${encodeURIComponent(`user:${username}`)}`);
-    expect(told(entries)).toEqual([
+    expect(summary(entries)).toEqual([
       [admin, "delete", `user:${username}`],
       [admin, "change password and change roles", `user:${username}`],
       [admin, "change password", `user:${username}`],
@@ -48,41 +48,41 @@ describe("the audit trail", () => {
     expect(entries.at(-1)?.request_id).toBe(created.headers.get("X-Request-Id"));
   });
 
-  it("tells of agents and apps too, and of those who act for themselves", async () => {
+  it("records changes of agents and apps, and of users who change their own account", async () => {
     const token = await adminToken();
     const name = uniqueName();
     await send("POST", "/api/v1/agents/", { ap_id: name, password: PASSWORD, configuration: {} }, token);
     await send("PUT", `/api/v1/agents/${name}`, { configuration: { a: 1 } }, token);
     await send("POST", "/api/v1/third_party_apps/", { app_name: name, api_key: PASSWORD, permissions: {} }, token);
-    expect(told(await trail(`object=agent:${name}`)).map(([, action]) => action)).toEqual(["configure", "create"]);
-    expect(told(await trail(`object=app:${name}`))).toEqual([[admin, "create", `app:${name}`]]);
+    expect(summary(await trail(`object=agent:${name}`)).map(([, action]) => action)).toEqual(["configure", "create"]);
+    expect(summary(await trail(`object=app:${name}`))).toEqual([[admin, "create", `app:${name}`]]);
     const { username, token: own } = await signedUp();
     await send("DELETE", `/api/v1/users/${encodeURIComponent(username)}`, undefined, own);
-    expect(told(await trail(`object=${encodeURIComponent(`user:${username}`)}`))).toEqual([
+    expect(summary(await trail(`object=${encodeURIComponent(`user:${username}`)}`))).toEqual([
       [`user:${username}`, "delete", `user:${username}`],
       ["anyone", "create", `user:${username}`],
     ]);
-    expect(told(await trail(`actor=${encodeURIComponent(`user:${username}`)}`))).toHaveLength(1);
+    expect(summary(await trail(`actor=${encodeURIComponent(`user:${username}`)}`))).toHaveLength(1);
   });
 
-  it("says nothing of what did not happen", async () => {
+  it("records nothing for a rejected request", async () => {
     const { username } = await signedUp();
     await send("POST", "/api/v1/users/", { username, password: PASSWORD, roles: ["admin"] }, await adminToken());
-    expect(told(await trail(`object=${encodeURIComponent(`user:${username}`)}`))).toEqual([
+    expect(summary(await trail(`object=${encodeURIComponent(`user:${username}`)}`))).toEqual([
       ["anyone", "create", `user:${username}`],
     ]);
   });
 
-  it("comes in pages", async () => {
+  it("returns pages", async () => {
     const [first, second, third] = await trail("limit=3");
     expect(await trail(`limit=2&before=${first?.id}`)).toEqual([second, third]);
     expect((await send("GET", "/api/v1/audit/?limit=1001", undefined, await adminToken())).status).toBe(422);
   });
 
-  it("lets go of old entries as new ones come in", async () => {
+  it("removes old entries when new ones arrive", async () => {
     const database = createDatabase({ url: settings.EMPTY_LIBSQL_URL ?? "" });
-    const changes = createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, 10_000)));
-    const { mark } = await changes.since(undefined);
+    const auditFeed = createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, 10_000)));
+    const { mark } = await auditFeed.since(undefined);
     const entry = (object: string, ageMs: number) => ({
       ...{ object, at: new Date(Date.now() - ageMs) },
       ...{ requestId: "", actor: "console:", action: "create" },
@@ -90,12 +90,12 @@ describe("the audit trail", () => {
     const names = Array.from({ length: 600 }, () => uniqueName());
     const fresh = uniqueName();
     await database.insert(audit).values([...names.map((name) => entry(name, 11_000)), entry(fresh, 0)]);
-    const left = async () => {
-      await changes.since(mark);
+    const remaining = async () => {
+      await auditFeed.since(mark);
       const rows = await database.select({ object: audit.object }).from(audit).where(gt(audit.id, mark));
       return rows.map(({ object }) => object);
     };
-    await expect.poll(left).toEqual([fresh]);
+    await expect.poll(remaining).toEqual([fresh]);
     await database.delete(audit).where(gt(audit.id, mark));
   });
 });
@@ -109,13 +109,13 @@ describe("the audit trail of commands", () => {
       .filter(({ action }) => action.includes("command"))
       .map(({ actor, action, detail }) => [actor, action, detail]);
 
-  it("records who sent which command to which agent, and the agent's answer once", async () => {
+  it("records a sent command with its actor and agent, and the result once", async () => {
     const [agent, user] = await Promise.all([newAgent(), signedUp()]);
     const sent = await command(agent.apId, "set_channel 36", user.token);
     const job_number = await jobOf(sent);
-    const answer = () =>
+    const postResult = () =>
       send("POST", `/api/v1/callback/command?job_number=${job_number}`, [{ channel: 36 }], agent.token);
-    expect([(await answer()).status, (await answer()).status]).toEqual([200, 200]);
+    expect([(await postResult()).status, (await postResult()).status]).toEqual([200, 200]);
     const about = { command: "set_channel 36", job_number };
     expect(await ofCommands(agent.apId)).toEqual([
       [`agent:${agent.apId}`, "command done", { ...about, outcome: "done" }],
@@ -133,8 +133,8 @@ describe("the audit trail of commands", () => {
     const [failing, silent, cancelled] = agents.map(({ apId }) => apId);
     const path = `/api/v1/callback/command?job_number=${jobs[0]}`;
     await send("POST", path, [{ status: "failed" }], agents[0]?.token);
-    const index = createJobStore(createDatabase({ url: settings.LIBSQL_URL ?? "" }));
-    const expiry = createJobExpiry(index, createStreamClient(env.JOB_STREAM));
+    const jobStore = createJobStore(createDatabase({ url: settings.LIBSQL_URL ?? "" }));
+    const expiry = createJobExpiry(jobStore, createStreamClient(env.JOB_STREAM));
     await Promise.all([expiry.expire(jobs[1] ?? ""), expiry.expire(jobs[1] ?? "")]);
     await send("DELETE", `/api/v1/jobs/${jobs[2]}`, undefined, user.token);
     const ends = async (apId = "") => (await ofCommands(apId)).filter(([, action]) => action !== "send command");
@@ -148,7 +148,7 @@ describe("the audit trail of commands", () => {
     ]);
   });
 
-  it("records refused commands, at most sixty a minute for each caller", async () => {
+  it("records at most sixty refused commands per minute and caller", async () => {
     const [agent, user] = await Promise.all([newAgent({ commands: ["ping"] }), signedUp()]);
     await command(agent.apId, "ping", user.token);
     const statuses = new Set<number>();
@@ -173,7 +173,7 @@ describe("the audit trail of commands", () => {
     expect(new Set(refused.map(([, , detail]) => JSON.stringify(detail))).size).toBe(2);
   });
 
-  it("records each agent of a bulk command, and its refusals in one entry with some of their names", async () => {
+  it("records each agent of a bulk command, and its refusals in one entry with some of the names", async () => {
     const [agents, user] = await Promise.all([Promise.all([newAgent(), newAgent()]), signedUp()]);
     const unknown = Array.from({ length: 30 }, () => uniqueName());
     const ap_ids = [...agents.map(({ apId }) => apId), ...unknown];
@@ -194,30 +194,30 @@ describe("the audit trail of commands", () => {
     expect(refusals[0]?.detail?.refused).toContainEqual({ ap_id: unknown[0], reason: "Agent not found" });
   });
 
-  it("does not end what is known of accounts, and still moves on", async () => {
+  it("does not report commands as account changes, and still advances the mark", async () => {
     const database = createDatabase({ url: settings.EMPTY_LIBSQL_URL ?? "" });
-    const changes = createAuditFeed(database);
-    const { mark } = await changes.since(undefined);
+    const auditFeed = createAuditFeed(database);
+    const { mark } = await auditFeed.since(undefined);
     const name = uniqueName();
-    const told = (changed: Changed) => (changed === "everything" ? ["everything", name] : [...changed]);
+    const names = (changed: ChangedObjects) => (changed === "everything" ? ["everything", name] : [...changed]);
     const entry = (action: string) => ({ action, object: name, at: new Date(), requestId: "", actor: "user:" });
     const actions = ["send command", "command done", "command expired", "emulation done", "emulation failed"];
     const row = sql`select ${Date.now()}, '', 'user:', a.value, ${name} from json_each(${JSON.stringify(actions)}) as a`;
     await database.run(sql`
       insert into ${audit} (at, request_id, actor, action, object)
       ${row}, json_each(${JSON.stringify(Array.from({ length: 1_200 }, (_, i) => i))})`);
-    const ofCommands = await changes.since(mark);
-    expect(told(ofCommands.changed)).not.toContain(name);
+    const ofCommands = await auditFeed.since(mark);
+    expect(names(ofCommands.changed)).not.toContain(name);
     expect(ofCommands.mark).toBeGreaterThanOrEqual(mark + 6_000);
     await database.insert(audit).values([entry("send command"), entry("delete"), entry("command done")]);
-    const both = await changes.since(ofCommands.mark);
-    expect(told(both.changed)).toContain(name);
+    const both = await auditFeed.since(ofCommands.mark);
+    expect(names(both.changed)).toContain(name);
     expect(both.mark).toBeGreaterThanOrEqual(ofCommands.mark + 3);
-    expect(told((await changes.since(both.mark)).changed)).not.toContain(name);
+    expect(names((await auditFeed.since(both.mark)).changed)).not.toContain(name);
     await database.delete(audit).where(eq(audit.object, name));
   });
 
-  it("is found by its indexes", async () => {
+  it("is queried through its indexes", async () => {
     const database = createDatabase({ url: settings.LIBSQL_URL ?? "" });
     const plan = async (where: SQL) =>
       JSON.stringify(
@@ -226,5 +226,28 @@ describe("the audit trail of commands", () => {
     expect(await plan(sql`object = 'agent:x' and id < 9`)).toContain("INDEX audit_object (object=? AND id<?)");
     expect(await plan(sql`actor = 'user:x' and id < 9`)).toContain("INDEX audit_actor (actor=? AND id<?)");
     expect(await plan(sql`id > 9 and action not in ('send command')`)).toContain("INTEGER PRIMARY KEY (rowid>?)");
+  });
+});
+
+describe("a change in the audit feed", () => {
+  const changed = new Set(["agent:one", "app:two", "user:three", "job:0123abcd-0000-4000-8000-000000000000"]);
+
+  it.each([
+    ["agent", "one", true],
+    ["agent", "two", false],
+    ["app", "two", true],
+    ["app", "one", false],
+    ["user", "three", true],
+    ["agent", "emu-wifi-0123abcd-0001", true],
+    ["agent", "emu-wifi-4567abcd-0001", false],
+    ["app", "emu-wifi-0123abcd-0001", false],
+    ["agent", "emu-", false],
+    ["agent", "0123abcd", false],
+  ] as const)("with the number of a job concerns only its emulated agents: %s %s %s", (kind, name, expected) => {
+    expect(concernedBy(changed)(kind, name)).toBe(expected);
+  });
+
+  it("concerns every account if there are too many changes to list", () => {
+    expect(concernedBy("everything")("user", "four")).toBe(true);
   });
 });

@@ -15,10 +15,10 @@ const config = parseEnv(env);
 const database = createDatabase({ url: config.LIBSQL_URL });
 const tokens = createTokens({ keys: config.JWT_KEYS, issuer: config.JWT_ISSUER, lifetimeSeconds: 3600 });
 
-/** Sessions with a clock of their own, that count how often an account is looked up. */
-function sessions(changes: AuditFeed = createAuditFeed(database)) {
+/** An authenticator with a clock of its own, which counts the queries for accounts. */
+function newAuthenticate(auditFeed: AuditFeed = createAuditFeed(database)) {
   const clock = { ms: Date.now() };
-  const counted = { lookups: 0, during: async () => {} };
+  const counted = { queries: 0, during: async () => {} };
   const agents = createAgentStore(database);
   const authenticate = createAuthenticate({
     tokens,
@@ -26,59 +26,74 @@ function sessions(changes: AuditFeed = createAuditFeed(database)) {
     agents: {
       ...agents,
       find: async (apId) => {
-        counted.lookups++;
+        counted.queries++;
         const found = await agents.find(apId);
         await counted.during();
         return found;
       },
     },
     apps: createAppStore(database),
-    changes,
+    auditFeed,
     serviceTokens: { setup: undefined, enrolment: undefined, scraper: undefined },
     now: () => clock.ms,
   });
   return { authenticate, clock, counted };
 }
 
-const rename = async (apId: string) =>
+const changePassword = async (apId: string) =>
   expect(
     (await send("PUT", `/api/v1/agents/${apId}`, { password: "another password" }, await adminToken())).status,
   ).toBe(200);
 
-describe("a session", () => {
-  it("looks an account up once, and again when that account has changed, not when another one has", async () => {
-    const { authenticate, clock, counted } = sessions();
+describe("authenticating a token", () => {
+  it("queries an account once, and again only when that account has changed", async () => {
+    const { authenticate, clock, counted } = newAuthenticate();
     const [one, two] = await Promise.all([newAgent(), newAgent()]);
     for (let i = 0; i < 10; i++) {
       expect(await authenticate(one.token)).toMatchObject({ kind: "agent", name: one.apId });
       clock.ms += 10_000;
     }
-    expect(counted.lookups).toBe(1);
-    await rename(two.apId);
+    expect(counted.queries).toBe(1);
+    await changePassword(two.apId);
     clock.ms += 2_000;
     await authenticate(one.token);
-    expect(counted.lookups).toBe(1);
-    await rename(one.apId);
+    expect(counted.queries).toBe(1);
+    await changePassword(one.apId);
     clock.ms += 2_000;
     await expect(authenticate(one.token)).rejects.toThrow(NotAuthenticated);
-    expect(counted.lookups).toBe(2);
+    expect(counted.queries).toBe(2);
   });
 
-  it("of an agent that is not emulated is not looked up again when emulated ones come or go", async () => {
+  it("queries emulated agents again only when their own job has changed, and other agents not at all", async () => {
+    const jobs = [crypto.randomUUID(), crypto.randomUUID()];
     let mark = 0;
-    const { authenticate, clock, counted } = sessions({
-      since: async () => ({ mark: ++mark, changed: new Set(["job:0123456789"]) }),
-    });
+    let changed = new Set<string>();
+    const { authenticate, clock, counted } = newAuthenticate({ since: async () => ({ mark: ++mark, changed }) });
+    const emulated = await Promise.all(
+      jobs.map(async (job) => {
+        const agent = { credentialKind: "hmac", credential: "", configuration: {} } as const;
+        const by = { kind: "console", name: "test", requestId: "" } as const;
+        const name = `emu-wifi-${job.slice(0, 8)}-0001`;
+        const { version: ver } = await createAgentStore(database).insert({ ...agent, apId: name }, by);
+        return await tokens.issue({ sub: name, login_type: "agent", roles: [], scope: "", ver });
+      }),
+    );
     const { token } = await newAgent();
-    for (let i = 0; i < 3; i++) {
-      await authenticate(token);
-      clock.ms += 2_000;
-    }
-    expect(counted.lookups).toBe(1);
+    const all = [token, ...emulated];
+    for (const each of all) await authenticate(each);
+    expect(counted.queries).toBe(3);
+    changed = new Set([`job:${jobs[0]}`]);
+    clock.ms += 2_000;
+    for (const each of all) await authenticate(each);
+    expect(counted.queries).toBe(4);
+    changed = new Set(["job:0123456789"]);
+    clock.ms += 2_000;
+    for (const each of all) await authenticate(each);
+    expect(counted.queries).toBe(4);
   });
 
-  it("of an emulated agent ends when its job is removed", async () => {
-    const { authenticate, clock } = sessions();
+  it("rejects an emulated agent after its job is removed", async () => {
+    const { authenticate, clock } = newAuthenticate();
     const { token: owner } = await signedUp();
     const spec = { access_point_type: "WiFi", num_access_points: 1, locations: ["51.45, -2.58"], num_devices: 1 };
     const spinUp = await send("POST", "/api/v1/emulator/spinup", { emulators: [{ ...spec, duration: 60 }] }, owner);
@@ -92,38 +107,38 @@ describe("a session", () => {
     await expect(authenticate(token)).rejects.toThrow(NotAuthenticated);
   });
 
-  it("does not remember what changed while it was being looked up", async () => {
-    const { authenticate, clock, counted } = sessions();
+  it("does not cache an account that changes during the query", async () => {
+    const { authenticate, clock, counted } = newAuthenticate();
     const { apId, token } = await newAgent();
     const other = await newAgent();
     counted.during = async () => {
       counted.during = async () => {};
-      await rename(apId);
+      await changePassword(apId);
       clock.ms += 2_000;
-      // Somebody else's request sees the change in the meantime.
+      // The request of another caller reads the change in the meantime.
       await authenticate(other.token);
     };
     await authenticate(token);
     await expect(authenticate(token)).rejects.toThrow(NotAuthenticated);
   });
 
-  it("goes on for five seconds while changes cannot be seen, and not longer", async () => {
-    let isAway = false;
-    const changes = createAuditFeed(database);
-    const { authenticate, clock } = sessions({
+  it("uses the cache for five seconds while the audit feed is unavailable, and not longer", async () => {
+    let isUnavailable = false;
+    const auditFeed = createAuditFeed(database);
+    const { authenticate, clock } = newAuthenticate({
       since: async (mark) => {
-        if (isAway) throw new Unavailable("accounts database", new Error("away"));
-        return await changes.since(mark);
+        if (isUnavailable) throw new Unavailable("accounts database", new Error("outage"));
+        return await auditFeed.since(mark);
       },
     });
     const { token } = await newAgent();
     await authenticate(token);
-    isAway = true;
+    isUnavailable = true;
     clock.ms += 4_999;
     await authenticate(token);
     clock.ms += 1;
     await expect(authenticate(token)).rejects.toThrow(Unavailable);
-    isAway = false;
+    isUnavailable = false;
     await authenticate(token);
   });
 });

@@ -8,41 +8,44 @@ import { createDatabase, query } from "../../../src/storage/libsql.ts";
 import { settings } from "../support.ts";
 
 describe("an error of the accounts database", () => {
-  // A libSQL server whose disk is full says SQLITE_IOERR, SQLite itself SQLITE_FULL.
+  // With a full disk, a libSQL server reports SQLITE_IOERR and SQLite itself SQLITE_FULL.
   it.each(["SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_IOERR_WRITE", "SQLITE_CANTOPEN", "SQLITE_NOMEM"])(
-    "that may pass is one: %s",
+    "is Unavailable if a retry may succeed: %s",
     async (code) => {
       const failed = Promise.reject(new Error("Failed query", { cause: new LibsqlError("no", code) }));
       await expect(query(failed)).rejects.toThrow(Unavailable);
     },
   );
 
-  it.each(["SQLITE_CONSTRAINT", "SQLITE_ERROR", "SQLITE_CORRUPT"])("that stays is not: %s", async (code) => {
-    const failed = Promise.reject(new Error("Failed query", { cause: new LibsqlError("no", code) }));
-    await expect(query(failed)).rejects.not.toThrow(Unavailable);
-  });
+  it.each(["SQLITE_CONSTRAINT", "SQLITE_ERROR", "SQLITE_CORRUPT"])(
+    "is rethrown if a retry cannot succeed: %s",
+    async (code) => {
+      const failed = Promise.reject(new Error("Failed query", { cause: new LibsqlError("no", code) }));
+      await expect(query(failed)).rejects.not.toThrow(Unavailable);
+    },
+  );
 });
 
 describe("an error of a Durable Object", () => {
   it.each(["database or disk is full: SQLITE_FULL", "internal error; reference = dssp1lh4578ngd7k8m3plukd"])(
-    "that is the platform's own may pass: %s",
+    "is Unavailable if the platform caused it: %s",
     async (message) => {
       await expect(callObject("job", Promise.reject(new Error(message)))).rejects.toThrow(Unavailable);
     },
   );
 
-  it("that is ours is a bug", async () => {
+  it("is rethrown if the code of the object caused it", async () => {
     await expect(callObject("job", Promise.reject(new TypeError("no")))).rejects.toThrow(TypeError);
   });
 });
 
-describe("the question whether the accounts database is there", () => {
-  it("finds out within seconds that it can be read but not written to, and that it can again", async () => {
+describe("the probe of the accounts database", () => {
+  it("detects within seconds that writes fail, and that they succeed again", async () => {
     const database = createDatabase({ url: settings.EMPTY_LIBSQL_URL ?? "" });
     const clock = { ms: Date.now() };
     const probe = createDatabaseProbe(database, () => clock.ms);
     await probe();
-    // As good as a full disk: every write of the probe fails.
+    // Acts like a full disk: every write of the probe fails.
     await database.run(
       sql`create trigger no_room before insert on attempts when new.key = 'readyz' begin select raise(abort, 'no room'); end`,
     );

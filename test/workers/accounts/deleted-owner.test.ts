@@ -10,7 +10,7 @@ import { movableClock } from "../jobs/job-support.ts";
 import { adminToken, bearer, newAgent, newApp, postJson, send, signedUp, uniqueName } from "../support.ts";
 
 const database = createDatabase({ url: parseEnv(env).LIBSQL_URL });
-const index = createJobStore(database);
+const jobStore = createJobStore(database);
 const MINUTE_MS = 60_000;
 const clock = movableClock();
 
@@ -34,13 +34,13 @@ const emulation = async (token: string) => {
 };
 const claimed = async (token: string) =>
   await jobNumberOf(await postJson(`/api/v1/callback/agent_data?job_number=${uniqueName()}`, [1], bearer(token)));
-const stateOf = async (jobNumber: string) => (await index.find(jobNumber))?.state;
+const stateOf = async (jobNumber: string) => (await jobStore.find(jobNumber))?.state;
 const isClosed = async (jobNumber: string) => (await env.JOB_STREAM.getByName(jobNumber).describe()).closed;
 const messagesOf = (jobNumber: string) => database.select().from(outbox).where(eq(outbox.jobNumber, jobNumber));
 const endOf = async (jobNumber: string) =>
   (await database.select().from(emulations).where(eq(emulations.jobNumber, jobNumber)))[0]?.endedAt;
 
-/** A live stream, a queued command, an emulation that an emulator runs, and a stream with a number of the caller's own. */
+/** Opens a live stream, a queued command, a running emulation, and a stream whose number the caller chose. */
 async function openJobs(token: string, emulator: string) {
   const [one, other] = await Promise.all([newAgent(), newAgent()]);
   const jobs = {
@@ -72,7 +72,7 @@ describe("deleting an account", () => {
   it.each([
     ["a user", user],
     ["an app", app],
-  ])("ends all open jobs of %s, and no one else's", async (_, create) => {
+  ])("ends all open jobs of %s, and those of no other account", async (_, create) => {
     const [owner, other, emulator] = await Promise.all([create(), create(), newApp({ callbacks: true })]);
     const [ended, kept] = await Promise.all([
       openJobs(owner.token, emulator.token),
@@ -119,13 +119,13 @@ describe("deleting an account", () => {
   });
 });
 
-describe("a stream whose job is cancelled in the index", () => {
-  it("stops by itself when it next reports there", async () => {
+describe("a stream whose job is cancelled in the database only", () => {
+  it("stops when it next reports its state", async () => {
     const [{ token }, { apId }] = await Promise.all([signedUp(), newAgent()]);
     const live = await liveStream(apId, token);
     const job = env.JOB_STREAM.getByName(live);
     await expect.poll(async () => (await job.describe()).messages, { timeout: 10_000 }).toBeGreaterThan(0);
-    await index.note(live, { state: "cancelled" });
+    await jobStore.update(live, { state: "cancelled" });
     clock.forwardMs += 61 * MINUTE_MS;
     await runDurableObjectAlarm(job);
     expect(await isClosed(live)).toBe("cancelled");

@@ -19,12 +19,12 @@ async function enrol(changes: Record<string, string>, token: string, ap_id = uni
 }
 
 describe("an enrolment token", () => {
-  it("registers as many access points as it may, also after a restart, and then none", async () => {
+  it("registers access points up to its limit, also after a restart", async () => {
     const token = newToken();
     const limits = { ENROLMENT_TOKEN: token, ENROLMENT_MAX_USES: "2" };
     const first = await enrol(limits, token);
     expect(first.status).toBe(200);
-    // A registration that fails does not count.
+    // A failed registration does not count.
     expect((await enrol(limits, token, first.ap_id)).status).toBe(409);
     expect((await enrol(limits, token, "not a name")).status).toBe(422);
     expect((await enrol(limits, token)).status).toBe(200);
@@ -41,7 +41,7 @@ describe("an enrolment token", () => {
       .from(audit)
       .where(eq(audit.object, `agent:${third.ap_id}`));
     expect([rows, entries]).toEqual([[], []]);
-    // Another limit for the same token counts what was used before; another token starts anew.
+    // A new limit for the same token includes earlier uses. A new token starts at zero.
     expect((await enrol({ ...limits, ENROLMENT_MAX_USES: "3" }, token)).status).toBe(200);
     const next = newToken();
     expect((await enrol({ ...limits, ENROLMENT_TOKEN: next }, next)).status).toBe(200);
@@ -49,7 +49,7 @@ describe("an enrolment token", () => {
     expect((await enrol(limits, await adminToken())).status).toBe(200);
   });
 
-  it("is not used more often than it may by requests at once", async () => {
+  it("keeps its limit under concurrent requests", async () => {
     const token = newToken();
     const limits = { ENROLMENT_TOKEN: token, ENROLMENT_MAX_USES: "3" };
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => enrol(limits, token)));
@@ -66,7 +66,7 @@ describe("an enrolment token", () => {
     expect((await enrol(until(Date.now() - 1), await adminToken())).status).toBe(200);
   });
 
-  it("is unlimited by default, and stored as a hash only", async () => {
+  it("has no limits by default, and is stored only as a hash", async () => {
     const token = newToken();
     const settings = { ENROLMENT_TOKEN: token };
     for (let i = 0; i < 3; i++) expect((await enrol(settings, token)).status).toBe(200);
@@ -85,11 +85,11 @@ describe("an enrolment token", () => {
       { ENROLMENT_EXPIRES_AT: text },
       "The setting ENROLMENT_EXPIRES_AT must be a time with an offset, as in 2027-01-31T00:00:00Z.",
     ]),
-  ])("has no limits like %j", (changes, message) => {
+  ])("rejects invalid limits: %j", (changes, message) => {
     expect(() => appWith(changes as Record<string, string>)).toThrow(message);
   });
 
-  it("has no limits if they are empty", () => {
+  it("has no limits if the settings are empty", () => {
     expect(() => appWith({ ENROLMENT_MAX_USES: "", ENROLMENT_EXPIRES_AT: "" })).not.toThrow();
   });
 });

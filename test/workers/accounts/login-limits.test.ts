@@ -22,7 +22,7 @@ import {
 const WRONG = `${PASSWORD}x`;
 const database = createDatabase({ url: settings.LIBSQL_URL ?? "" });
 
-/** An address in a network that no other test uses. */
+/** Returns an address in a network that no other test uses. */
 const uniqueAddress = (host = 1): string => {
   const [a = 0, b = 0] = crypto.getRandomValues(new Uint16Array(2));
   return `2001:db8:${a.toString(16)}:${b.toString(16)}::${host}`;
@@ -40,7 +40,7 @@ const detailOf = async (response: Response): Promise<unknown> =>
 const of = (count: number, status: number): number[] => Array.from({ length: count }, () => status);
 
 describe("failed logins", () => {
-  it("lock an account for the address that failed ten times, not for its owner at another address", async () => {
+  it("lock an account for an address after ten failures, and not for its owner at another address", async () => {
     const { username } = await signedUp();
     const attacker = uniqueAddress();
     const statuses = await statusesOf(12, () => logIn("user", username, WRONG, attacker));
@@ -54,7 +54,7 @@ describe("failed logins", () => {
     expect((await logIn("user", username, PASSWORD, uniqueAddress())).status).toBe(200);
   });
 
-  it("count an IPv6 network of 64 bits as one address", async () => {
+  it("count an IPv6 /64 network as one address", async () => {
     const { appName } = await newApp();
     const network = uniqueAddress();
     const statuses = await statusesOf(11, (i) =>
@@ -63,7 +63,7 @@ describe("failed logins", () => {
     expect(statuses.toSorted()).toEqual([...of(10, 401), 429]);
   });
 
-  it("lock a name after a hundred from distinct addresses, with the same answer whether the account exists", async () => {
+  it("lock a name after a hundred failures from distinct addresses, whether or not the account exists", async () => {
     const { appName } = await newApp();
     for (const name of [appName, uniqueName()]) {
       const statuses = await statusesOf(102, () => logIn("third_party_app", name, WRONG, uniqueAddress()));
@@ -73,7 +73,7 @@ describe("failed logins", () => {
     }
   });
 
-  it("lock an address after a hundred over many names, before any password is hashed", async () => {
+  it("lock an address after a hundred failures over many names, before any password is hashed", async () => {
     const { username } = await signedUp();
     const address = uniqueAddress();
     const statuses = await statusesOf(102, () => logIn("third_party_app", uniqueName(), WRONG, address));
@@ -100,7 +100,7 @@ describe("failed logins", () => {
     expect((await logIn("third_party_app", other, PASSWORD)).status).toBe(200);
   });
 
-  it("never lock out an agent with a generated credential, and still limit wrong ones", async () => {
+  it("never lock out an agent with a generated credential, and limit wrong credentials", async () => {
     const secrets = createSecretHasher(parseEnv(env).CREDENTIAL_PEPPER);
     const password = randomSecret();
     const apId = uniqueName();
@@ -119,17 +119,17 @@ describe("failed logins", () => {
   });
 });
 
-const attempts = createRateLimiter(database);
+const rateLimiter = createRateLimiter(database);
 const fail = async (...limits: [key: string, max: number][]): Promise<Response> => {
-  await attempts.limitFailures(
-    limits.map(([key, max]) => ({ key, max, refusal: key })),
+  await rateLimiter.limitFailures(
+    limits.map(([key, max]) => ({ key, max, message: key })),
     async () => undefined,
   );
   return new Response();
 };
 
 describe("limits on failures", () => {
-  it("refuse by the limit that was reached, and count nothing then", async () => {
+  it("name the limit that was reached, and do not count a rejected attempt", async () => {
     const [narrow, wide] = [uniqueName(), uniqueName()];
     for (let i = 0; i < 2; i++) await fail([narrow, 2], [wide, 4]);
     await expect(fail([narrow, 2], [wide, 4])).rejects.toThrow(narrow);
@@ -137,7 +137,7 @@ describe("limits on failures", () => {
     await expect(fail([uniqueName(), 2], [wide, 4])).rejects.toThrow(wide);
   });
 
-  it("hold when many come at once under several keys", async () => {
+  it("hold for concurrent attempts under several keys", async () => {
     const wide = uniqueName();
     const outcomes = await Promise.allSettled(
       Array.from({ length: 60 }, (_, i) => fail([`${wide}:${i % 7}`, 5], [wide, 20])),
@@ -147,10 +147,10 @@ describe("limits on failures", () => {
     for (const outcome of refusals) expect((outcome as PromiseRejectedResult).reason).toBeInstanceOf(TooMany);
   });
 
-  it("let all that succeed through, although few failures are left", async () => {
+  it("accept all successful attempts, even if few failures are left", async () => {
     const key = uniqueName();
     for (let i = 0; i < 4; i++) await fail([key, 5]);
-    const succeed = () => attempts.limitFailures([{ key, max: 5, refusal: "" }], async () => true);
+    const succeed = () => rateLimiter.limitFailures([{ key, max: 5, message: "" }], async () => true);
     expect(await Promise.all(Array.from({ length: 20 }, succeed))).toEqual(Array.from({ length: 20 }, () => true));
   });
 });

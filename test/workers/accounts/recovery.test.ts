@@ -5,7 +5,7 @@ import { appWith, logIn, PASSWORD, send, signedUp, uniqueEmail } from "../suppor
 const OTHER_PASSWORD = `${PASSWORD} anew`;
 const PUBLIC_URL = "https://controller.example.com";
 
-/** The app with the platform's e-mail binding, which keeps what it was given. */
+/** Returns an app whose e-mail binding keeps the messages. */
 function appWithMail(changes: Record<string, string> = {}) {
   const outbox: { from: string; to: string; subject: string; text: string; html: string }[] = [];
   const EMAIL = {
@@ -37,8 +37,8 @@ function appWithMail(changes: Record<string, string> = {}) {
 const tokenIn = (text: string): string => /#\/reset-password\/([\w-]{43})\b/.exec(text)?.[1] ?? "";
 
 describe("a forgotten password", () => {
-  it("is replaced through a link that comes by e-mail, works once and ends earlier sign-ins", async () => {
-    const { username, token: session } = await signedUp();
+  it("is replaced through an e-mailed link that works once and invalidates earlier tokens", async () => {
+    const { username, token: accessToken } = await signedUp();
     const { outbox, post } = appWithMail();
     expect((await post("password-recovery", { username: username.toUpperCase() })).status).toBe(200);
     expect(outbox).toHaveLength(1);
@@ -55,14 +55,14 @@ describe("a forgotten password", () => {
     const again = await post("reset-password", { token, new_password: PASSWORD });
     expect([again.status, await again.json()]).toEqual([400, { detail: "Invalid or expired token" }]);
     await expect
-      .poll(async () => (await send("GET", "/api/v1/users/me", undefined, session)).status, {
+      .poll(async () => (await send("GET", "/api/v1/users/me", undefined, accessToken)).status, {
         timeout: 6_000,
         interval: 200,
       })
       .toBe(401);
   });
 
-  it("can be replaced with each of several links, until one is used", async () => {
+  it("can be replaced with any of several links, until one is used", async () => {
     const { username } = await signedUp();
     const { outbox, post } = appWithMail();
     await post("password-recovery", { username });
@@ -76,7 +76,7 @@ describe("a forgotten password", () => {
     expect(resets.toSorted()).toEqual([200, 400, 400]);
   });
 
-  it("is answered alike for an account that does not exist, and nothing is sent", async () => {
+  it("gets the same response for an unknown account, and no message is sent", async () => {
     const { username } = await signedUp();
     const { outbox, post } = appWithMail();
     const known = await post("password-recovery", { username });
@@ -85,28 +85,28 @@ describe("a forgotten password", () => {
     expect(outbox).toHaveLength(1);
   });
 
-  it("goes with the account", async () => {
-    const { username, token: session } = await signedUp();
+  it("cannot be replaced after the account is deleted", async () => {
+    const { username, token: accessToken } = await signedUp();
     const { outbox, post } = appWithMail();
     await post("password-recovery", { username });
-    expect((await send("DELETE", `/api/v1/users/${encodeURIComponent(username)}`, undefined, session)).status).toBe(
+    expect((await send("DELETE", `/api/v1/users/${encodeURIComponent(username)}`, undefined, accessToken)).status).toBe(
       200,
     );
     const token = tokenIn(outbox[0]?.text ?? "");
     expect((await post("reset-password", { token, new_password: OTHER_PASSWORD })).status).toBe(400);
   });
 
-  it("is of no use any more once the password was changed", async () => {
-    const { username, token: session } = await signedUp();
+  it("cannot be replaced through an earlier link after the password was changed", async () => {
+    const { username, token: accessToken } = await signedUp();
     const { outbox, post } = appWithMail();
     await post("password-recovery", { username });
     const path = `/api/v1/users/${encodeURIComponent(username)}`;
-    expect((await send("PUT", path, { password: OTHER_PASSWORD }, session)).status).toBe(200);
+    expect((await send("PUT", path, { password: OTHER_PASSWORD }, accessToken)).status).toBe(200);
     const token = tokenIn(outbox[0]?.text ?? "");
     expect((await post("reset-password", { token, new_password: PASSWORD })).status).toBe(400);
   });
 
-  it("is no use after a quarter of an hour", async () => {
+  it("cannot be replaced through a link older than 15 minutes", async () => {
     const { username } = await signedUp();
     const { outbox, post } = appWithMail();
     await post("password-recovery", { username });
@@ -121,7 +121,7 @@ describe("a forgotten password", () => {
     expect((await post("reset-password", { token, new_password: OTHER_PASSWORD })).status).toBe(200);
   });
 
-  it("is asked for five times a minute at the most", async () => {
+  it("can be requested at most five times per minute", async () => {
     const username = uniqueEmail();
     const { post } = appWithMail();
     const statuses: number[] = [];
@@ -129,7 +129,7 @@ describe("a forgotten password", () => {
     expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
   });
 
-  it("is guessed at ten times a minute at the most, from one address", async () => {
+  it("allows at most ten wrong tokens per minute and address", async () => {
     const { post } = appWithMail();
     const guess = async (address: string) =>
       (await post("reset-password", { token: "x".repeat(43), new_password: PASSWORD }, { "CF-Connecting-IP": address }))
@@ -141,7 +141,7 @@ describe("a forgotten password", () => {
     expect(await guess(crypto.randomUUID())).toBe(400);
   });
 
-  it("is not guessed at more often by whoever gives addresses of its own to a proxy that puts the true one behind them", async () => {
+  it("counts wrong tokens by the last address of the proxy's header, which a client cannot forge", async () => {
     const { post } = appWithMail({ CLIENT_ADDRESS_HEADER: "X-Forwarded-For" });
     const address = crypto.randomUUID();
     const statuses: number[] = [];
@@ -156,7 +156,7 @@ describe("a forgotten password", () => {
     [{ MAIL_FROM: "" }, "The setting MAIL_FROM is missing."],
     [{ PUBLIC_URL: "" }, "The setting PUBLIC_URL is missing."],
   ])(
-    "is answered as ever without the means to send, %j, and the log says what is missing",
+    "gets the same response if mail is not configured, and the log names the missing setting: %j",
     async (changes, missing) => {
       const { username } = await signedUp();
       const { outbox, post } = appWithMail(changes);

@@ -40,12 +40,12 @@ describe("users", () => {
     expect((await logIn(username, PASSWORD)).status).toBe(401);
   });
 
-  it("are found under their name however it is written", async () => {
+  it("are found by name regardless of case", async () => {
     const username = await created(["user"]);
     expect((await send("GET", at(username.toUpperCase()), undefined, await adminToken())).status).toBe(200);
   });
 
-  it("are listed in pages where that is asked for", async () => {
+  it("are listed in pages with limit and offset", async () => {
     const token = await adminToken();
     await created(["user"]);
     const all = (await (await send("GET", "/api/v1/users/", undefined, token)).json()) as unknown[];
@@ -66,14 +66,14 @@ describe("users", () => {
     [["root"], { loc: ["body", "roles", 0], type: "literal_error", msg: "Input should be 'admin' or 'user'" }],
     [[], { loc: ["body", "roles"], type: "too_short" }],
     ["user", { loc: ["body", "roles"], type: "list_type" }],
-  ])("have no roles like %j", async (roles, fault) => {
+  ])("are rejected with 422 for invalid roles: %j", async (roles, fieldError) => {
     const body = { username: uniqueEmail(), password: PASSWORD, roles };
     const response = await send("POST", "/api/v1/users/", body, await adminToken());
     expect(response.status).toBe(422);
-    expect(await response.json()).toMatchObject({ detail: [fault] });
+    expect(await response.json()).toMatchObject({ detail: [fieldError] });
   });
 
-  it("keep what an update leaves out or gives as null", async () => {
+  it("keep the values that an update omits or sets to null", async () => {
     const username = await created(["user"]);
     for (const body of [{}, { password: null, roles: null }, { other: 1 }]) {
       expect(await (await send("PUT", at(username), body, await adminToken())).json()).toMatchObject({ roles: "user" });
@@ -81,7 +81,7 @@ describe("users", () => {
     expect((await logIn(username, PASSWORD)).status).toBe(200);
   });
 
-  it("change their own password, and not their own roles", async () => {
+  it("can change their own password, but not their own roles", async () => {
     const { username, token } = await signedUp();
     expect((await send("PUT", at(username), { roles: ["admin"] }, token)).status).toBe(403);
     expect((await send("PUT", at(username), { password: OTHER_PASSWORD }, token)).status).toBe(200);
@@ -89,7 +89,7 @@ describe("users", () => {
     expect((await logIn(username, OTHER_PASSWORD)).status).toBe(200);
   });
 
-  it("have no more roles than there can be", async () => {
+  it("are rejected with 422 for too many roles", async () => {
     const { username, token } = await signedUp();
     for (const roles of [Array.from({ length: 500_000 }, () => 1), Array.from({ length: 11 }, () => "user")]) {
       const response = await send("PUT", at(username), { roles }, token);
@@ -98,7 +98,7 @@ describe("users", () => {
     }
   });
 
-  it("do not regain with a narrowed token what it lacks", async () => {
+  it("cannot change or delete themselves with a token that has fewer scopes", async () => {
     const { username } = await signedUp();
     const narrowed = await tokenOf(username, PASSWORD, "user", "agents:read");
     expect((await send("GET", at(username), undefined, narrowed)).status).toBe(200);
@@ -106,14 +106,14 @@ describe("users", () => {
     expect((await send("DELETE", at(username), undefined, narrowed)).status).toBe(403);
   });
 
-  it("cannot be made twice by twenty at once, and the others are told so", async () => {
+  it("are created once by twenty concurrent sign-ups under one name, and the others get 409", async () => {
     const body = { username: uniqueEmail(), password: PASSWORD };
     const responses = await Promise.all(Array.from({ length: 20 }, () => postJson("/api/v1/users/signup", body)));
     const statuses = responses.map(({ status }) => status).toSorted();
     expect(statuses).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);
   });
 
-  it("can be made by twenty at once under twenty names", async () => {
+  it("are all created by twenty concurrent sign-ups under twenty names", async () => {
     const responses = await Promise.all(
       Array.from({ length: 20 }, () =>
         postJson("/api/v1/users/signup", { username: uniqueEmail(), password: PASSWORD }),
@@ -125,11 +125,11 @@ describe("users", () => {
 
 describe("the tokens of a user", () => {
   const statusOf = async (token: string) => (await send("GET", "/api/v1/users/me", undefined, token)).status;
-  /** Within five seconds, and the time it takes to ask. */
-  const endsSoon = async (token: string) =>
+  /** Expects a token to be invalid within five seconds, plus the time of a request. */
+  const expectInvalid = async (token: string) =>
     await expect.poll(() => statusOf(token), { timeout: 6_000, interval: 200 }).toBe(401);
 
-  it("end with a new password, other roles, and the account; not those of a later account of that name", async () => {
+  it("are invalid after a new password, new roles or deletion, and valid for a later account of that name", async () => {
     const [first, second, third] = [await signedUp(), await signedUp(), await signedUp()];
     const admin = await adminToken();
     for (const { token } of [first, second, third]) expect(await statusOf(token)).toBe(200);
@@ -137,14 +137,14 @@ describe("the tokens of a user", () => {
     await send("PUT", at(second.username), { roles: ["user", "admin"] }, admin);
     await send("DELETE", at(third.username), undefined, admin);
     await postJson("/api/v1/users/signup", { username: third.username, password: PASSWORD });
-    await Promise.all([endsSoon(first.token), endsSoon(second.token), endsSoon(third.token)]);
+    await Promise.all([expectInvalid(first.token), expectInvalid(second.token), expectInvalid(third.token)]);
     expect(await statusOf(await tokenOf(third.username, PASSWORD))).toBe(200);
   });
 });
 
-describe("with a database of their own", () => {
-  // One empty database for both: first nobody, then the first administrator, then the last.
-  it("the setup token makes the first user and no second one, and the last administrator stays", async () => {
+describe("with an empty database", () => {
+  // One test for both rules: the database has no users, then its first administrator, who is also the last.
+  it("the setup token creates only the first user, and the last administrator cannot be removed", async () => {
     const app = appWith({ LIBSQL_URL: settings.EMPTY_LIBSQL_URL ?? "" });
     const call = (method: string, path: string, token: string, body?: object) =>
       app.request(path, {
@@ -182,7 +182,7 @@ describe("with a database of their own", () => {
     expect((await call("PUT", at(first.username), token, { password: OTHER_PASSWORD })).status).toBe(200);
   });
 
-  it("without a setup token that door is shut", async () => {
+  it("setup is rejected with 401 if no setup token is configured", async () => {
     const app = appWith({ LIBSQL_URL: settings.EMPTY_LIBSQL_URL ?? "", SETUP_TOKEN: "" });
     const headers = { Authorization: "Bearer " };
     expect((await app.request("/api/v1/users/public", { method: "POST", headers })).status).toBe(401);
@@ -191,7 +191,7 @@ describe("with a database of their own", () => {
 
 describe("signing up", () => {
   it.each(["closed", ""])(
-    "is rejected with a reason while it is closed, which is the default: SIGNUP=%s",
+    "is rejected with a reason if it is closed, which is the default: SIGNUP=%s",
     async (SIGNUP) => {
       const app = appWith({ SIGNUP });
       const headers = { "Content-Type": "application/json" };
@@ -207,7 +207,7 @@ describe("signing up", () => {
 });
 
 describe("failed logins", () => {
-  it("are in the log, with the name that was tried if it can be one, whatever else is logged", async () => {
+  it("are always logged, with the name only if it is valid", async () => {
     const app = appWith({ LOG_REQUESTS: "failures" });
     const username = uniqueEmail();
     const lines = vi.spyOn(console, "log").mockImplementation(() => {});
@@ -227,7 +227,7 @@ describe("failed logins", () => {
     }
   });
 
-  it("do not count those that succeed, at once or one by one", async () => {
+  it("do not include successful ones, however many are concurrent", async () => {
     const { username } = await signedUp();
     const logins = await Promise.all(Array.from({ length: 25 }, async () => (await logIn(username, PASSWORD)).status));
     expect(new Set(logins)).toEqual(new Set([200]));
@@ -235,7 +235,7 @@ describe("failed logins", () => {
 });
 
 describe("the literal me", () => {
-  it("addresses the caller, whatever it may do besides", async () => {
+  it("addresses the caller, whatever its scopes", async () => {
     const { username } = await signedUp();
     const token = await tokenOf(username, PASSWORD, "user", "nothing:known");
     expect(

@@ -4,7 +4,7 @@ import { createSecretHasher } from "../../../src/auth/secrets.ts";
 
 const key = (): string => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))));
 
-/** As for a request that ends while its import is pending: the promise of it never settles. */
+/** Acts like a request that ends while it imports a key: the promise of the import never settles. */
 async function abandonFirst(use: () => Promise<unknown>): Promise<void> {
   const importKey = vi.spyOn(crypto.subtle, "importKey").mockImplementationOnce(() => new Promise(() => {}));
   try {
@@ -16,21 +16,21 @@ async function abandonFirst(use: () => Promise<unknown>): Promise<void> {
   }
 }
 
-describe("keys that a request imports", () => {
-  it("to seal with are imported again by the next request if the first one ends before it has them", async () => {
+describe("keys that the first request imports", () => {
+  it("for encryption are imported again if that request ends before the import does", async () => {
     const encryptor = createEncryptor([key()]);
     await abandonFirst(() => encryptor.seal("text", "owner"));
     const sealed = await encryptor.seal("text", "owner");
     expect(await encryptor.open(sealed, "owner")).toBe("text");
   });
 
-  it("to hash generated secrets with are, too", async () => {
+  it("for hashes of generated secrets are imported again as well", async () => {
     const secrets = createSecretHasher([key()]);
     await abandonFirst(() => secrets.hash("secret"));
     expect(await secrets.verify(await secrets.hash("secret"), "secret")).toBe(true);
   });
 
-  it("serve several first requests at once, and are imported once after that", async () => {
+  it("work for several concurrent first requests, and are not imported again later", async () => {
     const [encryptor, secrets] = [createEncryptor([key(), key()]), createSecretHasher([key(), key()])];
     const sealed = await Promise.all(Array.from({ length: 5 }, () => encryptor.seal("text", "owner")));
     expect(await Promise.all(sealed.map((text) => encryptor.open(text, "owner")))).toEqual(Array(5).fill("text"));

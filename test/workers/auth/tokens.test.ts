@@ -18,7 +18,7 @@ const tokensWith = (keys: (JWK & { kid: string })[], now = START, issuer = ISSUE
 const claimsOf = (claims: object) => ({ ...claims, roles: [...CLAIMS.roles] });
 
 describe("tokens", () => {
-  it("come back as the claims that went in", async () => {
+  it("contain the claims that they were issued for", async () => {
     const tokens = tokensWith([await newKey("a")]);
     expect(await tokens.verify(await tokens.issue(claimsOf(CLAIMS) as never))).toEqual({
       ...CLAIMS,
@@ -26,32 +26,32 @@ describe("tokens", () => {
     });
   });
 
-  it("end, with a minute's grace for clocks that differ", async () => {
+  it("expire, with a tolerance of one minute for clock differences", async () => {
     const key = await newKey("a");
     const token = await tokensWith([key]).issue(claimsOf(CLAIMS) as never);
     await expect(tokensWith([key], later(3600 + 59)).verify(token)).resolves.toMatchObject({ ver: 1 });
     await expect(tokensWith([key], later(3600 + 61)).verify(token)).rejects.toThrow(NotAuthenticated);
   });
 
-  it("outlive the rotation of their key while it is kept, and not its removal", async () => {
-    const [old, fresh] = [await newKey("old"), await newKey("fresh")];
-    const token = await tokensWith([old]).issue(claimsOf(CLAIMS) as never);
-    await expect(tokensWith([fresh, old]).verify(token)).resolves.toMatchObject({ ver: 1 });
-    await expect(tokensWith([fresh]).verify(token)).rejects.toThrow(NotAuthenticated);
+  it("stay valid while their key is the previous one, and not after its removal", async () => {
+    const [previous, current] = [await newKey("previous"), await newKey("current")];
+    const token = await tokensWith([previous]).issue(claimsOf(CLAIMS) as never);
+    await expect(tokensWith([current, previous]).verify(token)).resolves.toMatchObject({ ver: 1 });
+    await expect(tokensWith([current]).verify(token)).rejects.toThrow(NotAuthenticated);
   });
 
-  it("of another issuer are refused, whoever signed them", async () => {
+  it("of another issuer are rejected, also with our key", async () => {
     const key = await newKey("a");
     const token = await tokensWith([key], START, "someone else").issue(claimsOf(CLAIMS) as never);
     await expect(tokensWith([key]).verify(token)).rejects.toThrow(NotAuthenticated);
   });
 
-  it("signed with another key under our key's name are refused", async () => {
+  it("signed with another key under the id of our key are rejected", async () => {
     const token = await tokensWith([await newKey("a")]).issue(claimsOf(CLAIMS) as never);
     await expect(tokensWith([await newKey("a")]).verify(token)).rejects.toThrow(NotAuthenticated);
   });
 
-  it("signed with HS256 and the public key as its secret are refused", async () => {
+  it("signed with HS256 and our public key as the secret are rejected", async () => {
     const key = await newKey("a");
     const tokens = tokensWith([key]);
     const secret = new TextEncoder().encode(JSON.stringify(tokens.publicKeys().keys[0]));

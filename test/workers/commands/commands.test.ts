@@ -21,7 +21,7 @@ const stateOf = async (jobNumber: string, token: string) =>
   ((await (await send("GET", `/api/v1/jobs/${jobNumber}`, undefined, token)).json()) as { state: string }).state;
 
 describe("a command", () => {
-  it("is published to its agent, and is out of the outbox when the agent has answered", async () => {
+  it("is published to its agent until the agent posts a result", async () => {
     const [agent, user] = await Promise.all([newAgent(), signedUp()]);
     const jobNumber = await jobOf(await command(agent.apId, "set_channel 36", user.token));
     await expect.poll(async () => (await inOutbox(jobNumber))?.published, { timeout: 10_000 }).toBeGreaterThan(0);
@@ -45,7 +45,7 @@ describe("a command", () => {
     expect(await stateOf(jobNumber, user.token)).toBe("done");
   });
 
-  it("is published again until it is answered, and expires", async () => {
+  it("is published again without a result, and then expires", async () => {
     const [agent, user] = await Promise.all([newAgent(), signedUp()]);
     const jobNumber = await jobOf(await command(agent.apId, "ping", user.token));
     await expect.poll(async () => (await inOutbox(jobNumber))?.published, { timeout: 10_000 }).toBe(1);
@@ -67,7 +67,7 @@ describe("a command", () => {
     expect(late.status).toBe(409);
   });
 
-  it("has failed where its agent says so over HTTP", async () => {
+  it("fails if its agent reports so over HTTP", async () => {
     const [agent, user] = await Promise.all([newAgent(), signedUp()]);
     const jobNumber = await jobOf(await command(agent.apId, "ping", user.token));
     const path = `/api/v1/callback/command?job_number=${jobNumber}`;
@@ -75,14 +75,14 @@ describe("a command", () => {
     expect(await stateOf(jobNumber, user.token)).toBe("failed");
   });
 
-  it("that was answered in the moment in which it expires stays so, and has one end", async () => {
+  it("with a result at the moment of its expiry stays done and ends once", async () => {
     const [agent, user] = await Promise.all([newAgent(), signedUp()]);
     const jobNumber = await jobOf(await command(agent.apId, "ping", user.token));
     const message = await inOutbox(jobNumber);
     if (message === undefined) throw new Error("The command is not in the outbox");
     const path = `/api/v1/callback/command?job_number=${jobNumber}`;
     expect((await send("POST", path, [{}], agent.token)).status).toBe(200);
-    // As whoever looked for what has expired saw it, just before.
+    // The publisher may have read the message as expired just before the result arrived.
     await database.insert(outbox).values({ ...message, expiresAt: new Date(0) });
     await runDurableObjectAlarm(env.PUBLISHER.getByName("publisher"));
     await expect.poll(() => inOutbox(jobNumber)).toBeUndefined();
@@ -90,7 +90,7 @@ describe("a command", () => {
     expect(await job.json()).toMatchObject({ state: "done", messages: 1 });
   });
 
-  it("is not published any more when it was cancelled", async () => {
+  it("is no longer published after it was cancelled", async () => {
     const [agent, user] = await Promise.all([newAgent(), signedUp()]);
     const jobNumber = await jobOf(await command(agent.apId, "power_off", user.token));
     expect((await send("DELETE", `/api/v1/jobs/${jobNumber}`, undefined, user.token)).status).toBe(200);
@@ -98,7 +98,7 @@ describe("a command", () => {
     expect(await stateOf(jobNumber, user.token)).toBe("cancelled");
   });
 
-  it("is 409 within ten seconds of another one, which only an administrator is told of", async () => {
+  it("gets 409 within ten seconds of another one, whose job number only an administrator sees", async () => {
     const [agent, user] = await Promise.all([newAgent(), signedUp()]);
     const attempts = await Promise.all(Array.from({ length: 5 }, () => command(agent.apId, "reboot", user.token)));
     expect(attempts.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409, 409]);
@@ -109,7 +109,7 @@ describe("a command", () => {
     expect(await (await command(agent.apId, "ping", user.token)).text()).not.toContain(winner);
   });
 
-  it("of an administrator is accepted within ten seconds of a user's, but not of an administrator's", async () => {
+  it("of an administrator is accepted within ten seconds of a user's command, but not of an administrator's", async () => {
     const [agent, user, admin] = await Promise.all([newAgent(), signedUp(), adminToken()]);
     expect((await command(agent.apId, "reboot", user.token)).status).toBe(200);
     const accepted = await command(agent.apId, "power_off", admin);
@@ -121,7 +121,7 @@ describe("a command", () => {
     expect(await many.json()).toMatchObject({ jobs: [], refused: [{ ap_id: agent.apId }] });
   });
 
-  it("of many goes to those that a user has commanded within ten seconds, if an administrator sends it", async () => {
+  it("of an administrator to several agents is also sent within ten seconds of a user's command", async () => {
     const [agent, user, admin] = await Promise.all([newAgent(), signedUp(), adminToken()]);
     expect((await command(agent.apId, "reboot", user.token)).status).toBe(200);
     const body = { command: "power_off", agents: { ap_ids: [agent.apId] } };
@@ -129,13 +129,13 @@ describe("a command", () => {
     expect(await many.json()).toMatchObject({ jobs: [{ ap_id: agent.apId }], refused: [] });
   });
 
-  it("is 400 where the agent says which ones it knows, and this is none of them", async () => {
+  it("gets 400 if the agent lists its commands and this is not one of them", async () => {
     const [agent, user] = await Promise.all([newAgent({ commands: ["ping", "set_tx_power"] }), signedUp()]);
     expect((await command(agent.apId, "explode", user.token)).status).toBe(400);
     expect((await command(agent.apId, "set_tx_power 12", user.token)).status).toBe(200);
   });
 
-  it("is 404 for an agent that does not exist, and 422 for a name that none can have", async () => {
+  it("gets 404 for an unknown agent and 422 for an invalid name", async () => {
     const { token } = await signedUp();
     expect((await command(uniqueName(), "ping", token)).status).toBe(404);
     for (const apId of ["%23", "%2B", "a%2Fb", "%00", "%C3%BC", "x".repeat(10_000)]) {
@@ -144,17 +144,17 @@ describe("a command", () => {
   });
 
   it.each(["", " ping", "a\u0000b", "a\nb", "x".repeat(257), "x".repeat(100_000)])(
-    "is 422 where it is none: %#",
+    "gets 422 if its text is invalid: %#",
     async (text) => {
       const [agent, user] = await Promise.all([newAgent(), signedUp()]);
       expect((await command(agent.apId, text, user.token)).status).toBe(422);
     },
   );
 
-  it("goes to many at once: named, of a kind, in an area, and says to whom it does not go", async () => {
+  it("is sent to several agents by name, type and area, and the response lists the refused agents", async () => {
     const at = (latitude: number) => ({ geolocation: { latitude, longitude: 1 } });
     const kind = { access_point_type: "LiFi" };
-    const [here, near, far, other, deaf] = await Promise.all([
+    const [here, near, far, other, incapable] = await Promise.all([
       newAgent({ ...kind, ...at(10) }),
       newAgent({ ...kind, ...at(10.001) }),
       newAgent({ ...kind, ...at(11) }),
@@ -162,28 +162,28 @@ describe("a command", () => {
       newAgent({ ...kind, ...at(10), commands: [] }),
     ]);
     const { token } = await signedUp();
-    const all = [here, near, far, other, deaf].map(({ apId }) => apId);
-    const ask = async (agents: object) => {
+    const all = [here, near, far, other, incapable].map(({ apId }) => apId);
+    const sendTo = async (agents: object) => {
       const response = await send("POST", "/api/v1/commands", { command: "power_off", agents }, token);
       expect(response.status).toBe(200);
       return (await response.json()) as { jobs: { ap_id: string; job_number: string }[]; refused: { ap_id: string }[] };
     };
     const area = { latitude: 10, longitude: 1, radius_m: 500 };
-    const nobody = uniqueName();
-    const { jobs, refused } = await ask({ ap_ids: [...all, nobody], access_point_type: "LiFi", area });
+    const unknown = uniqueName();
+    const { jobs, refused } = await sendTo({ ap_ids: [...all, unknown], access_point_type: "LiFi", area });
     expect(jobs.map(({ ap_id }) => ap_id).toSorted()).toEqual([here.apId, near.apId].toSorted());
     expect(refused).toEqual([
-      { ap_id: deaf.apId, detail: "The agent does not know this command" },
-      { ap_id: nobody, detail: "Agent not found" },
+      { ap_id: incapable.apId, detail: "The agent does not know this command" },
+      { ap_id: unknown, detail: "Agent not found" },
     ]);
     await expect.poll(async () => (await inOutbox(jobs[0]?.job_number ?? ""))?.published, { timeout: 10_000 }).toBe(1);
-    const again = await ask({ ap_ids: [here.apId, far.apId] });
+    const again = await sendTo({ ap_ids: [here.apId, far.apId] });
     expect(again.jobs.map(({ ap_id }) => ap_id)).toEqual([far.apId]);
     expect(again.refused).toMatchObject([{ ap_id: here.apId }]);
     expect((await send("POST", "/api/v1/commands", { command: "x", agents: {} }, token)).status).toBe(422);
   });
 
-  it("waiting for the broker shows in readyz", async () => {
+  it("in the outbox is counted in readyz", async () => {
     const response = await request("/readyz");
     expect(await response.json()).toMatchObject({
       outbox: { messages: expect.any(Number), oldest_ms: expect.any(Number) },
@@ -206,20 +206,23 @@ describe("the connection to the broker", () => {
   });
   const signal = () => AbortSignal.timeout(5_000);
 
-  it.each(["MQTT_URL", "MQTT_TCP_URL"])("publishes many messages at once, each acknowledged: %s", async (setting) => {
-    const connection = await BrokerConnection.open(settings[setting] ?? "", await login("publisher"), signal());
-    const large = "x".repeat(200_000);
-    await Promise.all(
-      Array.from({ length: 50 }, (_, i) => connection.publish("emulator_test", i === 7 ? large : String(i))),
-    );
-    expect(connection.isOpen).toBe(true);
-    connection.close();
-    await expect(connection.publish("emulator_test", "x")).rejects.toThrow("closed");
-  });
+  it.each(["MQTT_URL", "MQTT_TCP_URL"])(
+    "publishes messages concurrently and gets each acknowledged: %s",
+    async (setting) => {
+      const connection = await BrokerConnection.open(settings[setting] ?? "", await login("publisher"), signal());
+      const large = "x".repeat(200_000);
+      await Promise.all(
+        Array.from({ length: 50 }, (_, i) => connection.publish("emulator_test", i === 7 ? large : String(i))),
+      );
+      expect(connection.isOpen).toBe(true);
+      connection.close();
+      await expect(connection.publish("emulator_test", "x")).rejects.toThrow("closed");
+    },
+  );
 
-  it("is refused with a token of another, and takes no wildcards for a topic", async () => {
+  it("is refused with the token of another client, and rejects topics with wildcards", async () => {
     const { password } = await login("publisher");
-    const wrong = { ...(await login("somebody")), password };
+    const wrong = { ...(await login("other-client")), password };
     await expect(BrokerConnection.open(settings.MQTT_URL ?? "", wrong, signal())).rejects.toThrow(/refused|closed/);
     const connection = await BrokerConnection.open(settings.MQTT_URL ?? "", await login("publisher"), signal());
     for (const topic of ["agent/#", "agent/+/command", "a\u0000b"]) {

@@ -28,9 +28,9 @@ const statusOf = async (apId: string | undefined) =>
 const ofJob = (jobNumber: string) => eq(emulations.jobNumber, jobNumber);
 const emulationOf = async (jobNumber: string) => (await database.select().from(emulations).where(ofJob(jobNumber)))[0];
 const jobOf = async (jobNumber: string) => (await database.select().from(jobs).where(eq(jobs.jobNumber, jobNumber)))[0];
-/** As `JobStream` does when a job's own retention has ended. */
-const forgetJob = (jobNumber: string) => database.delete(jobs).where(eq(jobs.jobNumber, jobNumber));
-const endedAgo = (jobNumber: string, ms: number) =>
+/** Deletes a job, as `JobStream` does at the end of the job's retention. */
+const deleteJob = (jobNumber: string) => database.delete(jobs).where(eq(jobs.jobNumber, jobNumber));
+const setEndedAgo = (jobNumber: string, ms: number) =>
   database
     .update(emulations)
     .set({ endedAt: new Date(Date.now() - ms) })
@@ -49,7 +49,7 @@ const entriesOf = async (jobNumber: string) =>
       .where(eq(audit.object, `job:${jobNumber}`))
   ).map(({ actor, action }) => `${actor} ${action}`);
 
-/** The alarm of a publisher that was just started. */
+/** Runs the alarm of a new publisher. */
 const sweep = () =>
   runInDurableObject(env.PUBLISHER.getByName(uniqueName()), async (_, state) => {
     await new Publisher(state, env).alarm();
@@ -57,11 +57,11 @@ const sweep = () =>
   });
 
 describe("removing an emulation", () => {
-  it("works for its owner and administrators after the job is gone, and again, and for no one else", async () => {
+  it("is allowed to its owner and administrators only, also repeatedly and after the job was deleted", async () => {
     const [owner, other] = await Promise.all([signedUp(), signedUp()]);
     const { jobNumber, apIds } = await spinUp(owner.token);
     await reportDone(jobNumber);
-    await forgetJob(jobNumber);
+    await deleteJob(jobNumber);
     expect((await remove(jobNumber, other.token)).status).toBe(403);
     expect(await remove(jobNumber, owner.token)).toEqual({ status: 200, detail: "2 agents removed" });
     expect(await statusOf(apIds[0])).toBe(404);
@@ -73,7 +73,7 @@ describe("removing an emulation", () => {
     expect((await remove(uniqueName(), owner.token)).status).toBe(404);
   });
 
-  it("also removes more agents than one statement does, and those whose configuration was replaced", async () => {
+  it("removes agents in several batches, and agents whose configuration was replaced", async () => {
     const { token } = await signedUp();
     const { jobNumber, apIds } = await spinUp(token, 501);
     const change = { configuration: { note: "replaced" } };
@@ -83,7 +83,7 @@ describe("removing an emulation", () => {
 });
 
 describe("the retention of emulated access points", () => {
-  it("starts at the end of the emulation, and at its end the service removes them, audited once", async () => {
+  it("starts at the end of the emulation; at its end the service removes them and audits it once", async () => {
     const { token } = await signedUp();
     const [ended, kept, running] = await Promise.all([spinUp(token), spinUp(token), spinUp(token)]);
     await Promise.all([reportDone(ended.jobNumber), reportDone(kept.jobNumber)]);
@@ -91,8 +91,8 @@ describe("the retention of emulated access points", () => {
     expect((await emulationOf(running.jobNumber))?.endedAt).toBeNull();
     const endedAt = (await emulationOf(ended.jobNumber))?.endedAt;
     expect(endedAt).toEqual((await jobOf(ended.jobNumber))?.updatedAt);
-    await endedAgo(ended.jobNumber, 25 * HOUR_MS);
-    await endedAgo(kept.jobNumber, 23 * HOUR_MS);
+    await setEndedAgo(ended.jobNumber, 25 * HOUR_MS);
+    await setEndedAgo(kept.jobNumber, 23 * HOUR_MS);
     await sweep();
     await sweep();
     expect(await Promise.all([ended, kept, running].map(({ apIds }) => statusOf(apIds[1])))).toEqual([404, 200, 200]);
@@ -102,17 +102,17 @@ describe("the retention of emulated access points", () => {
     expect(await remove(ended.jobNumber, token)).toEqual({ status: 200, detail: "0 agents removed" });
   });
 
-  it("starts also if the job was cancelled or is gone", async () => {
+  it("also starts if the job was cancelled or deleted", async () => {
     const { token } = await signedUp();
-    const [cancelled, gone] = await Promise.all([spinUp(token), spinUp(token)]);
+    const [cancelled, deleted] = await Promise.all([spinUp(token), spinUp(token)]);
     expect((await send("DELETE", `/api/v1/jobs/${cancelled.jobNumber}`, undefined, token)).status).toBe(200);
-    await forgetJob(gone.jobNumber);
+    await deleteJob(deleted.jobNumber);
     await sweep();
     expect((await emulationOf(cancelled.jobNumber))?.endedAt).not.toBeNull();
-    expect((await emulationOf(gone.jobNumber))?.endedAt).not.toBeNull();
+    expect((await emulationOf(deleted.jobNumber))?.endedAt).not.toBeNull();
   });
 
-  it("ends the job whose emulator never reported its end", async () => {
+  it("fails a job whose emulator never reported its end", async () => {
     const { token } = await signedUp();
     const { jobNumber } = await spinUp(token);
     await database
@@ -124,29 +124,29 @@ describe("the retention of emulated access points", () => {
     expect((await emulationOf(jobNumber))?.endedAt).not.toBeNull();
   });
 
-  it("covers agents from before emulations were recorded, whose owner is known as long as the job is", async () => {
+  it("covers agents that are older than the table, whose owner is known while the job exists", async () => {
     const { username, token } = await signedUp();
-    const [gone, running] = await Promise.all([spinUp(token), spinUp(token)]);
-    for (const { jobNumber } of [gone, running]) await database.delete(emulations).where(ofJob(jobNumber));
-    await forgetJob(gone.jobNumber);
+    const [deleted, running] = await Promise.all([spinUp(token), spinUp(token)]);
+    for (const { jobNumber } of [deleted, running]) await database.delete(emulations).where(ofJob(jobNumber));
+    await deleteJob(deleted.jobNumber);
     await sweep();
     expect(await emulationOf(running.jobNumber)).toMatchObject({
       owner: `user:${username}`,
       accessPoints: 2,
       endedAt: null,
     });
-    expect(await emulationOf(gone.jobNumber)).toMatchObject({ owner: "", endedAt: expect.any(Date) });
-    expect((await remove(gone.jobNumber, token)).status).toBe(403);
-    await endedAgo(gone.jobNumber, 25 * HOUR_MS);
+    expect(await emulationOf(deleted.jobNumber)).toMatchObject({ owner: "", endedAt: expect.any(Date) });
+    expect((await remove(deleted.jobNumber, token)).status).toBe(403);
+    await setEndedAgo(deleted.jobNumber, 25 * HOUR_MS);
     await sweep();
-    expect([await statusOf(gone.apIds[0]), await statusOf(running.apIds[0])]).toEqual([404, 200]);
+    expect([await statusOf(deleted.apIds[0]), await statusOf(running.apIds[0])]).toEqual([404, 200]);
   });
 
-  it("is remembered for thirty days after the removal, and then forgotten", async () => {
+  it("ends with the deletion of the emulation 30 days after the removal", async () => {
     const { token } = await signedUp();
     const { jobNumber } = await spinUp(token, 1);
     await remove(jobNumber, token);
-    await forgetJob(jobNumber);
+    await deleteJob(jobNumber);
     const statusAfter = async (days: number) => {
       const removedAt = new Date(Date.now() - days * 24 * HOUR_MS);
       await database.update(emulations).set({ removedAt }).where(ofJob(jobNumber));

@@ -6,6 +6,7 @@ import { outbox } from "../../../src/broker/outbox-table.ts";
 import type { SpinupMessage } from "../../../src/emulator/plan.ts";
 import { parseEnv } from "../../../src/env.ts";
 import { createJobStore } from "../../../src/jobs/job-store.ts";
+import { encodeJson } from "../../../src/lib/json-text.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { adminToken, bearer, newApp, postJson, send, settings, signedUp, tokenOf, uniqueName } from "../support.ts";
 
@@ -32,7 +33,7 @@ const queued = async (emulators: unknown, token: string) => {
     locations: { location: string; latitude: number; longitude: number; place?: string }[];
   };
 };
-/** What whoever runs the access points is told. */
+/** Returns the messages to the emulators. */
 const messagesOf = async (jobNumber: string) => {
   const rows = await database.select().from(outbox).where(eq(outbox.jobNumber, jobNumber)).orderBy(outbox.part);
   return await Promise.all(
@@ -47,7 +48,7 @@ const report = (jobNumber: string, item: object, token: string, key?: string) =>
 const stateOf = async (jobNumber: string, token: string) =>
   ((await (await send("GET", `/api/v1/jobs/${jobNumber}`, undefined, token)).json()) as { state: string }).state;
 
-describe("completing the name of a place", () => {
+describe("completion of place names", () => {
   interface Suggestion {
     name: string;
     country: string;
@@ -55,16 +56,16 @@ describe("completing the name of a place", () => {
     longitude: number;
     location: string;
   }
-  const ask = async (text: string, limit = "") =>
+  const requestPlaces = async (text: string, limit = "") =>
     await send("GET", `/api/v1/places?text=${encodeURIComponent(text)}${limit}`, undefined, await adminToken());
   const places = async (text: string, limit?: string) => {
-    const response = await ask(text, limit);
+    const response = await requestPlaces(text, limit);
     expect(response.status).toBe(200);
     return (await response.json()) as Suggestion[];
   };
   const locations = async (text: string, limit?: string) => (await places(text, limit)).map(({ location }) => location);
 
-  it("finds those that begin like it, cities first, each once", async () => {
+  it("finds towns by the start of their names, cities first, each once", async () => {
     const found = await places("bri");
     expect(found.slice(0, 2)).toEqual([
       { name: "Brisbane", country: "AU", latitude: expect.any(Number), longitude: 153.02809, location: "Brisbane, AU" },
@@ -78,7 +79,7 @@ describe("completing the name of a place", () => {
     expect(await places("s", "&limit=20")).toHaveLength(20);
   });
 
-  it("finds a town by any spelling and any of its names", async () => {
+  it("finds a town by any spelling of any of its names", async () => {
     for (const [text, location] of [
       ["ZÜRI", "Zürich, CH"],
       ["saint-petersb", "Saint Petersburg, RU"],
@@ -91,21 +92,21 @@ describe("completing the name of a place", () => {
     expect(await locations(" , ")).toEqual([]);
   });
 
-  it("is narrowed by a country after a comma, as soon as that is known", async () => {
+  it("is limited to the country after a comma, once the country is complete", async () => {
     expect((await locations("lon"))[0]).toBe("London, GB");
     for (const text of ["lon, ca", "lon,Canada", "London, Ontario, CA"])
       expect((await locations(text))[0], text).toBe("London, CA");
     for (const text of ["lon,", "lon, cana"]) expect((await locations(text))[0], text).toBe("London, GB");
   });
 
-  it("gives each a text that stands for it and no other, also where several have one name", async () => {
+  it("returns a unique location text for each town, also if several have the same name", async () => {
     const { token } = await signedUp();
     const found = [...(await places("springfield", "&limit=20")), ...(await places("washington", "&limit=20"))];
     expect(found.filter(({ location }) => location === "Springfield, US")).toHaveLength(1);
-    const asked = [...new Set(found.map(({ location }) => location))];
-    expect(asked).toHaveLength(found.length);
-    const { locations: taken } = await queued([spec({ num_access_points: 1, locations: asked })], token);
-    expect(taken.map(({ latitude, longitude }) => [latitude, longitude])).toEqual(
+    const requested = [...new Set(found.map(({ location }) => location))];
+    expect(requested).toHaveLength(found.length);
+    const { locations: resolved } = await queued([spec({ num_access_points: 1, locations: requested })], token);
+    expect(resolved.map(({ latitude, longitude }) => [latitude, longitude])).toEqual(
       found.map(({ latitude, longitude }) => [latitude, longitude]),
     );
   });
@@ -116,15 +117,15 @@ describe("completing the name of a place", () => {
     ["", "text", "missing"],
     ["?text=a&limit=0", "limit", "greater_than"],
     ["?text=a&limit=21", "limit", "less_than_equal"],
-  ])("is 422 for %j", async (query, where, type) => {
+  ])("gets 422 for %j", async (query, field, type) => {
     const response = await send("GET", `/api/v1/places${query}`, undefined, await adminToken());
     expect(response.status).toBe(422);
-    expect(await response.json()).toMatchObject({ detail: [{ loc: ["query", where], type }] });
+    expect(await response.json()).toMatchObject({ detail: [{ loc: ["query", field], type }] });
   });
 });
 
-describe("spinning up", () => {
-  it("makes an agent for each access point, each at its place, that can log in with what the broker is told", async () => {
+describe("a spin-up", () => {
+  it("creates an agent at the right position for each access point, with the credentials in the broker message", async () => {
     const { token } = await signedUp();
     const { job_number, agents, ap_ids, locations } = await queued(
       [spec({ num_access_points: 3, locations: ["Bristol, UK", "51.5 -2.6"] }), spec({ access_point_type: "5G" })],
@@ -168,7 +169,7 @@ describe("spinning up", () => {
     await tokenOf(ap_ids[0] ?? "", credentials[0]?.password ?? "", "agent");
   });
 
-  it("keeps credentials out of its answer and out of the database", async () => {
+  it("keeps credentials out of the response and unencrypted tables", async () => {
     const { token } = await signedUp();
     const response = await spinUp([spec()], token);
     const text = await response.text();
@@ -182,7 +183,7 @@ describe("spinning up", () => {
     }
   });
 
-  it("sends a thousand access points in one message, and more in parts", async () => {
+  it("sends up to a thousand access points in each message", async () => {
     const { token } = await signedUp();
     const { job_number, agents } = await queued(
       [spec({ num_access_points: 1000 }), spec({ access_point_type: "LiFi", num_access_points: 500 })],
@@ -211,111 +212,111 @@ describe("spinning up", () => {
     [[spec({ locations: ["x".repeat(100_000)] })], ["emulators", 0, "locations", 0], "value_error"],
     [[spec({ locations: ["a\u0000b"] })], ["emulators", 0, "locations", 0], "value_error"],
     [Array.from({ length: 11 }, () => spec({ num_access_points: 1000 })), ["emulators"], "value_error"],
-  ])("is 422 where the request makes no sense: %#", async (emulators, where, type) => {
+  ])("gets 422 if the request is invalid: %#", async (emulators, path, type) => {
     const { token } = await signedUp();
     const response = await spinUp(emulators, token);
     expect(response.status).toBe(422);
-    expect(await response.json()).toMatchObject({ detail: [{ loc: ["body", ...where], type }] });
+    expect(await response.json()).toMatchObject({ detail: [{ loc: ["body", ...path], type }] });
   });
 
-  it("is limited to thirty a minute, and is not for an app that may touch some agents only", async () => {
+  it("is limited to thirty a minute and forbidden to an app that is limited to some agents", async () => {
     const { token } = await newApp({ ap_ids: [uniqueName()] });
     expect((await spinUp([spec()], token)).status).toBe(403);
     const user = await signedUp();
-    const answers = [];
-    for (let i = 0; i < 31; i++) answers.push((await spinUp([spec({ num_access_points: 1 })], user.token)).status);
-    expect(answers).toEqual([...Array.from({ length: 30 }, () => 200), 429]);
+    const statuses = [];
+    for (let i = 0; i < 31; i++) statuses.push((await spinUp([spec({ num_access_points: 1 })], user.token)).status);
+    expect(statuses).toEqual([...Array.from({ length: 30 }, () => 200), 429]);
   });
 });
 
 describe("an emulator job", () => {
-  it("is published until it is claimed, is its claimer's alone, and is done when all its parts are", async () => {
-    const [user, one] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
+  it("is published until an emulator claims it, accepts reports of that emulator only, and ends with its last part", async () => {
+    const [user, app] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
     const { job_number } = await queued([spec({ num_access_points: 1000 }), spec()], user.token);
     const from = (emulator: string, part: number, state: string) => ({ emulator, part, state });
     expect(await messagesOf(job_number)).toHaveLength(2);
-    expect((await report(job_number, from("a", 1, "running"), one.token)).status).toBe(200);
+    expect((await report(job_number, from("a", 1, "running"), app.token)).status).toBe(200);
     expect((await messagesOf(job_number)).map(({ part }) => part)).toEqual([2]);
-    expect((await report(job_number, from("b", 1, "running"), one.token)).status).toBe(409);
+    expect((await report(job_number, from("b", 1, "running"), app.token)).status).toBe(409);
     expect(await stateOf(job_number, user.token)).toBe("running");
-    expect((await report(job_number, from("b", 2, "running"), one.token)).status).toBe(200);
-    expect((await report(job_number, from("b", 2, "done"), one.token)).status).toBe(200);
-    // Late on its way: that it is over stays so, and saying so again does no harm.
-    expect((await report(job_number, from("b", 2, "running"), one.token)).status).toBe(409);
-    expect((await report(job_number, from("b", 2, "done"), one.token)).status).toBe(200);
+    expect((await report(job_number, from("b", 2, "running"), app.token)).status).toBe(200);
+    expect((await report(job_number, from("b", 2, "done"), app.token)).status).toBe(200);
+    // A late report does not reopen an ended part. A repeated one has no effect.
+    expect((await report(job_number, from("b", 2, "running"), app.token)).status).toBe(409);
+    expect((await report(job_number, from("b", 2, "done"), app.token)).status).toBe(200);
     expect(await stateOf(job_number, user.token)).toBe("running");
     const list = await (await send("GET", "/api/v1/emulator/", undefined, user.token)).json();
     expect(list).toMatchObject([{ job_number, kind: "emulator", state: "running" }]);
-    expect((await report(job_number, from("a", 1, "done"), one.token)).status).toBe(200);
+    expect((await report(job_number, from("a", 1, "done"), app.token)).status).toBe(200);
     expect(await stateOf(job_number, user.token)).toBe("done");
     expect(await (await send("GET", "/api/v1/emulator/", undefined, user.token)).json()).toEqual([]);
-    // A word that came late, and one that is about no part.
-    const index = createJobStore(database);
-    expect(await index.note(job_number, { state: "running" })).toBe("done");
-    expect((await report(job_number, { x: 1 }, one.token)).status).toBe(200);
+    // Neither a late update nor a report without a part changes the state.
+    const jobStore = createJobStore(database);
+    expect(await jobStore.update(job_number, { state: "running" })).toBe("done");
+    expect((await report(job_number, { x: 1 }, app.token)).status).toBe(200);
     expect(await stateOf(job_number, user.token)).toBe("done");
   });
 
-  it("has failed where one of its parts has", async () => {
-    const [user, one] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
+  it("fails if one of its parts fails", async () => {
+    const [user, app] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
     const { job_number } = await queued([spec({ num_access_points: 1000 }), spec()], user.token);
     for (const [part, state] of [
       [1, "failed"],
       [2, "done"],
     ] as const)
-      expect((await report(job_number, { emulator: "a", part, state }, one.token)).status).toBe(200);
+      expect((await report(job_number, { emulator: "a", part, state }, app.token)).status).toBe(200);
     expect(await stateOf(job_number, user.token)).toBe("failed");
   });
 
-  it("is in the audit trail: who started, stopped and removed how many access points, and how it ended", async () => {
-    const [user, one] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
-    const told = async (jobNumber: string) => {
-      const answer = await send("GET", `/api/v1/audit/?object=job:${jobNumber}`, undefined, await adminToken());
-      const entries = (await answer.json()) as { actor: string; action: string; detail: unknown }[];
+  it("is audited with its start, its end and the removal of its access points", async () => {
+    const [user, app] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
+    const entriesOf = async (jobNumber: string) => {
+      const response = await send("GET", `/api/v1/audit/?object=job:${jobNumber}`, undefined, await adminToken());
+      const entries = (await response.json()) as { actor: string; action: string; detail: unknown }[];
       return entries.map(({ actor, action, detail }) => [actor, action, detail]);
     };
     const by = `user:${user.username}`;
     const emulators = [spec({ num_access_points: 3 }), spec({ access_point_type: "LiFi" })];
     const { job_number: ended } = await queued(emulators, user.token);
-    for (let i = 0; i < 2; i++) await report(ended, { emulator: "a", part: 1, state: "done" }, one.token);
+    for (let i = 0; i < 2; i++) await report(ended, { emulator: "a", part: 1, state: "done" }, app.token);
     const about = { access_points: "3 WiFi, 2 LiFi", job_number: ended };
     const start = [by, "spin up", { ...about, outcome: "queued" }];
-    const end = [`app:${one.appName}`, "emulation done", { ...about, outcome: "done" }];
-    expect(await told(ended)).toEqual([end, start]);
+    const end = [`app:${app.appName}`, "emulation done", { ...about, outcome: "done" }];
+    expect(await entriesOf(ended)).toEqual([end, start]);
     await send("DELETE", `/api/v1/emulator/${ended}`, undefined, user.token);
     const removed = [by, "remove emulated agents", { access_points: 5, job_number: ended, outcome: "removed" }];
-    expect(await told(ended)).toEqual([removed, end, start]);
+    expect(await entriesOf(ended)).toEqual([removed, end, start]);
 
     const { job_number: stopped } = await queued(emulators, user.token);
     await send("DELETE", `/api/v1/emulator/${stopped}`, undefined, await adminToken());
-    expect((await told(stopped)).map(([actor, action]) => [actor, action])).toEqual([
+    expect((await entriesOf(stopped)).map(([actor, action]) => [actor, action])).toEqual([
       [`admin:${settings.ADMIN_USERNAME}`, "emulation cancelled"],
       [`admin:${settings.ADMIN_USERNAME}`, "remove emulated agents"],
       [by, "spin up"],
     ]);
   });
 
-  it("is done also where there is no room for the last word of it", async () => {
-    const [user, one] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
+  it("is done even if its stream has no space for the last message", async () => {
+    const [user, app] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
     const { job_number } = await queued([spec()], user.token);
     await runInDurableObject(env.JOB_STREAM.getByName(job_number), async (object) => {
-      while ((await object.post({ type: "emulator", data: "[]" })).outcome === "stored");
+      while ((await object.post({ type: "emulator", data: encodeJson([]) })).outcome === "stored");
     });
-    expect((await report(job_number, { emulator: "a", part: 1, state: "done" }, one.token)).status).toBe(429);
+    expect((await report(job_number, { emulator: "a", part: 1, state: "done" }, app.token)).status).toBe(429);
     expect(await stateOf(job_number, user.token)).toBe("done");
   });
 
-  it("that was cancelled refuses also what is no new message", async () => {
-    const [user, one] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
+  it("rejects also repeated messages after it was cancelled", async () => {
+    const [user, app] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
     const { job_number } = await queued([spec()], user.token);
     const running = { emulator: "a", part: 1, state: "running" };
-    for (let i = 0; i < 2; i++) expect((await report(job_number, running, one.token, "k")).status).toBe(200);
+    for (let i = 0; i < 2; i++) expect((await report(job_number, running, app.token, "k")).status).toBe(200);
     expect((await send("DELETE", `/api/v1/emulator/${job_number}`, undefined, user.token)).status).toBe(200);
-    expect((await report(job_number, running, one.token, "k")).status).toBe(409);
+    expect((await report(job_number, running, app.token, "k")).status).toBe(409);
   });
 
-  it("goes with its agents when its owner or an administrator removes it", async () => {
-    const [owner, other, one] = await Promise.all([signedUp(), signedUp(), newApp({ callbacks: true })]);
+  it("and its agents can be removed by the owner or an administrator", async () => {
+    const [owner, other, app] = await Promise.all([signedUp(), signedUp(), newApp({ callbacks: true })]);
     const { job_number, ap_ids } = await queued([spec()], owner.token);
     const { job_number: kept, ap_ids: keptIds } = await queued([spec()], owner.token);
     const remove = (job: string, token: string) => send("DELETE", `/api/v1/emulator/${job}`, undefined, token);
@@ -325,7 +326,7 @@ describe("an emulator job", () => {
     const exists = async (apId: string | undefined) =>
       (await send("GET", `/api/v1/agents/${apId}`, undefined, owner.token)).status;
     expect([await exists(ap_ids[0]), await exists(keptIds[0])]).toEqual([404, 200]);
-    expect((await report(job_number, { emulator: "a", part: 1, state: "running" }, one.token)).status).toBe(409);
+    expect((await report(job_number, { emulator: "a", part: 1, state: "running" }, app.token)).status).toBe(409);
     expect(await stateOf(job_number, owner.token)).toBe("cancelled");
     expect(await messagesOf(job_number)).toEqual([]);
     expect((await remove(kept, await adminToken())).status).toBe(200);

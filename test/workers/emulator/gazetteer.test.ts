@@ -8,12 +8,12 @@ import { settings } from "../support.ts";
 describe("a gazetteer that is still being loaded", () => {
   const gazetteer = createGazetteer(createDatabase({ url: settings.EMPTY_LIBSQL_URL ?? "" }));
 
-  it("is unavailable for names, which could mean the wrong town", async () => {
+  it("is unavailable for names, which it could resolve to the wrong town", async () => {
     await expect(geocode(["Bristol"], gazetteer)).rejects.toBeInstanceOf(Unavailable);
-    await expect(gazetteer.beginning({ key: "bris" }, 8)).rejects.toBeInstanceOf(Unavailable);
+    await expect(gazetteer.findByPrefix({ key: "bris" }, 8)).rejects.toBeInstanceOf(Unavailable);
   });
 
-  it("does not matter for coordinates", async () => {
+  it("is not needed for coordinates", async () => {
     expect(await geocode(["51.4545,-2.5879"], gazetteer)).toEqual([{ latitude: 51.4545, longitude: -2.5879 }]);
   });
 });

@@ -1,6 +1,7 @@
 import { Validator } from "@cfworker/json-schema";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { AsyncApiDocument } from "../../../src/http/docs/asyncapi.ts";
+import { encodeJson } from "../../../src/lib/json-text.ts";
 import { BUFFER_LIMITS, CLOSE, MESSAGE_KINDS } from "../../../src/schemas/stream-protocol.ts";
 import { Client, connect, type Envelope, movableClock, newJob, soon } from "../jobs/job-support.ts";
 import { adminToken, bearer, newAgent, newApp, request, send, uniqueName } from "../support.ts";
@@ -11,22 +12,22 @@ beforeAll(async () => {
   document = (await (await request("/asyncapi.json")).json()) as AsyncApiDocument;
 });
 
-/** What a JSON pointer of the document leads to. */
+/** Returns the value at a JSON pointer into the document. */
 const lookUp = (reference: string): unknown =>
   reference
     .slice(2)
     .split("/")
-    .reduce<unknown>((node, part) => (node as Record<string, unknown> | undefined)?.[part], document);
+    .reduce<unknown>((node, key) => (node as Record<string, unknown> | undefined)?.[key], document);
 
 const validatorOf = (schema: object) => new Validator({ ...schema, components: document.components } as object, "7");
 const errorsOf = (schema: object, value: unknown) => validatorOf(schema).validate(value).errors;
 
-function expectAsDescribed(message: Envelope): void {
+function expectAsDocumented(message: Envelope): void {
   const payload = document.components.messages[message.type]?.payload;
   expect(errorsOf(payload ?? { not: {} }, message), JSON.stringify(message)).toEqual([]);
 }
 
-/** Not only some array: the very rows that the document names. */
+/** Checks each row against the named schema. The message schema alone would accept any array. */
 function expectRows(messages: Envelope[], type: string, schema: string): void {
   const rows = messages.filter((message) => message.type === type).flatMap(({ data }) => data as unknown[]);
   expect(rows.length).toBeGreaterThan(0);
@@ -44,11 +45,11 @@ async function untilFinal(client: Client): Promise<Envelope[]> {
   return client.messages;
 }
 
-const begin = async (path: string, token: string): Promise<string> =>
+const startJob = async (path: string, token: string): Promise<string> =>
   ((await (await send("POST", path, undefined, token)).json()) as { websocket: string }).websocket;
 
 describe("the AsyncAPI document", () => {
-  it("refers to nothing that it does not hold, and uses every message that it holds", () => {
+  it("resolves all its references and uses every message that it defines", () => {
     const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, to = ""]) => to);
     expect(references.filter((to) => lookUp(to) === undefined)).toEqual([]);
     const messages = Object.keys(document.components.messages);
@@ -58,7 +59,7 @@ describe("the AsyncAPI document", () => {
     }
   });
 
-  it("has a channel for each of the sockets, at the address where the document was asked for", () => {
+  it("has a channel for each WebSocket, and the host of the request as its server", () => {
     expect(Object.values(document.channels).map(({ address }) => address)).toEqual([
       "/api/v1/ws/{job_number}",
       "/api/v1/callback/agent_data/ws/{job_number}",
@@ -71,89 +72,89 @@ describe("the AsyncAPI document", () => {
     expect(document.servers).toEqual({ here: { host: "controller.test", protocol: "wss" } });
   });
 
-  it("knows every kind of message and every way in which a socket is closed", () => {
+  it("defines every kind of message and every close code", () => {
     expect(Object.keys(document.components.messages)).toEqual(expect.arrayContaining([...MESSAGE_KINDS]));
     const codes = document.channels.jobsStream?.["x-close-codes"].map(({ code }) => code);
     expect(codes).toEqual(Object.values(CLOSE).map(({ code }) => code));
   });
 
-  it("is linked from the page to read", async () => {
+  it("is linked from the API reference", async () => {
     expect(await (await request("/docs")).text()).toContain('href="/asyncapi.json"');
   });
 });
 
-describe("what really goes over a socket is as the document says", () => {
+describe("the AsyncAPI document matches the messages on a socket", () => {
   const clock = movableClock();
 
-  it("for an agent's data", async () => {
+  it("for the data of an agent", async () => {
     const { apId, token } = await newAgent();
     const ts = Date.now() - 60_000;
     await send("POST", "/api/v1/agent_update/update", { ts, payload: { load: 0.5, note: "a, b" } }, token);
     const range = `start_time=${ts - 1_000}&end_time=${ts + 1_000}`;
-    const websocket = await begin(`/api/v1/agent_data/request_agent_data?agent_id=${apId}&${range}`, token);
+    const websocket = await startJob(`/api/v1/agent_data/request_agent_data?agent_id=${apId}&${range}`, token);
     const messages = await untilFinal(await follow(websocket, token));
-    messages.forEach(expectAsDescribed);
+    messages.forEach(expectAsDocumented);
     expectRows(messages, "agent_data", "HistoryRow");
     expect(messages.map(({ type }) => type)).toEqual(["status", "agent_data", "agent_data", "status"]);
   });
 
   it("for the details of all agents", async () => {
-    // Of one agent only: other tests make agents whose names of fields the validator cannot write in its own messages.
+    // One agent only: other tests create agents with field names that the validator cannot handle.
     const { apId } = await newAgent({ a: { b: [1] } });
     const { token } = await newApp({ ap_ids: [apId] });
-    const websocket = await begin("/api/v1/agent_details/request_all_agents_details", token);
+    const websocket = await startJob("/api/v1/agent_details/request_all_agents_details", token);
     const messages = await untilFinal(await follow(websocket, token));
-    messages.forEach(expectAsDescribed);
+    messages.forEach(expectAsDocumented);
     expectRows(messages, "agent_details", "AgentDetails");
   });
 
-  it("for callbacks, whole and bare", async () => {
+  it("for callbacks, in both formats", async () => {
     const [admin, jobNumber] = [await adminToken(), uniqueName()];
-    const whole = await follow(`/api/v1/ws/${jobNumber}`, admin);
+    const enveloped = await follow(`/api/v1/ws/${jobNumber}`, admin);
     const bare = await follow(`/api/v1/callback/agent_data/ws/${jobNumber}`, admin);
     const posts = { agent_data: [1, "x", null, [2]], agent_details: [{}], emulator: [{ a: 1 }], command: [{ b: {} }] };
     for (const [kind, data] of Object.entries(posts)) {
       expect((await send("POST", `/api/v1/callback/${kind}?job_number=${jobNumber}`, data, admin)).status).toBe(200);
     }
-    await Promise.all([whole.hears(4), bare.hears(4)]);
-    whole.messages.forEach(expectAsDescribed);
-    expect(whole.messages.map(({ type }) => type)).toEqual(Object.keys(posts));
+    await Promise.all([enveloped.receives(4), bare.receives(4)]);
+    enveloped.messages.forEach(expectAsDocumented);
+    expect(enveloped.messages.map(({ type }) => type)).toEqual(Object.keys(posts));
     for (const text of bare.texts) {
       expect(errorsOf(document.components.messages.bare?.payload ?? { not: {} }, JSON.parse(text))).toEqual([]);
     }
   });
 
-  it("for messages that are gone", async () => {
+  it("for dropped messages", async () => {
     const job = newJob();
-    for (const data of ["[1]", "[2]"]) await job.post({ type: "agent_data", data });
+    for (const i of [1, 2]) await job.post({ type: "agent_data", data: encodeJson([i]) });
     clock.forwardMs = BUFFER_LIMITS.retentionMs + 1_000;
-    await job.post({ type: "agent_data", data: "[3]" });
+    await job.post({ type: "agent_data", data: encodeJson([3]) });
     const client = await connect(job);
-    await client.hears(2);
+    await client.receives(2);
     expect(client.messages.map(({ type }) => type)).toEqual(["gap", "agent_data"]);
-    client.messages.forEach(expectAsDescribed);
+    client.messages.forEach(expectAsDocumented);
   });
 
-  it("for what a client says", async () => {
+  it("for the messages of a client", async () => {
     const job = newJob();
-    await job.post({ type: "agent_data", data: "[1]" });
+    await job.post({ type: "agent_data", data: encodeJson([1]) });
     const client = await connect(job);
-    await client.hears(1);
+    await client.receives(1);
     const { acknowledgement, ping, pong } = document.components.messages;
     expect(errorsOf(acknowledgement?.payload ?? {}, { ack: 1 })).toEqual([]);
     expect(errorsOf(acknowledgement?.payload ?? {}, { ack: -1 })).not.toEqual([]);
     client.send({ ack: 1 });
     await soon(async () => (await job.describe()).acknowledgedUpTo === 1);
     client.send(ping?.payload.const);
-    await client.hears(2);
+    await client.receives(2);
     expect(client.texts[1]).toBe(pong?.payload.const);
-    // Anything else ends the socket, with a code that the document has.
+    // Any other message closes the socket with a documented code.
     client.send({ ack: 1, more: true });
     await client.isClosed(CLOSE.unknown.code);
     expect(document.channels.jobsStream?.["x-close-codes"]).toContainEqual(expect.objectContaining(client.closed));
   });
 
-  it("and a message that is not would be noticed", () => {
+  it("and detects a message that does not match", () => {
     const good = { job_number: "n", seq: 1, type: "status", ts: new Date().toISOString(), final: true };
     const schema = document.components.messages.status?.payload ?? {};
     const data = { state: "done", rows_sent: 1, rows_estimated: null };

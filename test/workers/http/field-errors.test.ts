@@ -2,24 +2,24 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { errorPosition } from "../../../src/http/json.ts";
 import { parse, toValidationItems } from "../../../src/lib/field-errors.ts";
-import { Configuration } from "../../../src/schemas/configuration.ts";
+import { Configuration } from "../../../src/schemas/agent.ts";
 import { Email, integer } from "../../../src/schemas/primitives.ts";
 import { AgentReport, Timestamp } from "../../../src/schemas/telemetry.ts";
 
-function faultsOf(schema: z.ZodType, input: unknown) {
+function fieldErrorsOf(schema: z.ZodType, input: unknown) {
   const parsed = parse(schema, input);
   return parsed.success ? [] : toValidationItems("body", parsed.error);
 }
 
-/** One field `x` of the given schema; its fault as [type, msg]. */
-function faultOf(schema: z.ZodType, ...value: [unknown?]): unknown {
+/** Validates one field `x` with a schema and returns its error as [type, msg]. */
+function errorOf(schema: z.ZodType, ...value: [unknown?]): unknown {
   const input = value.length === 0 ? {} : { x: value[0] };
-  return faultsOf(z.object({ x: schema }), input).map(({ type, msg }) => [type, msg])[0];
+  return fieldErrorsOf(z.object({ x: schema }), input).map(({ type, msg }) => [type, msg])[0];
 }
 
 const count = integer(z.int().gt(0).lte(1000));
 
-describe("faults are named as in pydantic v2:", () => {
+describe("field errors equal those of pydantic v2", () => {
   it.each<[string, z.ZodType, [unknown?], string, string]>([
     ["missing", z.string(), [], "missing", "Field required"],
     ["missing integer", count, [], "missing", "Field required"],
@@ -68,7 +68,7 @@ describe("faults are named as in pydantic v2:", () => {
       "Input should be a valid datetime or date, input is too short",
     ],
     ...[true, null, [1], {}].map((value): [string, z.ZodType, [unknown], string, string] => [
-      `no time: ${JSON.stringify(value)}`,
+      `not a time: ${JSON.stringify(value)}`,
       Timestamp,
       [value],
       "datetime_type",
@@ -104,12 +104,12 @@ describe("faults are named as in pydantic v2:", () => {
     ["enumeration", z.enum(["a", "b", "c"]), ["d"], "literal_error", "Input should be 'a', 'b' or 'c'"],
     ["too short", z.string().min(8), ["x"], "string_too_short", "String should have at least 8 characters"],
     ["too long", z.string().max(1), ["xy"], "string_too_long", "String should have at most 1 character"],
-    ["own rule", z.string().refine(() => false, "must rhyme"), ["x"], "value_error", "Value error, must rhyme"],
-  ])("%s", (_name, schema, value, type, msg) => {
-    expect(faultOf(schema, ...value)).toEqual([type, msg]);
+    ["custom rule", z.string().refine(() => false, "must rhyme"), ["x"], "value_error", "Value error, must rhyme"],
+  ])("for: %s", (_name, schema, value, type, msg) => {
+    expect(errorOf(schema, ...value)).toEqual([type, msg]);
   });
 
-  // As pydantic-core does: if a text is no datetime, the error is the one of its date.
+  // As in pydantic-core: for a text that is not a datetime, the error is that of parsing it as a date.
   it.each([
     ["2026-02-30T00:00:00Z", "day value is outside expected range"],
     ["2026-02-30", "day value is outside expected range"],
@@ -134,17 +134,17 @@ describe("faults are named as in pydantic v2:", () => {
     ["2026-02/28", "invalid date separator, expected `-`"],
     ["2026-xx-28", "invalid character in month"],
     ["2026-02-xx", "invalid character in day"],
-    // Ours: what the store cannot hold.
+    // Our own limit: the range of the store.
     ["1899-12-31T23:59:59Z", "dates before 1900 and after 2299 are not supported"],
     ["99999999999999", "dates before 1900 and after 2299 are not supported"],
-  ])("the time %j: %s", (text, error) => {
+  ])("for the time %j: %s", (text, error) => {
     const msg = `Input should be a valid datetime or date, ${error}`;
-    expect(faultOf(Timestamp, text)).toEqual(["datetime_from_date_parsing", msg]);
+    expect(errorOf(Timestamp, text)).toEqual(["datetime_from_date_parsing", msg]);
   });
 
-  it("a number that is no time", () => {
+  it("for a number that is not a time", () => {
     const msg = "Input should be a valid datetime, dates before 1900 and after 2299 are not supported";
-    expect(faultOf(Timestamp, 1e15)).toEqual(["datetime_parsing", msg]);
+    expect(errorOf(Timestamp, 1e15)).toEqual(["datetime_parsing", msg]);
   });
 
   it.each([
@@ -158,29 +158,29 @@ describe("faults are named as in pydantic v2:", () => {
     ["1700000000", "2023-11-14T22:13:20.000Z"],
     ["1700000000.5", "2023-11-14T22:13:20.500Z"],
     [1_700_000_000_500, "2023-11-14T22:13:20.500Z"],
-  ])("the time %j is %s", (value, expected) => {
+  ])("and the time %j is parsed as %s", (value, expected) => {
     expect(new Date(Timestamp.parse(value)).toISOString()).toBe(expected);
   });
 
-  it("integers may come as text, and extra fields are ignored", () => {
+  it("and integers may be text, and extra fields are ignored", () => {
     expect(z.object({ x: count }).parse({ x: " 12 ", y: 1 })).toEqual({ x: 12 });
   });
 
-  it("the place is a path with indices", () => {
+  it("and have a path with indices", () => {
     const schema = z.object({ emulators: z.array(z.object({ num_access_points: count })) });
-    expect(faultsOf(schema, { emulators: [{ num_access_points: 0 }] })).toMatchObject([
+    expect(fieldErrorsOf(schema, { emulators: [{ num_access_points: 0 }] })).toMatchObject([
       { loc: ["body", "emulators", 0, "num_access_points"] },
     ]);
   });
 });
 
 describe("the position of a JSON error", () => {
-  it("is found in a megabyte of text in one pass", () => {
+  it("is found in a megabyte of text", () => {
     const text = `{"a":["${"x\\n".repeat(300_000)}",${"1,".repeat(50_000)}]}`;
     expect(errorPosition(text)).toBe(text.length - 2);
   });
 
-  it("is the end of a text that stops too early", () => {
+  it("is the end of a truncated text", () => {
     expect(errorPosition('{"a": ')).toBe(6);
     expect(errorPosition("")).toBe(0);
   });

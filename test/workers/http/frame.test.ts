@@ -19,14 +19,14 @@ import {
 const SIGNUP = "/api/v1/users/signup";
 const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
 
-describe("a request that no operation takes", () => {
-  it("is 404 for an unknown path", async () => {
+describe("a request that matches no operation", () => {
+  it("gets 404 for an unknown path", async () => {
     const response = await request("/api/v1/nothing");
     expect(response.status).toBe(404);
     expect(await response.json()).toEqual({ detail: "Not Found" });
   });
 
-  it("is 405 with Allow for another method", async () => {
+  it("gets 405 with Allow for another method", async () => {
     const response = await request("/healthz", { method: "DELETE" });
     expect(response.status).toBe(405);
     expect(response.headers.get("Allow")).toBe("GET, HEAD");
@@ -37,21 +37,21 @@ describe("a request that no operation takes", () => {
     ["/api/v1/token?login_type=user", "/api/v1/token/?login_type=user"],
     ["/api/v1/users/me/", "/api/v1/users/me"],
     ["/healthz/", "/healthz"],
-  ])("is sent from %s to %s, query and all", async (from, to) => {
+  ])("is redirected from %s to %s with its query", async (from, to) => {
     const response = await request(from, { method: "POST" });
     expect(response.status).toBe(307);
     expect(response.headers.get("Location")).toBe(to);
   });
 });
 
-describe("every answer", () => {
-  it("carries a request id, the caller's own where it gave one", async () => {
+describe("every response", () => {
+  it("has a request id, which the caller may choose", async () => {
     expect((await request("/api/v1/nothing")).headers.get("X-Request-Id")).toMatch(/^[0-9a-f-]{36}$/);
     const response = await request("/healthz", { headers: { "X-Request-Id": "mine-1" } });
     expect(response.headers.get("X-Request-Id")).toBe("mine-1");
   });
 
-  it("has a line in the log, or only what failed has", async () => {
+  it("is logged, or only failures are, depending on LOG_REQUESTS", async () => {
     const lines = vi.spyOn(console, "log");
     const context = () => createExecutionContext();
     const logged = async (path: string, changes: Record<string, string>) => {
@@ -59,14 +59,14 @@ describe("every answer", () => {
       await appWith(changes).request(path, {}, {}, context());
       return lines.mock.calls.length - before;
     };
-    const away = { CLICKHOUSE_URL: "http://127.0.0.1:9" };
+    const outage = { CLICKHOUSE_URL: "http://127.0.0.1:9" };
     expect(await logged("/healthz", {})).toBe(1);
     expect(await logged("/healthz", { LOG_REQUESTS: "failures" })).toBe(0);
-    expect(await logged("/readyz", { ...away, LOG_REQUESTS: "failures" })).toBeGreaterThan(0);
+    expect(await logged("/readyz", { ...outage, LOG_REQUESTS: "failures" })).toBeGreaterThan(0);
     lines.mockRestore();
   });
 
-  it("carries security headers", async () => {
+  it("has security headers", async () => {
     const { headers } = await request("/healthz");
     expect(headers.get("X-Content-Type-Options")).toBe("nosniff");
     expect(headers.get("Content-Security-Policy")).toContain("default-src 'none'");
@@ -74,15 +74,15 @@ describe("every answer", () => {
     expect(headers.get("Strict-Transport-Security")).toContain("max-age=");
   });
 
-  it("is kept by nobody, unless it is the same for all", async () => {
+  it("must not be cached, unless it is public", async () => {
     const { token } = await signedUp();
     const withOrigin = { ...bearer(token), Origin: "https://dashboard.example.com" };
     for (const headers of [bearer(token), withOrigin, {}])
-      for (const path of ["/api/v1/users/me", "/api/v1/overview", "/api/v1/agents/nobody"])
+      for (const path of ["/api/v1/users/me", "/api/v1/overview", "/api/v1/agents/unknown"])
         expect((await request(path, { headers })).headers.get("Cache-Control"), path).toBe("no-store");
   });
 
-  it("says when it was given, as not every platform does by itself", async () => {
+  it("has a Date header, which not every platform sets", async () => {
     const { token } = await signedUp();
     for (const headers of [bearer(token), {}]) {
       const date = (await request("/api/v1/users/me", { headers })).headers.get("Date") ?? "";
@@ -91,14 +91,14 @@ describe("every answer", () => {
     }
   });
 
-  it("allows the origins on the list to read it, and no others", async () => {
+  it("is readable by the configured origins only", async () => {
     const origin = async (Origin: string) =>
       (await request("/healthz", { headers: { Origin } })).headers.get("Access-Control-Allow-Origin");
     expect(await origin("https://dashboard.example.com")).toBe("https://dashboard.example.com");
     expect(await origin("https://evil.example.com")).toBeNull();
   });
 
-  it("answers a preflight from a listed origin", async () => {
+  it("allows a preflight request from a configured origin", async () => {
     const headers = { Origin: "https://dashboard.example.com", "Access-Control-Request-Method": "POST" };
     const response = await request(SIGNUP, { method: "OPTIONS", headers });
     expect(response.status).toBe(204);
@@ -107,7 +107,7 @@ describe("every answer", () => {
 });
 
 describe("a bearer token", () => {
-  it("is asked for where there is none", async () => {
+  it("is required: without one the request gets 401", async () => {
     for (const headers of [
       {},
       { Authorization: "Basic eA==" },
@@ -121,7 +121,7 @@ describe("a bearer token", () => {
     }
   });
 
-  it("is refused where it is not ours", async () => {
+  it("is rejected with 401 if it is forged or damaged", async () => {
     const { token } = await signedUp();
     const [head, claims, signature = ""] = token.split(".");
     const none = btoa('{"alg":"none"}').replaceAll("=", "");
@@ -140,7 +140,7 @@ describe("a bearer token", () => {
   });
 });
 
-describe("a hostile body", () => {
+describe("an invalid body", () => {
   const items = async (response: Response) =>
     ((await response.json()) as { detail: { loc: unknown[]; type: string }[] }).detail;
 
@@ -153,7 +153,7 @@ describe("a hostile body", () => {
     ['  {"a":1} x', 10],
     ['{"a":"\\x"}', 5],
     ["01", 0],
-  ])("is 422 with the place of the fault: %s", async (body, position) => {
+  ])("gets 422 with the position of the syntax error: %s", async (body, position) => {
     const response = await postJson(SIGNUP, body);
     expect(response.status).toBe(422);
     expect(await response.json()).toEqual({
@@ -161,13 +161,13 @@ describe("a hostile body", () => {
     });
   });
 
-  it("is 422 where it is missing", async () => {
+  it("gets 422 if it is missing", async () => {
     const response = await request(SIGNUP, { method: "POST" });
     expect(response.status).toBe(422);
     expect(await items(response)).toEqual([{ loc: ["body"], msg: "Field required", type: "missing" }]);
   });
 
-  it("is missing if it is null, for every operation that has one", async () => {
+  it("counts as missing if it is null, for every operation with a body", async () => {
     const [admin, agent, bridge] = await Promise.all([adminToken(), newAgent(), newApp({ broker: true })]);
     const tokens: Record<string, string> = {
       "/api/v1/agent_update/update": agent.token,
@@ -183,37 +183,37 @@ describe("a hostile body", () => {
     }
   });
 
-  it.each([["[]"], ['"text"'], ["1"], ["true"]])("is 422 where it is no object: %s", async (body) => {
+  it.each([["[]"], ['"text"'], ["1"], ["true"]])("gets 422 if it is not an object: %s", async (body) => {
     const response = await postJson(SIGNUP, body);
     expect(response.status).toBe(422);
     expect(await items(response)).toMatchObject([{ loc: ["body"], type: "model_attributes_type" }]);
   });
 
-  it("is 422 where it is sent as something else than JSON", async () => {
+  it("gets 422 if its content type is not JSON", async () => {
     const body = JSON.stringify({ username: uniqueEmail(), password: PASSWORD });
     const response = await postJson(SIGNUP, body, { "Content-Type": "text/plain" });
     expect(response.status).toBe(422);
     expect(await items(response)).toMatchObject([{ loc: ["body"], type: "model_attributes_type" }]);
   });
 
-  it("is read as JSON where it does not say what it is", async () => {
+  it("is parsed as JSON if it has no content type", async () => {
     const body = new TextEncoder().encode(JSON.stringify({ username: uniqueEmail(), password: PASSWORD }));
     expect((await request(SIGNUP, { method: "POST", body })).status).toBe(200);
   });
 
-  it("is 400 where it is not UTF-8", async () => {
+  it("gets 400 if it is not UTF-8", async () => {
     const body = new Uint8Array([0x22, 0xff, 0x22]);
     const response = await request(SIGNUP, { method: "POST", headers: { "Content-Type": "application/json" }, body });
     expect(response.status).toBe(400);
     expect(await response.json()).toEqual({ detail: "There was an error parsing the body" });
   });
 
-  it("is nobody's business where the operation has none", async () => {
+  it("is ignored, however large, by an operation without a body", async () => {
     const init = { method: "POST", body: "x".repeat(1024 * 1024 + 1), headers: bearer(await adminToken()) };
     expect((await request("/api/v1/send_command", init)).status).toBe(422);
   });
 
-  it("is 413 one byte over a mebibyte, declared or streamed, and read up to there", async () => {
+  it("gets 413 above one mebibyte, with and without a declared length", async () => {
     const body = (bytes: number) => JSON.stringify({ filling: "x".repeat(bytes - 14) });
     const mebibyte = 1024 * 1024;
     expect((await postJson(SIGNUP, body(mebibyte))).status).toBe(422);
@@ -228,17 +228,17 @@ describe("a hostile body", () => {
     await written.catch(() => {});
   });
 
-  it.each([33, 100_000])("is 422 nested %i deep", async (depth) => {
+  it.each([33, 100_000])("gets 422 if it is nested %i levels deep", async (depth) => {
     const response = await postJson(SIGNUP, nested(depth));
     expect(response.status).toBe(422);
     expect(await items(response)).toMatchObject([{ loc: ["body"], type: "value_error" }]);
   });
 
-  it("is judged by its own faults nested 32 deep", async () => {
+  it("is validated if it is nested 32 levels deep", async () => {
     expect(await items(await postJson(SIGNUP, nested(32)))).toMatchObject([{ type: "model_attributes_type" }]);
   });
 
-  it("never reaches a prototype", async () => {
+  it("cannot change a prototype", async () => {
     const body = `{"__proto__":{"polluted":1,"username":"${uniqueEmail()}"},"constructor":{"prototype":{"polluted":1}},"password":"${PASSWORD}"}`;
     const response = await postJson(SIGNUP, body);
     expect(response.status).toBe(422);
@@ -246,7 +246,7 @@ describe("a hostile body", () => {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   });
 
-  it("is 400 where a form cannot be read", async () => {
+  it("gets 400 if it is a form that cannot be read", async () => {
     const headers = { "Content-Type": "multipart/form-data; boundary=x" };
     const response = await request("/api/v1/token/?login_type=user", { method: "POST", headers, body: "not a form" });
     expect(response.status).toBe(400);
@@ -255,8 +255,8 @@ describe("a hostile body", () => {
 });
 
 describe("invalid input", () => {
-  it("is named field by field, and never echoed", async () => {
-    const response = await postJson(SIGNUP, { username: "nobody", password: "short" });
+  it("is reported field by field and never echoed", async () => {
+    const response = await postJson(SIGNUP, { username: "no-address", password: "short" });
     expect(response.status).toBe(422);
     const text = await response.text();
     expect(JSON.parse(text)).toEqual({
@@ -265,11 +265,11 @@ describe("invalid input", () => {
         { loc: ["body", "password"], msg: "String should have at least 8 characters", type: "string_too_short" },
       ],
     });
-    expect(text).not.toMatch(/nobody|"short"/);
+    expect(text).not.toMatch(/no-address|"short"/);
   });
 
-  it("is named in the query", async () => {
-    const response = await request("/api/v1/token/?login_type=nobody", { method: "POST" });
+  it("is reported for a query", async () => {
+    const response = await request("/api/v1/token/?login_type=other", { method: "POST" });
     expect(await response.json()).toEqual({
       detail: [
         {
@@ -281,7 +281,22 @@ describe("invalid input", () => {
     });
   });
 
-  it("is named in a form, under body, an empty field being a missing one", async () => {
+  it("is reported for a header", async () => {
+    const headers = { ...bearer(await adminToken()), "Idempotency-Key": "k".repeat(257) };
+    const response = await postJson(`/api/v1/callback/agent_data?job_number=${uniqueName()}`, [], headers);
+    expect(response.status).toBe(422);
+    expect(await response.json()).toEqual({
+      detail: [
+        {
+          loc: ["header", "Idempotency-Key"],
+          msg: "String should have at most 256 characters",
+          type: "string_too_long",
+        },
+      ],
+    });
+  });
+
+  it("is reported for a form, with the place `body`, and an empty field counts as missing", async () => {
     const body = new URLSearchParams({ username: "", password: "x", grant_type: "client_credentials" });
     const response = await request("/api/v1/token/?login_type=user", { method: "POST", body });
     expect(await response.json()).toEqual({

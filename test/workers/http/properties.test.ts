@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { adminToken, anyText, PASSWORD, request, send, uniqueEmail, uniqueName } from "../support.ts";
 
-/** Whatever is sent, the answer is a documented one (the support checks that) and never a 5xx. */
+/** For any input, the response is documented, which `support.ts` checks, and never a 5xx. */
 
 const RUNS = { numRuns: 60 };
 const strange = fc.oneof(
@@ -17,15 +17,15 @@ const bodies = [
   ["POST", "/api/v1/users/signup", ["username", "password"]],
   ["POST", "/api/v1/users/", ["username", "password", "roles"]],
   ["POST", "/api/v1/users/reset-password", ["token", "new_password"]],
-  ["PUT", "/api/v1/users/nobody%40example.com", ["password", "roles"]],
+  ["PUT", "/api/v1/users/unknown%40example.com", ["password", "roles"]],
   ["POST", "/api/v1/agents/", ["ap_id", "password", "configuration"]],
-  ["PUT", "/api/v1/agents/nobody", ["password", "configuration"]],
+  ["PUT", "/api/v1/agents/unknown", ["password", "configuration"]],
   ["POST", "/api/v1/third_party_apps/", ["app_name", "api_key", "permissions"]],
-  ["PUT", "/api/v1/third_party_apps/nobody", ["api_key", "permissions"]],
+  ["PUT", "/api/v1/third_party_apps/unknown", ["api_key", "permissions"]],
 ] as const;
 
-describe("properties", () => {
-  it.each(bodies)("%s %s takes any JSON without a 5xx", async (method, path, fields) => {
+describe("random input", () => {
+  it.each(bodies)("never causes a 5xx as JSON body of %s %s", async (method, path, fields) => {
     const token = await adminToken();
     const record = fc.record(Object.fromEntries(fields.map((name) => [name, fc.oneof(json, strange)])), {
       requiredKeys: [],
@@ -38,7 +38,7 @@ describe("properties", () => {
     );
   });
 
-  it("the token endpoint takes any form without a 5xx", async () => {
+  it("never causes a 5xx as a login form", async () => {
     await fc.assert(
       fc.asyncProperty(
         strange,
@@ -56,7 +56,7 @@ describe("properties", () => {
     );
   });
 
-  it("any name in a path is someone or nobody", async () => {
+  it("never causes a 5xx as a name in a path", async () => {
     const token = await adminToken();
     await fc.assert(
       fc.asyncProperty(strange, fc.constantFrom("users", "agents", "third_party_apps"), async (name, kind) => {
@@ -67,8 +67,8 @@ describe("properties", () => {
     );
   });
 
-  it("any password that is long enough lets its user in, and only it", async () => {
-    // Two units may be one character.
+  it("as a password allows the login, and no other password does", async () => {
+    // Two UTF-16 units may be one character.
     const password = anyText({ minLength: 16, maxLength: 64 });
     await fc.assert(
       fc.asyncProperty(password, async (secret) => {
@@ -86,7 +86,7 @@ describe("properties", () => {
     );
   });
 
-  it("any configuration comes back as it went in, but for the keys that reach a prototype", async () => {
+  it("as a configuration is returned unchanged, except for keys that could change a prototype", async () => {
     const token = await adminToken();
     const configuration = fc
       .dictionary(anyText({ maxLength: 20 }), json, { maxKeys: 5 })

@@ -4,14 +4,14 @@ import { parseEnv } from "../../../src/env.ts";
 import { declaredRoutes } from "../../../src/http/route-registry.ts";
 import { appWith, request, settings } from "../support.ts";
 
-describe("health", () => {
-  it("is alive", async () => {
+describe("the health of the service", () => {
+  it("is reported by /healthz", async () => {
     const response = await request("/healthz");
     expect(response.status).toBe(200);
     expect(await response.json()).toEqual({ status: "ok" });
   });
 
-  it("is ready while all parts answer, the broker over WebSocket or TCP", async () => {
+  it("is ready while all components respond, with the broker over WebSocket or TCP", async () => {
     const parts = { libsql: "up", clickhouse: "up", broker: "up", objects: "up" };
     for (const app of [appWith({}), appWith({ MQTT_URL: settings.MQTT_TCP_URL ?? "" })]) {
       const response = await app.request("/readyz");
@@ -26,7 +26,7 @@ describe("health", () => {
     ["broker", { MQTT_URL: "ws://127.0.0.1:9" }],
     ["broker", { MQTT_URL: "mqtt://127.0.0.1:9" }],
     ["passwords", { PASSWORDS_URL: "http://127.0.0.1:9", PASSWORDS_TOKEN: "a-token-of-no-use" }],
-  ])("names %s when it is down", async (part, settings) => {
+  ])("is unavailable if %s is down, which the response names", async (part, settings) => {
     const response = await appWith(settings).request("/readyz");
     expect(response.status).toBe(503);
     expect(response.headers.get("Retry-After")).toBe("2");
@@ -38,8 +38,8 @@ describe("health", () => {
   });
 });
 
-describe("a store that is away", () => {
-  it("is 503 with Retry-After for what needs it, and says nothing of the cause", async () => {
+describe("a store outage", () => {
+  it("causes 503 with Retry-After, without the cause in the response", async () => {
     const response = await appWith({ LIBSQL_URL: "http://127.0.0.1:9" }).request("/api/v1/users/signup", {
       method: "POST",
       body: JSON.stringify({ username: "someone@example.com", password: "long enough" }),
@@ -51,8 +51,8 @@ describe("a store that is away", () => {
   });
 });
 
-describe("the interface's own description", () => {
-  it("covers every route that is registered", () => {
+describe("the API documentation", () => {
+  it("covers every registered route", () => {
     const app = appWith({});
     const registered = new Set(
       app.routes.filter(({ method }) => method !== "ALL").map(({ method, path }) => `${method} ${path}`),
@@ -60,7 +60,7 @@ describe("the interface's own description", () => {
     expect(declaredRoutes(app.routes).map(({ method, path }) => `${method} ${path}`)).toEqual([...registered]);
   });
 
-  it("is an OpenAPI document with the schemas that validate", async () => {
+  it("is an OpenAPI document with the schemas of the validation", async () => {
     const document = (await (await request("/openapi.json")).json()) as {
       paths: Record<string, Record<string, { requestBody?: object; security: unknown[]; responses: object }>>;
       components: { schemas: Record<string, object> };
@@ -77,7 +77,7 @@ describe("the interface's own description", () => {
     expect(Object.keys(document.components.schemas)).toContain("HTTPValidationError");
   });
 
-  it("calls each operation by a name of its own", async () => {
+  it("has a unique id for each operation", async () => {
     const { paths } = (await (await request("/openapi.json")).json()) as {
       paths: Record<string, Record<string, { operationId: string }>>;
     };
@@ -85,7 +85,7 @@ describe("the interface's own description", () => {
     expect(names).toEqual([...new Set(names)]);
   });
 
-  it("is a page that needs nothing from elsewhere", async () => {
+  it("is also a page without external resources", async () => {
     const response = await request("/docs");
     expect(response.headers.get("Content-Type")).toContain("text/html");
     const page = await response.text();
@@ -95,7 +95,7 @@ describe("the interface's own description", () => {
     expect(style.headers.get("Content-Type")).toContain("text/css");
   });
 
-  it("publishes the public half of the keys only", async () => {
+  it("includes the public keys, and no private ones", async () => {
     const { keys } = (await (await request("/.well-known/jwks.json")).json()) as { keys: Record<string, string>[] };
     expect(keys).toEqual([
       {
@@ -111,7 +111,7 @@ describe("the interface's own description", () => {
   });
 });
 
-describe("the environment", () => {
+describe("parseEnv", () => {
   const problem = (settings: Record<string, unknown>): string => {
     try {
       parseEnv({ ...env, ...settings });
@@ -131,11 +131,11 @@ describe("the environment", () => {
     [{ JWT_KEYS: "[]" }, "The setting JWT_KEYS must hold at least one key."],
     [
       { PASSWORDS_URL: "http://127.0.0.1:9" },
-      "The setting PASSWORDS_TOKEN must be set where PASSWORDS_URL is, and only there.",
+      "The setting PASSWORDS_TOKEN must be set if PASSWORDS_URL is set, and only then.",
     ],
     [
       { ENCRYPTION_KEY: "short" },
-      "The setting ENCRYPTION_KEY must be 32 bytes in base64, or two such with a comma between them.",
+      "The setting ENCRYPTION_KEY must be 32 bytes in base64, or two such keys separated by a comma.",
     ],
     [{ TOKEN_LIFETIME_SECONDS: "1" }, "The setting TOKEN_LIFETIME_SECONDS must be a whole number from 60 to 86400."],
     [
@@ -151,11 +151,11 @@ describe("the environment", () => {
       { LIBSQL_URL: undefined, CLICKHOUSE_URL: undefined },
       "The setting LIBSQL_URL is missing. The setting CLICKHOUSE_URL is missing.",
     ],
-  ])("says what is wrong with %j", (settings, sentence) => {
+  ])("explains what is wrong with %j", (settings, sentence) => {
     expect(problem(settings)).toBe(sentence);
   });
 
-  it("never repeats a bad value", () => {
+  it("never repeats an invalid value", () => {
     expect(problem({ SETUP_TOKEN: "hunter2", CREDENTIAL_PEPPER: "swordfish" })).not.toMatch(/hunter2|swordfish/);
   });
 });

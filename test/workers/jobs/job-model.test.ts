@@ -1,6 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { encodeJson } from "../../../src/lib/json-text.ts";
 import type { StoredKind, StreamFormat } from "../../../src/schemas/stream-protocol.ts";
 import {
   alarmOf,
@@ -13,7 +14,7 @@ import {
   soon,
 } from "./job-support.ts";
 
-/** Whatever happens to a job, in whatever order, its readers see what they were promised. */
+/** Runs random sequences of events against a stream, and compares what readers receive with a simple model. */
 
 const HOUR_MS = 3_600_000;
 const RETENTION_MS = 24 * HOUR_MS;
@@ -71,21 +72,21 @@ interface Message {
   storedMs: number;
 }
 
-interface Reading {
+interface Connection {
   client: Client;
   form: StreamFormat;
-  /** All that the reader is to have heard. */
-  heard: string[];
+  /** What the reader must have received. */
+  expected: string[];
 }
 
-/** What §6 promises, in the plainest words. */
+/** The stream's specification, as simple as possible. */
 class Model {
   messages: Message[] = [];
-  readings: Reading[] = [];
+  connections: Connection[] = [];
   sentUpTo = 0;
   acknowledgedUpTo = 0;
   expiredUpTo = 0;
-  touchedMs = 0;
+  lastActiveMs = 0;
 
   get kept(): Message[] {
     return this.messages.filter(({ seq }) => seq > Math.max(this.acknowledgedUpTo, this.expiredUpTo));
@@ -96,7 +97,7 @@ class Model {
     this.expiredUpTo = old.at(-1)?.seq ?? this.expiredUpTo;
   }
 
-  /** The number that a post is to be answered with. */
+  /** Returns the number that a post must return. */
   post(type: StoredKind, text: string, key: string | undefined): number {
     this.expire();
     const first = this.messages.findLast(
@@ -105,22 +106,22 @@ class Model {
     if (first !== undefined) return first.seq;
     const message = { seq: this.messages.length + 1, type, text, key, storedMs: Date.now() };
     this.messages.push(message);
-    this.touchedMs = Date.now();
-    for (const reading of this.readings) this.#hear(reading, message);
-    if (this.readings.length > 0) this.sentUpTo = message.seq;
+    this.lastActiveMs = Date.now();
+    for (const connection of this.connections) this.#receive(connection, message);
+    if (this.connections.length > 0) this.sentUpTo = message.seq;
     return message.seq;
   }
 
   connect(client: Client, form: StreamFormat, after: number): void {
     this.expire();
     this.acknowledge(after);
-    const reading: Reading = { client, form, heard: [] };
-    this.readings.push(reading);
+    const connection: Connection = { client, form, expected: [] };
+    this.connections.push(connection);
     if (this.expiredUpTo > this.acknowledgedUpTo) {
-      if (form === "envelope") reading.heard.push(`gap ${this.acknowledgedUpTo + 1}-${this.expiredUpTo}`);
+      if (form === "envelope") connection.expected.push(`gap ${this.acknowledgedUpTo + 1}-${this.expiredUpTo}`);
       this.sentUpTo = Math.max(this.sentUpTo, this.expiredUpTo);
     }
-    for (const message of this.kept) this.#hear(reading, message);
+    for (const message of this.kept) this.#receive(connection, message);
     this.sentUpTo = this.messages.length;
   }
 
@@ -128,24 +129,24 @@ class Model {
     this.acknowledgedUpTo = Math.max(this.acknowledgedUpTo, Math.min(seq, this.sentUpTo));
   }
 
-  disconnect(reading: Reading): void {
-    this.readings.splice(this.readings.indexOf(reading), 1);
-    this.touchedMs = Date.now();
+  disconnect(connection: Connection): void {
+    this.connections.splice(this.connections.indexOf(connection), 1);
+    this.lastActiveMs = Date.now();
   }
 
   alarm(): void {
     this.expire();
-    if (this.readings.length > 0) this.touchedMs = Date.now();
-    else if (this.touchedMs + RETENTION_MS <= Date.now()) Object.assign(this, new Model());
+    if (this.connections.length > 0) this.lastActiveMs = Date.now();
+    else if (this.lastActiveMs + RETENTION_MS <= Date.now()) Object.assign(this, new Model());
   }
 
-  #hear({ form, heard }: Reading, { seq, type, text }: Message): void {
-    if (form === "envelope") heard.push(`${seq} ${type} ${text}`);
-    else if (type !== "status") heard.push(text);
+  #receive({ form, expected }: Connection, { seq, type, text }: Message): void {
+    if (form === "envelope") expected.push(`${seq} ${type} ${text}`);
+    else if (type !== "status") expected.push(text);
   }
 }
 
-function heardBy({ client, form }: Reading): string[] {
+function receivedBy({ client, form }: Connection): string[] {
   if (form === "bare") return client.texts;
   return client.messages.map(({ seq, type, data }) => {
     if (type !== "gap") return `${seq} ${type} ${JSON.stringify(data)}`;
@@ -155,38 +156,38 @@ function heardBy({ client, form }: Reading): string[] {
   });
 }
 
-async function take(job: Job, model: Model, next: Step, number: number): Promise<void> {
+async function apply(job: Job, model: Model, next: Step, number: number): Promise<void> {
   switch (next.do) {
     case "post": {
       const key = next.key === undefined ? undefined : `k${next.key}`;
-      const data = `[${number}]`;
+      const data = encodeJson([number]);
       const posted = await job.post({ type: next.type, data, key });
       const seq = model.post(next.type, data, key);
       expect(posted).toEqual({
         outcome: "stored",
         seq,
-        delivered: model.readings.length,
+        delivered: model.connections.length,
         queued: seq > model.sentUpTo,
       });
       break;
     }
     case "connect": {
-      if (model.readings.length === MAX_READERS) break;
+      if (model.connections.length === MAX_READERS) break;
       const { form, after } = next;
       model.connect(await connect(job, { form, after }), form, after ?? 0);
       break;
     }
     case "acknowledge": {
-      const reading = model.readings[next.reader];
+      const connection = model.connections[next.reader];
       const seq = Math.max(0, model.messages.length - next.back);
-      reading?.client.send({ ack: seq });
-      if (reading !== undefined) model.acknowledge(seq);
+      connection?.client.send({ ack: seq });
+      if (connection !== undefined) model.acknowledge(seq);
       break;
     }
     case "disconnect": {
-      const reading = model.readings[next.reader];
-      reading?.client.disconnect();
-      if (reading !== undefined) model.disconnect(reading);
+      const connection = model.connections[next.reader];
+      connection?.client.disconnect();
+      if (connection !== undefined) model.disconnect(connection);
       break;
     }
     case "evict":
@@ -205,45 +206,45 @@ async function take(job: Job, model: Model, next: Step, number: number): Promise
   }
 }
 
-async function expectAsPromised(job: Job, model: Model): Promise<void> {
-  const promised = {
+async function expectAsModelled(job: Job, model: Model): Promise<void> {
+  const expected = {
     messages: model.messages.length,
     acknowledgedUpTo: model.acknowledgedUpTo,
-    sockets: model.readings.length,
+    sockets: model.connections.length,
   };
   let described = {};
   await soon(async () => {
     described = await job.describe();
-    const isThere = Object.entries(promised).every(([name, value]) => Reflect.get(described, name) === value);
-    return isThere && model.readings.every(({ client, heard }) => client.texts.length >= heard.length);
+    const isReached = Object.entries(expected).every(([name, value]) => Reflect.get(described, name) === value);
+    return isReached && model.connections.every(({ client, expected }) => client.texts.length >= expected.length);
   });
-  expect(described).toMatchObject(promised);
-  for (const reading of model.readings) {
-    expect(reading.client.closed).toBeUndefined();
-    expect(heardBy(reading)).toEqual(reading.heard);
+  expect(described).toMatchObject(expected);
+  for (const connection of model.connections) {
+    expect(connection.client.closed).toBeUndefined();
+    expect(receivedBy(connection)).toEqual(connection.expected);
   }
 }
 
-describe("a job's stream, whatever happens in whatever order", () => {
-  it("keeps its promises, and leaves nothing behind in the end", async () => {
+describe("a job's stream under random events", () => {
+  it("delivers as modelled, and leaves no storage behind at its end", async () => {
     let steps = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 80, size: "max" }), async (script) => {
         const [job, model] = [newJob(), new Model()];
         for (const next of script) {
-          await take(job, model, next, ++steps);
-          await expectAsPromised(job, model);
+          await apply(job, model, next, ++steps);
+          await expectAsModelled(job, model);
         }
         const last = await connect(job);
         model.connect(last, "envelope", 0);
-        await expectAsPromised(job, model);
-        for (const { client } of [...model.readings]) client.disconnect();
+        await expectAsModelled(job, model);
+        for (const { client } of [...model.connections]) client.disconnect();
         await soon(async () => (await job.describe()).sockets === 0);
         clock.forwardMs += RETENTION_MS;
         await runDurableObjectAlarm(job);
         await expectNothingLeft(job);
       }),
-      // To look for the shortest script that fails must not take longer than the test may.
+      // Shrinking a failing script must not take longer than the test may.
       { numRuns: 16, interruptAfterTimeLimit: 45_000 },
     );
     expect(steps).toBeGreaterThan(400);

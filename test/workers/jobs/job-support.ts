@@ -5,15 +5,15 @@ import { encodeHandshake, type Reader, type StreamHandshake } from "../../../src
 import type { JobStream } from "../../../src/jobs/stream/job-stream.ts";
 import { signedUp } from "../support.ts";
 
-/** A job's object, its readers, and a clock that the tests move. */
+/** A job's Durable Object, its readers, and a clock that the tests move. */
 
 export type Job = DurableObjectStub<JobStream>;
 
 export const newJob = (): Job => env.JOB_STREAM.getByName(crypto.randomUUID());
 
 /**
- * The object runs in the tests' own isolate, so what it takes for the time is theirs to say: the real one and some more, or one
- * that stands still until it is moved.
+ * Replaces the clock. The object runs in the tests' isolate and so uses the same clock: either the real time plus `forwardMs`, or one that
+ * stands still until a test moves it.
  */
 export function movableClock({ standsStill = false } = {}): { forwardMs: number } {
   const clock = { forwardMs: 0 };
@@ -31,7 +31,7 @@ export function movableClock({ standsStill = false } = {}): { forwardMs: number 
 
 let user: Promise<Reader> | undefined;
 
-/** An account that is there, with a token that holds for longer than any test waits. */
+/** Returns the reader of an existing account, with a token that does not expire. */
 export async function someReader(): Promise<Reader> {
   user ??= readerOf(signedUp());
   return { ...(await user), expiresAtMs: Number.MAX_SAFE_INTEGER };
@@ -51,7 +51,7 @@ export interface Envelope {
   data: unknown;
 }
 
-/** The client's end of a socket, and all it has heard. */
+/** The client's end of a socket, and the texts that it has received. */
 export class Client {
   readonly texts: string[] = [];
   readonly #socket: WebSocket;
@@ -86,8 +86,8 @@ export class Client {
     this.#socket.close(1000, "bye");
   }
 
-  /** Waits until so many messages have come in all, and a little longer for one that should not. */
-  async hears(count: number): Promise<void> {
+  /** Waits until `count` messages have arrived in total, and a little longer to catch an unexpected one. */
+  async receives(count: number): Promise<void> {
     await soon(() => this.texts.length >= count || this.closed !== undefined);
     await scheduler.wait(2);
     expect(this.texts.length).toBe(count);
@@ -103,7 +103,7 @@ export async function soon(condition: () => boolean | Promise<boolean>): Promise
   for (let i = 0; i < 400 && !(await condition()); i++) await scheduler.wait(i < 20 ? 1 : 5);
 }
 
-export async function opening(over: Partial<StreamHandshake> = {}): Promise<StreamHandshake> {
+export async function handshake(over: Partial<StreamHandshake> = {}): Promise<StreamHandshake> {
   return { jobNumber: "job-1", reader: await someReader(), form: "envelope", ...over };
 }
 
@@ -112,7 +112,7 @@ export async function upgrade(
   over: Partial<StreamHandshake> = {},
   protocols: string | null = null,
 ): Promise<Response> {
-  return await job.fetch(encodeHandshake(await opening(over), protocols));
+  return await job.fetch(encodeHandshake(await handshake(over), protocols));
 }
 
 export async function connect(job: Job, over: Partial<StreamHandshake> = {}): Promise<Client> {
@@ -129,7 +129,7 @@ export const tablesOf = (job: Job): Promise<unknown[]> =>
     storage.sql.exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '_cf_%'").toArray(),
   );
 
-/** Nothing at all: neither tables nor an alarm. */
+/** Expects that the object has neither tables nor an alarm. */
 export async function expectNothingLeft(job: Job): Promise<void> {
   expect([await tablesOf(job), await alarmOf(job)]).toEqual([[], null]);
 }

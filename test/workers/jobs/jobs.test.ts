@@ -1,4 +1,4 @@
-import { env, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import {
   adminToken,
@@ -14,59 +14,11 @@ import {
   tokenOf,
   uniqueName,
 } from "../support.ts";
-
-interface Envelope {
-  job_number: string;
-  seq: number;
-  type: string;
-  ts: string;
-  final: boolean;
-  data: unknown;
-}
-
-/** A client of a job's stream that keeps what comes. */
-async function connect(path: string, headers: Record<string, string>) {
-  const response = await request(path, { headers: { Upgrade: "websocket", ...headers } });
-  const socket = response.webSocket;
-  const texts: string[] = [];
-  let closed: { code: number; reason: string } | undefined;
-  socket?.accept();
-  socket?.addEventListener("message", ({ data }) => void texts.push(String(data)));
-  socket?.addEventListener("close", ({ code, reason }) => {
-    closed = { code, reason };
-  });
-  return {
-    response,
-    texts,
-    messages: () => texts.map((text) => JSON.parse(text) as Envelope),
-    until: async (isEnough: (messages: Envelope[]) => boolean) => {
-      await expect
-        .poll(() => isEnough(texts.map((text) => JSON.parse(text) as Envelope)), { timeout: 20_000, interval: 20 })
-        .toBe(true);
-      return texts.map((text) => JSON.parse(text) as Envelope);
-    },
-    closed: () => closed,
-    ack: (seq: number) => socket?.send(JSON.stringify({ ack: seq })),
-    end: () => socket?.close(1000),
-  };
-}
-
-const stream = (jobNumber: string, token: string, query = "") =>
-  connect(`/api/v1/ws/${jobNumber}${query}`, bearer(token));
-const post = (kind: string, jobNumber: string, data: unknown, token: string, headers: Record<string, string> = {}) =>
-  request(`/api/v1/callback/${kind}?job_number=${jobNumber}`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", ...bearer(token), ...headers },
-    body: JSON.stringify(data),
-  });
-const status = async (jobNumber: string, token: string) =>
-  (await (await send("GET", `/api/v1/jobs/${jobNumber}`, undefined, token)).json()) as Record<string, unknown>;
-const isFinal = (messages: Envelope[]) => messages.some(({ final }) => final);
-const rowsOf = (messages: Envelope[], type: string) =>
-  messages.filter((message) => message.type === type).flatMap(({ data }) => data as Record<string, unknown>[]);
+import { connect, isFinal, post, rowsOf, status, stream } from "./job-requests.ts";
+import type { Envelope } from "./job-support.ts";
 
 describe("a request for all agents", () => {
-  it("is answered at once, and over the job's socket with every agent, then a summary", async () => {
+  it("returns a job immediately, whose socket delivers every agent and then a summary", async () => {
     const [{ token }, { apId }] = await Promise.all([signedUp(), newAgent({ a: 1 })]);
     const response = await send("POST", "/api/v1/agent_details/request_all_agents_details", undefined, token);
     const { status: queued, job_number, websocket } = (await response.json()) as Record<string, string>;
@@ -86,7 +38,7 @@ describe("a request for all agents", () => {
     client.end();
   });
 
-  it("cannot be read any more by an app that may not ask any more", async () => {
+  it("cannot be read by an app that lost the permission to request it", async () => {
     const { appName, token } = await newApp();
     const response = await send("POST", "/api/v1/agent_details/request_all_agents_details", undefined, token);
     const { job_number } = (await response.json()) as { job_number: string };
@@ -98,7 +50,7 @@ describe("a request for all agents", () => {
     expect((await stream(job_number, again)).response.status).toBe(403);
   });
 
-  it("names only those agents that an app is limited to", async () => {
+  it("delivers only the agents that an app is limited to", async () => {
     const { apId } = await newAgent();
     const { token } = await newApp({ ap_ids: [apId] });
     const response = await send("POST", "/api/v1/agent_details/request_all_agents_details", undefined, token);
@@ -115,7 +67,7 @@ describe("a request for an agent's data", () => {
     return await send("POST", path, undefined, token);
   };
 
-  it("streams what the store holds, field by field and ascending, numbers and texts, in several messages", async () => {
+  it("streams stored rows by field and ascending time, numbers before strings, in several messages", async () => {
     const { apId, token } = await newAgent();
     const startMs = Date.now() - 3_600_000;
     const samples = Array.from({ length: 6_000 }, (_, i) => ({
@@ -143,7 +95,7 @@ describe("a request for an agent's data", () => {
     expect(messages.at(-1)).toMatchObject({ type: "status", final: true, data: { state: "done", rows_sent: 12_006 } });
   });
 
-  it("goes on with what comes where it ends in the future, and ends then", async () => {
+  it("follows new samples if it ends in the future, and ends then", async () => {
     const { apId, token } = await newAgent();
     const report = async (value: number) =>
       expect((await send("POST", "/api/v1/agent_update/update", { x: value, text: `t${value}` }, token)).status).toBe(
@@ -172,7 +124,7 @@ describe("a request for an agent's data", () => {
     [0, "end_time must be after start_time"],
     [-1, "end_time must be after start_time"],
     [366 * 86_400_000 + 1, "the range must not exceed 366 days"],
-  ])("is 422 for a range of %i ms", async (rangeMs, msg) => {
+  ])("is rejected with 422 for a range of %i ms", async (rangeMs, msg) => {
     const { apId, token } = await newAgent();
     const startMs = Date.now() - 400 * 86_400_000;
     const response = await requestData(apId, token, startMs, startMs + rangeMs);
@@ -182,7 +134,7 @@ describe("a request for an agent's data", () => {
     });
   });
 
-  it.each(["start_time", "end_time"])("is 422 if there is no such day: %s", async (name) => {
+  it.each(["start_time", "end_time"])("is rejected with 422 if the day does not exist: %s", async (name) => {
     const { apId, token } = await newAgent();
     const times = {
       start_time: "2026-02-01T00:00:00Z",
@@ -197,153 +149,14 @@ describe("a request for an agent's data", () => {
     expect(await response.json()).toEqual({ detail });
   });
 
-  it("is 404 for an agent that does not exist", async () => {
+  it("is rejected with 404 for an agent that does not exist", async () => {
     const { token } = await signedUp();
     expect((await requestData(uniqueName(), token, Date.now() - 1_000, Date.now())).status).toBe(404);
   });
 });
 
-describe("a callback", () => {
-  it("reaches the sockets that are there, and those that come later", async () => {
-    const { token } = await signedUp();
-    const job = uniqueName();
-    const first = await post("agent_details", job, [{ a: 1 }], token);
-    expect(await first.json()).toEqual({
-      status: "success",
-      job_number: job,
-      seq: 1,
-      delivered: 0,
-      queued: true,
-      detail: "Stored until a socket connects",
-    });
-    const client = await stream(job, token);
-    const second = await post("emulator", job, [{ b: 2 }], token);
-    expect(await second.json()).toMatchObject({ seq: 2, delivered: 1, queued: false });
-    expect(
-      (await client.until((messages) => messages.length === 2)).map(({ seq, type, data }) => [seq, type, data]),
-    ).toEqual([
-      [1, "agent_details", [{ a: 1 }]],
-      [2, "emulator", [{ b: 2 }]],
-    ]);
-    client.ack(2);
-    await expect.poll(() => status(job, token)).toMatchObject({ retained: 0, acknowledged_up_to: 2, messages: 2 });
-  });
-
-  it("sent again with the same key counts once", async () => {
-    const { token } = await signedUp();
-    const job = uniqueName();
-    const answers = [];
-    for (let i = 0; i < 2; i++) {
-      answers.push(await (await post("agent_data", job, [i], token, { "Idempotency-Key": "k" })).json());
-    }
-    expect(answers).toMatchObject([{ seq: 1 }, { seq: 1 }]);
-    expect(await status(job, token)).toMatchObject({ messages: 1 });
-    const long = { "Idempotency-Key": "k".repeat(257) };
-    expect((await post("agent_data", job, [], token, long)).status).toBe(422);
-  });
-
-  it.each([
-    ["agent_data", [1, "a", null, { b: 2 }], 200],
-    ["agent_data", { a: 1 }, 422],
-    ["agent_details", [1], 422],
-    ["emulator", [{ a: 1 }, 2], 422],
-    ["command", [{ done: true }], 200],
-  ])("of %s takes %j with %i", async (kind, data, expected) => {
-    const { token } = await signedUp();
-    expect((await post(kind, uniqueName(), data, token)).status).toBe(expected);
-  });
-
-  it("to a number that is none is 422", async () => {
-    const { token } = await signedUp();
-    expect((await post("agent_data", encodeURIComponent("a b"), [], token)).status).toBe(422);
-    expect((await post("agent_data", "x".repeat(129), [], token)).status).toBe(422);
-  });
-
-  it("makes a number its sender's, unless that is a subscriber", async () => {
-    const [one, two, subscriber] = await Promise.all([signedUp(), signedUp(), newApp({ callbacks: true })]);
-    const [theirs, open] = [uniqueName(), uniqueName()];
-    expect((await post("agent_data", theirs, [1], one.token)).status).toBe(200);
-    expect((await post("agent_data", theirs, [2], two.token)).status).toBe(403);
-    expect((await stream(theirs, two.token)).response.status).toBe(403);
-    expect((await post("agent_data", theirs, [3], subscriber.token)).status).toBe(200);
-    expect((await post("agent_data", theirs, [4], await adminToken())).status).toBe(200);
-
-    expect((await post("agent_data", open, [1], subscriber.token)).status).toBe(200);
-    const reader = await stream(open, two.token);
-    expect((await reader.until((messages) => messages.length === 1))[0]?.data).toEqual([1]);
-    expect((await stream(open, one.token)).response.status).toBe(403);
-    expect(await status(open, two.token)).toMatchObject({ kind: "stream", owner: `user:${two.username}` });
-  });
-
-  it("by an agent goes to jobs about itself only", async () => {
-    const [agent, other, user] = await Promise.all([newAgent(), newAgent(), signedUp()]);
-    const path = `/api/v1/agent_data/request_agent_data?agent_id=${agent.apId}&start_time=1000&end_time=2000`;
-    const { job_number } = (await (await send("POST", path, undefined, user.token)).json()) as { job_number: string };
-    expect((await post("command", job_number, [{ ok: true }], agent.token)).status).toBe(200);
-    expect((await post("command", job_number, [{ ok: true }], other.token)).status).toBe(403);
-    expect((await post("command", uniqueName(), [{ ok: true }], agent.token)).status).toBe(403);
-    expect((await stream(uniqueName(), agent.token)).response.status).toBe(403);
-  });
-});
-
-describe("an agent's answer that comes by way of the broker", () => {
-  it("reaches the job that is about the agent, once, and no other", async () => {
-    const [agent, other, user, bridge] = await Promise.all([
-      newAgent(),
-      newAgent(),
-      signedUp(),
-      newApp({ broker: true }),
-    ]);
-    const path = `/api/v1/agent_data/request_agent_data?agent_id=${agent.apId}&start_time=1000&end_time=2000`;
-    const { job_number } = (await (await send("POST", path, undefined, user.token)).json()) as { job_number: string };
-    const client = await stream(job_number, user.token);
-    await client.until(isFinal);
-    const said = (apId: string, result: unknown) => ({ ap_id: apId, received_at: Date.now(), result });
-    const result = { job_number, status: "done", data: { x: 1 } };
-    const messages = [
-      said(agent.apId, result),
-      said(agent.apId, result),
-      said(other.apId, result),
-      said(agent.apId, { ...result, status: "perhaps" }),
-      said(agent.apId, { ...result, job_number: uniqueName() }),
-    ];
-    const response = await send("POST", "/api/v1/bridge/data", { messages }, bridge.token);
-    expect(await response.json()).toMatchObject({
-      results: [
-        { accepted: 0 },
-        { accepted: 0 },
-        { error: "Job not found" },
-        { error: expect.any(String) },
-        { error: "Job not found" },
-      ],
-    });
-    await client.until((all) => all.some(({ type }) => type === "command"));
-    expect(client.messages().filter(({ type }) => type === "command")).toMatchObject([
-      { final: true, data: [{ status: "done", data: { x: 1 } }] },
-    ]);
-  });
-
-  it("does not hold up the others where its job's object fails at it", async () => {
-    const [agent, user, bridge] = await Promise.all([newAgent(), signedUp(), newApp({ broker: true })]);
-    const path = `/api/v1/send_command?agent_id=${agent.apId}&command=ping`;
-    const { job_number } = (await (await send("POST", path, undefined, user.token)).json()) as { job_number: string };
-    const inObject = (statement: string) =>
-      runInDurableObject(env.JOB_STREAM.getByName(job_number), (_, { storage }) => void storage.sql.exec(statement));
-    // A table of another make than the object takes it for.
-    await inObject("CREATE TABLE stream (other)");
-    const of = { ap_id: agent.apId, received_at: Date.now() };
-    const messages = [
-      { ...of, result: { job_number, status: "done", data: {} } },
-      { ...of, report: { a: 1 } },
-    ];
-    const response = await send("POST", "/api/v1/bridge/data", { messages }, bridge.token);
-    expect(await response.json()).toMatchObject({ results: [{ error: "Internal Server Error" }, { accepted: 1 }] });
-    await inObject("DROP TABLE stream");
-  });
-});
-
 describe("a socket", () => {
-  it("takes its token among the protocols, and answers with the other one", async () => {
+  it("accepts its token as a protocol, and selects the other protocol", async () => {
     const { token } = await signedUp();
     const client = await connect(`/api/v1/ws/${uniqueName()}`, {
       "Sec-WebSocket-Protocol": `job-stream.v1, bearer.${token}`,
@@ -356,7 +169,7 @@ describe("a socket", () => {
   });
 
   it.each(["agent_data", "agent_details", "emulator"])(
-    "on the reference's path for %s gets bare arrays",
+    "gets bare arrays on the reference implementation's path for %s",
     async (kind) => {
       const { token } = await signedUp();
       const job = uniqueName();
@@ -383,7 +196,7 @@ describe("a socket", () => {
     ["GET", { Upgrade: "h2c" }],
     ["GET", { Upgrade: "websocket", "Sec-WebSocket-Version": "8" }],
     ["HEAD", { Upgrade: "websocket" }],
-  ])("is refused where the request is not for one: %s %o", async (method, headers) => {
+  ])("is rejected with 426 if the request cannot be upgraded: %s %o", async (method, headers) => {
     const { token } = await signedUp();
     const response = await request(`/api/v1/ws/${uniqueName()}`, { method, headers: { ...bearer(token), ...headers } });
     expect(response.status).toBe(426);
@@ -391,7 +204,7 @@ describe("a socket", () => {
     expect(response.headers.get("Sec-WebSocket-Version")).toBe("13");
   });
 
-  it("is closed when its job is cancelled, after which nothing more is taken", async () => {
+  it("is closed when its job is cancelled, which then rejects messages", async () => {
     const { token } = await signedUp();
     const job = uniqueName();
     const client = await stream(job, token);
@@ -406,7 +219,7 @@ describe("a socket", () => {
 });
 
 describe("jobs", () => {
-  it("that could not be begun are not there", async () => {
+  it("are not stored if they cannot be started", async () => {
     const { token } = await signedUp();
     const start = () => Promise.reject(new Error("broken"));
     const JOB_STREAM = { getByName: () => ({ start }) } as unknown as typeof env.JOB_STREAM;
@@ -416,7 +229,7 @@ describe("jobs", () => {
     expect(await (await send("GET", "/api/v1/jobs/", undefined, token)).json()).toEqual([]);
   });
 
-  it("are listed newest first, one's own only, by kind and state, in pages", async () => {
+  it("are listed newest first, only to their owner, by kind and state, in pages", async () => {
     const [one, two] = await Promise.all([signedUp(), signedUp()]);
     const numbers = [uniqueName(), uniqueName(), uniqueName()];
     for (const job of numbers) await post("agent_data", job, [1], one.token);
@@ -435,7 +248,7 @@ describe("jobs", () => {
     expect((await send("GET", "/api/v1/jobs/?state=lost", undefined, one.token)).status).toBe(422);
   });
 
-  it("of others are 403, and of nobody 404", async () => {
+  it("of others are rejected with 403, and unknown ones with 404", async () => {
     const [one, two] = await Promise.all([signedUp(), signedUp()]);
     const job = uniqueName();
     await post("agent_data", job, [1], one.token);
@@ -446,7 +259,7 @@ describe("jobs", () => {
     expect((await send("GET", `/api/v1/jobs/${job}`, undefined, await adminToken())).status).toBe(200);
   });
 
-  it("that are done cannot be cancelled", async () => {
+  it("cannot be cancelled after they are done, but accept callbacks", async () => {
     const { token } = await signedUp();
     const response = await send("POST", "/api/v1/agent_details/request_all_agents_details", undefined, token);
     const { job_number } = (await response.json()) as { job_number: string };

@@ -1,59 +1,30 @@
 import { env, evictDurableObject, runInDurableObject } from "cloudflare:test";
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { encodeGap, encodeMessage, type StoredMessage } from "../../../src/jobs/stream/envelope.ts";
-import { MAX_KEY_LENGTH } from "../../../src/jobs/stream/idempotency.ts";
-import { type BufferLimits, MAX_DATA_BYTES, MessageBuffer } from "../../../src/jobs/stream/message-buffer.ts";
+import { MAX_DATA_BYTES, MessageBuffer } from "../../../src/jobs/stream/message-buffer.ts";
+import { MAX_IDEMPOTENCY_KEY_LENGTH } from "../../../src/schemas/job.ts";
+import { LIMITS, message, NOW, stored, withBuffer } from "./buffer-support.ts";
 
-const NOW = 1_800_000_000_000;
-const LIMITS: BufferLimits = { messages: 5, bytes: 100, retentionMs: 1_000, keys: 8 };
-
-interface Buffered {
-  buffer: MessageBuffer;
-  clock: { ms: number };
-  storage: DurableObjectStorage;
-  /** Another buffer over the same tables, as after a restart. */
-  again(): MessageBuffer;
-}
-
-/** A buffer in the storage of an object that no other test uses. */
-function withBuffer<R>(test: (buffered: Buffered) => R | Promise<R>, limits = LIMITS): Promise<R> {
-  return runInDurableObject(env.JOB_STREAM.getByName(crypto.randomUUID()), (_, { storage }) => {
-    const clock = { ms: NOW };
-    const again = () => new MessageBuffer({ storage, limits, now: () => clock.ms });
-    return test({ buffer: again(), clock, storage, again });
-  });
-}
-
-const message = (data = "[]", key?: string) => ({ type: "agent_data" as const, data, key });
 const ofBytes = (bytes: number) => message(JSON.stringify("x".repeat(bytes - 2)));
 const tablesIn = (storage: DurableObjectStorage) => storage.sql.exec("SELECT name FROM sqlite_master").toArray();
+const seqs = (buffer: MessageBuffer) => stored(buffer).map(({ seq }) => seq);
 
-/** Everything that is kept, page by page. */
-function kept(buffer: MessageBuffer, after = 0): StoredMessage[] {
-  const all: StoredMessage[] = [];
-  for (let page = buffer.page(after); page.length > 0; page = buffer.page(all.at(-1)?.seq ?? 0)) all.push(...page);
-  return all;
-}
-const seqs = (buffer: MessageBuffer) => kept(buffer).map(({ seq }) => seq);
-
-describe("the pending buffer", () => {
-  it("numbers messages from 1 on without holes and keeps their text as it came", () =>
+describe("the message buffer", () => {
+  it("numbers messages from 1 without gaps, and keeps their text unchanged", () =>
     withBuffer(({ buffer }) => {
       const texts = ['[ 1.0, "é\\u00e9" ]', "[1e400]", '{"a" : [ ]}'];
       expect(texts.map((data) => buffer.append(message(data)))).toEqual(
         [1, 2, 3].map((seq) => ({ outcome: "stored", seq })),
       );
-      expect(kept(buffer).map(({ data }) => data)).toEqual(texts);
+      expect(stored(buffer).map(({ data }) => data)).toEqual(texts);
       expect(buffer.bytes).toBe(texts.reduce((sum, text) => sum + new TextEncoder().encode(text).length, 0));
     }));
 
-  it("leaves nothing behind where it was only looked into", () =>
+  it("creates no tables if it is only read", () =>
     withBuffer(({ buffer, storage }) => {
       buffer.expire();
       buffer.acknowledge(7);
       buffer.markSent(7);
-      buffer.touch();
+      buffer.recordActivity();
       expect([buffer.isEmpty, buffer.lastSeq, buffer.page(0), buffer.gapAfter(0), buffer.room]).toEqual([
         true,
         0,
@@ -64,7 +35,7 @@ describe("the pending buffer", () => {
       expect(tablesIn(storage)).toEqual([]);
     }));
 
-  it("answers a repeated key with the first one's number, also when it is full, acknowledged or closed", () =>
+  it("returns the first number for a repeated key, even if it is full, acknowledged or closed", () =>
     withBuffer(({ buffer }) => {
       buffer.append(message("[1]", "k"));
       for (let i = 0; i < 4; i++) buffer.append(message());
@@ -79,7 +50,7 @@ describe("the pending buffer", () => {
       expect(buffer.lastSeq).toBe(5);
     }));
 
-  it("forgets keys with time, and all but the last few", () =>
+  it("forgets keys that are too old or too many", () =>
     withBuffer(({ buffer, clock, storage }) => {
       const keys = () => storage.sql.exec("SELECT count(*) AS n FROM idempotency").one().n;
       buffer.append(message("[1]", "k"));
@@ -96,7 +67,7 @@ describe("the pending buffer", () => {
       expect(buffer.append(message("[1]", "k"))).toMatchObject({ seq: 23 });
     }));
 
-  it("makes room with what was sent, oldest first, and says which are missing", () =>
+  it("drops sent messages to make room, oldest first, and reports the gap", () =>
     withBuffer(({ buffer }) => {
       for (let i = 0; i < 5; i++) buffer.append(message());
       buffer.markSent(3);
@@ -107,7 +78,7 @@ describe("the pending buffer", () => {
       expect(buffer.gapAfter(2)).toBeUndefined();
     }));
 
-  it("is full rather than drop what was never sent, until its time is up", () =>
+  it("is full rather than drop unsent messages, until they expire", () =>
     withBuffer(({ buffer, clock }) => {
       for (let i = 0; i < 5; i++) buffer.append(message());
       buffer.markSent(1);
@@ -120,7 +91,7 @@ describe("the pending buffer", () => {
       expect([seqs(buffer), buffer.gapAfter(0)]).toEqual([[7], { fromSeq: 1, toSeq: 6 }]);
     }));
 
-  it("counts bytes too, and drops nothing where that would not be enough", () =>
+  it("counts bytes too, and drops nothing if that would not make enough room", () =>
     withBuffer(({ buffer }) => {
       buffer.append(ofBytes(30));
       buffer.append(ofBytes(60));
@@ -131,7 +102,7 @@ describe("the pending buffer", () => {
       expect([seqs(buffer), buffer.bytes]).toEqual([[2, 3], 100]);
     }));
 
-  it("tells nobody to stay away for long", () =>
+  it("asks callers to retry within a minute", () =>
     withBuffer(
       ({ buffer }) => {
         buffer.append(message());
@@ -140,7 +111,7 @@ describe("the pending buffer", () => {
       { ...LIMITS, messages: 1, retentionMs: 86_400_000 },
     ));
 
-  it("frees what is acknowledged, which is not missing then, and no more than was sent", () =>
+  it("drops acknowledged messages without a gap, and none that were not sent", () =>
     withBuffer(({ buffer }) => {
       for (let i = 0; i < 4; i++) buffer.append(message());
       buffer.markSent(2);
@@ -150,7 +121,7 @@ describe("the pending buffer", () => {
       expect(buffer.acknowledgedUpTo).toBe(2);
     }));
 
-  it("holds what is acknowledged for a socket that is yet to be sent it", () =>
+  it("keeps acknowledged messages that another socket still needs", () =>
     withBuffer(({ buffer }) => {
       for (let i = 0; i < 4; i++) buffer.append(message());
       buffer.markSent(4);
@@ -160,15 +131,15 @@ describe("the pending buffer", () => {
       expect([seqs(buffer), buffer.lastSeq]).toEqual([[], 4]);
     }));
 
-  it("goes on with its numbers when everything has gone", () =>
-    withBuffer(({ buffer, again }) => {
+  it("continues its numbers after all messages were dropped", () =>
+    withBuffer(({ buffer, reopen }) => {
       buffer.append(message());
       buffer.markSent(1);
       buffer.acknowledge(1);
-      expect(again().append(message())).toEqual({ outcome: "stored", seq: 2 });
+      expect(reopen().append(message())).toEqual({ outcome: "stored", seq: 2 });
     }));
 
-  it("refuses rows that production would refuse", () =>
+  it("rejects rows that Cloudflare would reject", () =>
     withBuffer(
       ({ buffer }) => {
         expect(buffer.append(ofBytes(MAX_DATA_BYTES))).toMatchObject({ outcome: "stored" });
@@ -176,12 +147,14 @@ describe("the pending buffer", () => {
         expect(buffer.append(message(JSON.stringify("é".repeat(MAX_DATA_BYTES / 2))))).toEqual({
           outcome: "too_large",
         });
-        expect(buffer.append(message("[]", "k".repeat(MAX_KEY_LENGTH + 1)))).toEqual({ outcome: "too_large" });
+        expect(buffer.append(message("[]", "k".repeat(MAX_IDEMPOTENCY_KEY_LENGTH + 1)))).toEqual({
+          outcome: "too_large",
+        });
       },
       { ...LIMITS, bytes: 16 * 1024 * 1024 },
     ));
 
-  it("reads in pages that fit in memory", () =>
+  it("returns pages of limited size", () =>
     withBuffer(
       ({ buffer }) => {
         for (let i = 0; i < 4; i++) buffer.append(ofBytes(400_000));
@@ -192,7 +165,7 @@ describe("the pending buffer", () => {
       { ...LIMITS, messages: 1_000, bytes: 16 * 1024 * 1024 },
     ));
 
-  it("lets messages expire in their order, also when the clock was set back", () =>
+  it("expires messages in order, even if the clock was set back", () =>
     withBuffer(({ buffer, clock }) => {
       buffer.append(message());
       clock.ms -= 500;
@@ -205,7 +178,7 @@ describe("the pending buffer", () => {
       expect(seqs(buffer)).toEqual([]);
     }));
 
-  it("is as it was after the object was evicted", async () => {
+  it("keeps its state when the object is evicted", async () => {
     const stub = env.JOB_STREAM.getByName(crypto.randomUUID());
     const inside = <R>(test: (buffer: MessageBuffer) => R) =>
       runInDurableObject(stub, (_, { storage }) =>
@@ -220,184 +193,9 @@ describe("the pending buffer", () => {
     await evictDurableObject(stub);
     await inside((buffer) => {
       expect([buffer.lastSeq, buffer.sentUpTo, buffer.acknowledgedUpTo, buffer.closed]).toEqual([3, 2, 1, "expired"]);
-      expect(kept(buffer).map(({ data }) => data)).toEqual(["[1]", "[2]"]);
+      expect(stored(buffer).map(({ data }) => data)).toEqual(["[1]", "[2]"]);
       expect(buffer.append(message("[]", "k0"))).toEqual({ outcome: "stored", seq: 1 });
       expect(buffer.append(message())).toEqual({ outcome: "closed", state: "expired" });
-    });
-  });
-});
-
-describe("the pending buffer, whatever happens in whatever order", () => {
-  type Step =
-    | { do: "append"; bytes: number; key: number | undefined }
-    | { do: "send"; share: number }
-    | { do: "acknowledge"; seq: number; neededBack: number | undefined }
-    | { do: "wait"; ms: number }
-    | { do: "restart" };
-  const step: fc.Arbitrary<Step> = fc.oneof(
-    {
-      weight: 6,
-      arbitrary: fc.record({
-        do: fc.constant("append" as const),
-        bytes: fc.integer({ min: 2, max: 60 }),
-        key: fc.option(fc.nat(3), { nil: undefined }),
-      }),
-    },
-    {
-      weight: 3,
-      arbitrary: fc.record({ do: fc.constant("send" as const), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
-    },
-    {
-      weight: 2,
-      arbitrary: fc.record({
-        do: fc.constant("acknowledge" as const),
-        seq: fc.nat(30),
-        neededBack: fc.option(fc.nat(4), { nil: undefined }),
-      }),
-    },
-    { weight: 2, arbitrary: fc.record({ do: fc.constant("wait" as const), ms: fc.integer({ min: 1, max: 700 }) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const) }) },
-  );
-
-  /** All messages there ever were, and what became of each. */
-  interface Known {
-    seq: number;
-    data: string;
-    tsMs: number;
-    key: string | undefined;
-    isSent: boolean;
-    isGone: boolean;
-  }
-
-  it("keeps its promises", () =>
-    withBuffer(async ({ clock, storage, again }) => {
-      let steps = 0;
-      const run = (script: Step[]) => {
-        clock.ms = NOW;
-        let buffer = again();
-        const all: Known[] = [];
-        let acknowledged = 0;
-        const there = () => all.filter(({ isGone }) => !isGone);
-        const sizeOf = (messages: Known[]) => messages.reduce((sum, { data }) => sum + data.length, 0);
-        const expire = () => {
-          for (const known of all) known.isGone ||= known.tsMs + LIMITS.retentionMs <= clock.ms;
-        };
-        for (const next of script) {
-          steps++;
-          switch (next.do) {
-            case "append": {
-              const key = next.key === undefined ? undefined : `k${next.key}`;
-              const data = JSON.stringify("x".repeat(next.bytes - 2));
-              const outcome = buffer.append(message(data, key));
-              expire();
-              const first = all.findLast(
-                (known) =>
-                  key !== undefined &&
-                  known.key === key &&
-                  known.tsMs + LIMITS.retentionMs > clock.ms &&
-                  known.seq > all.length - LIMITS.keys,
-              );
-              if (first !== undefined) {
-                expect(outcome).toEqual({ outcome: "stored", seq: first.seq });
-                break;
-              }
-              const fits = (messages: Known[]) =>
-                messages.length < LIMITS.messages && sizeOf(messages) + data.length <= LIMITS.bytes;
-              if (!fits(there().filter(({ isSent }) => !isSent))) {
-                expect(outcome).toMatchObject({ outcome: "full" });
-                break;
-              }
-              while (!fits(there())) for (const oldest of there().slice(0, 1)) oldest.isGone = true;
-              const seq = all.length + 1;
-              expect(outcome).toEqual({ outcome: "stored", seq });
-              all.push({ seq, data, tsMs: clock.ms, key, isSent: false, isGone: false });
-              break;
-            }
-            case "send": {
-              const upTo = Math.round(all.length * next.share);
-              buffer.markSent(upTo);
-              for (const known of all) known.isSent ||= known.seq <= upTo;
-              break;
-            }
-            case "acknowledge": {
-              const needed = next.neededBack === undefined ? Number.POSITIVE_INFINITY : all.length - next.neededBack;
-              buffer.acknowledge(next.seq, needed);
-              acknowledged = Math.max(acknowledged, Math.min(next.seq, all.filter(({ isSent }) => isSent).length));
-              for (const known of all) known.isGone ||= known.seq <= Math.min(acknowledged, needed);
-              break;
-            }
-            case "wait":
-              clock.ms += next.ms;
-              buffer.expire();
-              expire();
-              break;
-            case "restart":
-              buffer = again();
-              break;
-          }
-          expect(kept(buffer).map(({ seq, data, tsMs }) => ({ seq, data, tsMs }))).toEqual(
-            there().map(({ seq, data, tsMs }) => ({ seq, data, tsMs })),
-          );
-          expect([buffer.lastSeq, buffer.messages, buffer.bytes, buffer.acknowledgedUpTo]).toEqual([
-            all.length,
-            there().length,
-            sizeOf(there()),
-            acknowledged,
-          ]);
-          // Nothing is missing in silence, and nothing went that nobody was sent, but for its age.
-          const lost = all.filter(({ seq, isGone }) => isGone && seq > acknowledged).map(({ seq }) => seq);
-          const gap = buffer.gapAfter(acknowledged);
-          expect(gap).toEqual(lost.length === 0 ? undefined : { fromSeq: lost[0], toSeq: lost.at(-1) });
-          expect(lost.length).toBe(gap === undefined ? 0 : gap.toSeq - gap.fromSeq + 1);
-          for (const known of all) {
-            if (known.isGone && !known.isSent) expect(known.tsMs + LIMITS.retentionMs).toBeLessThanOrEqual(clock.ms);
-          }
-        }
-      };
-      await fc.assert(
-        fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 80, size: "max" }), async (script) => {
-          await storage.deleteAll();
-          run(script);
-        }),
-        { numRuns: 150 },
-      );
-      expect(steps).toBeGreaterThan(4_000);
-    }));
-});
-
-describe("the wire", () => {
-  const stored = (over: Partial<StoredMessage>): StoredMessage => ({
-    seq: 3,
-    type: "agent_data",
-    tsMs: NOW,
-    final: false,
-    data: '[{"a":1.0}]',
-    bytes: 11,
-    ...over,
-  });
-
-  it("carries the data as it came, in an envelope or bare", () => {
-    const ts = new Date(NOW).toISOString();
-    expect(encodeMessage("envelope", 'j"1', stored({}))).toBe(
-      `{"job_number":"j\\"1","seq":3,"type":"agent_data","ts":"${ts}","final":false,"data":[{"a":1.0}]}`,
-    );
-    expect(encodeMessage("bare", "j", stored({}))).toBe('[{"a":1.0}]');
-  });
-
-  it("gives a bare socket arrays of data only", () => {
-    expect(encodeMessage("bare", "j", stored({ type: "status", data: "[]" }))).toBeUndefined();
-    expect(encodeMessage("bare", "j", stored({ type: "error", data: "[]" }))).toBeUndefined();
-    expect(encodeMessage("bare", "j", stored({ type: "command", data: '{"a":1}' }))).toBeUndefined();
-    expect(encodeMessage("bare", "j", stored({ type: "emulator", data: " \n[]" }))).toBe(" \n[]");
-    expect(encodeGap("bare", "j", { fromSeq: 1, toSeq: 2 }, NOW)).toBeUndefined();
-  });
-
-  it("tells of a gap under the number of the last that is missing", () => {
-    expect(JSON.parse(encodeGap("envelope", "j", { fromSeq: 2, toSeq: 9 }, NOW) ?? "")).toMatchObject({
-      seq: 9,
-      type: "gap",
-      final: false,
-      data: [{ from_seq: 2, to_seq: 9 }],
     });
   });
 });

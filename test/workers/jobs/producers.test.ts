@@ -1,51 +1,45 @@
-import { env } from "cloudflare:test";
-import { sql } from "drizzle-orm";
 import { describe, expect, it, vi } from "vitest";
-import { createAgentStore } from "../../../src/accounts/agent-store.ts";
-import { parseEnv } from "../../../src/env.ts";
-import { produceAgentDetails } from "../../../src/jobs/producers/agent-details.ts";
 import { produceAgentHistory } from "../../../src/jobs/producers/agent-history.ts";
 import type { Throttle } from "../../../src/jobs/producers/flow-control.ts";
 import { countThatFits, MAX_ROWS, type Producer, type ProducerStep } from "../../../src/jobs/producers/producer.ts";
 import { ProducerRunner } from "../../../src/jobs/producers/producer-runner.ts";
 import type { NewMessage } from "../../../src/jobs/stream/message-buffer.ts";
 import { Unavailable } from "../../../src/lib/errors.ts";
-import { createDatabase } from "../../../src/storage/libsql.ts";
+import { encodeJson } from "../../../src/lib/json-text.ts";
 import { ChangeFeed } from "../../../src/telemetry/shard/change-feed.ts";
 import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
-import { newAgent } from "../support.ts";
 
-const WORK = { kind: "agent_details" } as const;
+const INPUT = { kind: "agent_details" } as const;
 
-/** What is left of a production when the object that ran it has gone: its storage and its messages. */
-class Remains {
+/** The storage and the messages that survive when the object that runs a producer is evicted. */
+class ObjectStorage {
   readonly values = new Map<string, unknown>();
   readonly messages: NewMessage[] = [];
-  readonly notes: string[] = [];
+  readonly reports: string[] = [];
   room = Number.POSITIVE_INFINITY;
   throttle: () => Throttle = () => ({ go: true, pauseMs: 0 });
-  note: () => Promise<void> = async () => {};
-  /** When the last reader left; nothing while one is there. */
+  beforeReport: () => Promise<void> = async () => {};
+  /** When the last reader left; undefined while one is connected. */
   unreadSinceMs: number | undefined;
   now: () => number = Date.now;
   isTooLarge: (message: NewMessage) => boolean = () => false;
 
-  wake(producer: Producer): ProducerRunner {
+  createRunner(producer: Producer): ProducerRunner {
     const kv = {
       get: (key: string) => structuredClone(this.values.get(key)),
       put: (key: string, value: unknown) => void this.values.set(key, structuredClone(value)),
     };
     return new ProducerRunner({
       storage: { kv: kv as unknown as SyncKvStorage },
-      producerOf: () => producer,
+      createProducer: () => producer,
       hasRoomFor: (messages) => this.messages.length + messages.length <= this.room,
       append: (message) =>
         this.isTooLarge(message) ? { outcome: "too_large" } : { outcome: "stored", seq: this.messages.push(message) },
       deliver: async () => {},
       throttle: () => this.throttle(),
-      note: async (_, { state, detail }) => {
-        await this.note();
-        this.notes.push(state === "running" && detail !== "" ? `${state}: ${detail}` : state);
+      reportState: async (_, { state, detail }) => {
+        await this.beforeReport();
+        this.reports.push(state === "running" && detail !== "" ? `${state}: ${detail}` : state);
       },
       unreadSinceMs: () => this.unreadSinceMs,
       now: () => this.now(),
@@ -59,197 +53,130 @@ class Remains {
   }
 }
 
-/** Counts to `end`, one number at a step. */
+/** Returns a producer that counts to `end`, one number per step. */
 const counting = (end: number, before: (i: number) => void = () => {}): Producer => ({
   async next(cursor): Promise<ProducerStep> {
     const i = cursor === undefined ? 0 : Number(cursor);
     before(i);
-    return { rows: [String(i)], cursor: i + 1, isLast: i + 1 === end, ...(i === 0 && { estimated: end }) };
+    return { rows: [encodeJson(i)], cursor: i + 1, isLast: i + 1 === end, ...(i === 0 && { estimated: end }) };
   },
 });
 
-describe("a production", () => {
-  it("says where it stands at the start, now and then, and at the end, and tells the index", async () => {
-    const remains = new Remains();
-    const production = remains.wake(counting(50));
-    production.begin("job", WORK);
-    await production.run();
-    expect(remains.rows).toEqual(Array.from({ length: 50 }, (_, i) => i));
-    const statuses = remains.messages.filter(({ type }) => type === "status");
+describe("a producer runner", () => {
+  it("sends status messages at the start, in between and at the end, and reports the state", async () => {
+    const stored = new ObjectStorage();
+    const runner = stored.createRunner(counting(50));
+    runner.begin("job", INPUT);
+    await runner.run();
+    expect(stored.rows).toEqual(Array.from({ length: 50 }, (_, i) => i));
+    const statuses = stored.messages.filter(({ type }) => type === "status");
     expect(statuses.map(({ data }) => JSON.parse(data))).toEqual([
       { state: "running", rows_sent: 1, rows_estimated: 50 },
       { state: "running", rows_sent: 21, rows_estimated: 50 },
       { state: "running", rows_sent: 41, rows_estimated: 50 },
       { state: "done", rows_sent: 50, rows_estimated: 50 },
     ]);
-    expect(remains.messages.map(({ final = false }) => final).indexOf(true)).toBe(remains.messages.length - 1);
-    expect(remains.notes).toEqual(["running", "done"]);
-    expect(production.nextDueMs).toBe(Number.POSITIVE_INFINITY);
+    expect(stored.messages.map(({ final = false }) => final).indexOf(true)).toBe(stored.messages.length - 1);
+    expect(stored.reports).toEqual(["running", "done"]);
+    expect(runner.nextDueMs).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it("goes on in another object from where it was, without a hole or a double", async () => {
-    const remains = new Remains();
-    const first = remains.wake(
+  it("continues in another object without missing or repeated rows", async () => {
+    const stored = new ObjectStorage();
+    const first = stored.createRunner(
       counting(30, (i) => {
         if (i === 12) throw new Unavailable("store", new Error("away"));
       }),
     );
-    first.begin("job", WORK);
+    first.begin("job", INPUT);
     await first.run();
-    expect(remains.rows.at(-1)).toBe(11);
+    expect(stored.rows.at(-1)).toBe(11);
     expect(first.nextDueMs).toBeLessThan(Date.now() + 10_000);
-    await remains.wake(counting(30)).run();
-    expect(remains.rows).toEqual(Array.from({ length: 30 }, (_, i) => i));
+    await stored.createRunner(counting(30)).run();
+    expect(stored.rows).toEqual(Array.from({ length: 30 }, (_, i) => i));
   });
 
-  it("waits where it may not go on, and where there is no room, and loses nothing by it", async () => {
-    const remains = new Remains();
-    remains.throttle = () => (remains.messages.length < 5 ? { go: true, pauseMs: 0 } : { go: false });
-    const production = remains.wake(counting(20));
-    production.begin("job", WORK);
-    await production.run();
-    expect(remains.messages).toHaveLength(5);
-    remains.throttle = () => ({ go: true, pauseMs: 1 });
-    remains.room = 10;
-    await production.run();
-    expect(remains.messages.length).toBeLessThanOrEqual(10);
-    expect(production.isUnfinished).toBe(true);
-    remains.room = Number.POSITIVE_INFINITY;
-    await production.run();
-    expect(remains.rows).toEqual(Array.from({ length: 20 }, (_, i) => i));
+  it("pauses when throttled or when the buffer is full, and loses nothing", async () => {
+    const stored = new ObjectStorage();
+    stored.throttle = () => (stored.messages.length < 5 ? { go: true, pauseMs: 0 } : { go: false });
+    const runner = stored.createRunner(counting(20));
+    runner.begin("job", INPUT);
+    await runner.run();
+    expect(stored.messages).toHaveLength(5);
+    stored.throttle = () => ({ go: true, pauseMs: 1 });
+    stored.room = 10;
+    await runner.run();
+    expect(stored.messages.length).toBeLessThanOrEqual(10);
+    expect(runner.isUnfinished).toBe(true);
+    stored.room = Number.POSITIVE_INFINITY;
+    await runner.run();
+    expect(stored.rows).toEqual(Array.from({ length: 20 }, (_, i) => i));
   });
 
-  it("fails with a message where something is wrong for good, and says nothing of the cause", async () => {
+  it("sends an error message after a permanent failure, without its cause", async () => {
     const errors = vi.spyOn(console, "error").mockImplementation(() => {});
-    const remains = new Remains();
-    const production = remains.wake(
+    const stored = new ObjectStorage();
+    const runner = stored.createRunner(
       counting(5, (i) => {
         if (i === 2) throw new Error("secret");
       }),
     );
-    production.begin("job", WORK);
-    await production.run();
+    runner.begin("job", INPUT);
+    await runner.run();
     errors.mockRestore();
-    expect(remains.messages.at(-1)).toMatchObject({ type: "error", final: true });
-    expect(remains.messages.at(-1)?.data).not.toContain("secret");
-    expect(remains.notes).toEqual(["running", "failed"]);
+    expect(stored.messages.at(-1)).toMatchObject({ type: "error", final: true });
+    expect(stored.messages.at(-1)?.data).not.toContain("secret");
+    expect(stored.reports).toEqual(["running", "failed"]);
   });
 
-  it("fails, and does not try for ever, where a row is larger than a message may be", async () => {
+  it("fails without retries if a row is larger than a message may be", async () => {
     const errors = vi.spyOn(console, "error").mockImplementation(() => {});
-    const remains = new Remains();
-    remains.isTooLarge = ({ data }) => data === "[2]";
-    const production = remains.wake(counting(5));
-    production.begin("job", WORK);
-    await production.run();
+    const stored = new ObjectStorage();
+    stored.isTooLarge = ({ data }) => data === "[2]";
+    const runner = stored.createRunner(counting(5));
+    runner.begin("job", INPUT);
+    await runner.run();
     errors.mockRestore();
-    expect(remains.rows).toEqual([0, 1]);
-    expect(remains.messages.at(-1)).toMatchObject({ type: "error", final: true });
-    expect(remains.notes).toEqual(["running", "failed"]);
+    expect(stored.rows).toEqual([0, 1]);
+    expect(stored.messages.at(-1)).toMatchObject({ type: "error", final: true });
+    expect(stored.reports).toEqual(["running", "failed"]);
   });
 
-  it("is told to the index later where that is away", async () => {
-    const remains = new Remains();
-    remains.note = async () => {
+  it("reports the state later if the job store is unavailable", async () => {
+    const stored = new ObjectStorage();
+    stored.beforeReport = async () => {
       throw new Unavailable("index", new Error("away"));
     };
-    const production = remains.wake(counting(3));
-    production.begin("job", WORK);
-    await production.run();
-    expect(Number.isFinite(production.nextDueMs)).toBe(true);
-    remains.note = async () => {};
-    await production.run();
-    expect([remains.rows.length, remains.notes.at(-1)]).toEqual([3, "done"]);
+    const runner = stored.createRunner(counting(3));
+    runner.begin("job", INPUT);
+    await runner.run();
+    expect(Number.isFinite(runner.nextDueMs)).toBe(true);
+    stored.beforeReport = async () => {};
+    await runner.run();
+    expect([stored.rows.length, stored.reports.at(-1)]).toEqual([3, "done"]);
   });
 
-  it("stops when the job is closed meanwhile", async () => {
-    const remains = new Remains();
-    const production = remains.wake(
+  it("stops when the job is closed", async () => {
+    const stored = new ObjectStorage();
+    const runner = stored.createRunner(
       counting(10, (i) => {
-        if (i === 4) production.stop();
+        if (i === 4) runner.stop();
       }),
     );
-    production.begin("job", WORK);
-    await production.run();
-    expect(remains.rows).toEqual([0, 1, 2, 3]);
-    expect(production.nextDueMs).toBe(Number.POSITIVE_INFINITY);
+    runner.begin("job", INPUT);
+    await runner.run();
+    expect(stored.rows).toEqual([0, 1, 2, 3]);
+    expect(runner.nextDueMs).toBe(Number.POSITIVE_INFINITY);
   });
 });
 
-describe("rows", () => {
-  it("fit in a message by number and by size, one always", () => {
-    expect(countThatFits(Array.from({ length: MAX_ROWS + 1 }, () => "1"))).toBe(MAX_ROWS);
-    const large = "x".repeat(300 * 1024);
+describe("countThatFits", () => {
+  it("limits a message by rows and by bytes, and allows at least one row", () => {
+    expect(countThatFits(Array.from({ length: MAX_ROWS + 1 }, () => encodeJson(1)))).toBe(MAX_ROWS);
+    const large = encodeJson("x".repeat(300 * 1024));
     expect(countThatFits([large, large, large])).toBe(1);
-    expect(countThatFits(["x".repeat(1024 * 1024)])).toBe(1);
+    expect(countThatFits([encodeJson("x".repeat(1024 * 1024))])).toBe(1);
     expect(countThatFits([])).toBe(0);
-  });
-});
-
-describe("the details of all agents", () => {
-  it("leave out nobody where one that was told already is deleted meanwhile", async () => {
-    const database = createDatabase({ url: parseEnv(env).LIBSQL_URL });
-    const store = createAgentStore(database);
-    // So large that each takes a message of its own.
-    const agents = await Promise.all([1, 2, 3].map(() => newAgent({ note: "x".repeat(400_000) })));
-    const [first = "", ...others] = agents.map(({ apId }) => apId).toSorted();
-    const producer = produceAgentDetails(store, [first, ...others]);
-    const told: string[] = [];
-    for (let step = await producer.next(undefined); ; step = await producer.next(step.cursor)) {
-      told.push(...step.rows.map((row) => String((JSON.parse(row) as { ap_id: string }).ap_id)));
-      if (step.isLast) break;
-      if (told.length === 1) await database.run(sql`delete from agents where ap_id = ${first}`);
-    }
-    expect(told).toEqual([first, ...others]);
-  });
-});
-
-describe("an agent's history that goes on", () => {
-  it("reads the store again where the shard does not remember all that came", async () => {
-    const clock = { ms: 1_000_000 };
-    const asked: { of: string; fromMs: number; toMs: number }[] = [];
-    const answers = [
-      { place: { epoch: "a", seq: 1 }, samples: [], isIncomplete: false },
-      { place: { epoch: "b", seq: 5 }, samples: [], isIncomplete: true },
-      {
-        place: { epoch: "b", seq: 6 },
-        samples: [{ apId: "ap", tsMs: clock.ms, metrics: { m: 7 }, texts: { t: "x" } }],
-        isIncomplete: false,
-      },
-    ];
-    const producer = produceAgentHistory({
-      store: {
-        history: async ({ of, fromMs, toMs, after }) => {
-          asked.push({ of, fromMs, toMs });
-          return of === "numbers" && after === undefined
-            ? ['{"time":"1970-01-01T00:10:00.000Z","field":"m","value":1}']
-            : [];
-        },
-        countHistory: async () => 1,
-      },
-      shards: {
-        news: async () => answers.shift() ?? { place: { epoch: "b", seq: 6 }, samples: [], isIncomplete: false },
-      },
-      range: { apId: "ap", fromMs: 0, toMs: clock.ms + 100_000 },
-      now: () => clock.ms,
-    });
-    const rows: string[] = [];
-    let cursor: unknown;
-    for (let isLast = false; !isLast; ) {
-      const step = await producer.next(cursor);
-      // As it comes back from storage.
-      cursor = structuredClone(step.cursor);
-      rows.push(...step.rows);
-      isLast = step.isLast;
-      if (answers.length === 0) clock.ms += 50_000;
-    }
-    expect(rows.map((row) => JSON.parse(row))).toEqual([
-      { time: "1970-01-01T00:10:00.000Z", field: "m", value: 1 },
-      { time: "1970-01-01T00:10:00.000Z", field: "m", value: 1 },
-      { time: "1970-01-01T00:16:40.000Z", field: "m", value: 7 },
-      { time: "1970-01-01T00:16:40.000Z", field: "t", value: "x" },
-    ]);
-    expect(asked.filter(({ of }) => of === "numbers").map(({ fromMs }) => fromMs)).toEqual([0, 0, 940_000, 940_000]);
   });
 });
 
@@ -259,12 +186,12 @@ describe("a live stream without a reader", () => {
   const HOUR_MS = 60 * MINUTE_MS;
   const SUSPENDED = "running: Suspended until a reader connects";
 
-  /** An agent that reports every second of a clock, which moves when the stream waits for news or a test says so. */
-  function reportingAgent(remains: Remains, lastsMs: number) {
+  /** Returns an agent that reports every second. Its clock moves when the stream waits for changes, or by `advance`. */
+  function reportingAgent(stored: ObjectStorage, lastsMs: number) {
     const startMs = 1_800_000_000_000;
     const clock = { ms: startMs };
-    const stored: AgentSample[] = [];
-    const news = new ChangeFeed({
+    const samples: AgentSample[] = [];
+    const feed = new ChangeFeed({
       maxSamples: 1_000,
       maxLength: 1e6,
       maxTotalLength: 1_000_000,
@@ -272,91 +199,91 @@ describe("a live stream without a reader", () => {
       followedMs: MINUTE_MS,
       now: () => clock.ms,
     });
-    const asked = { polls: 0 };
+    const requests = { polls: 0 };
     const advance = (ms: number): void => {
       for (const endMs = clock.ms + ms; clock.ms < endMs; ) {
         clock.ms += SECOND_MS;
         const sample: AgentSample = { apId: "ap", tsMs: clock.ms, metrics: { m: clock.ms }, texts: {} };
-        stored.push(sample);
-        news.add([sample]);
+        samples.push(sample);
+        feed.add([sample]);
       }
     };
     const range = { apId: "ap", fromMs: startMs, toMs: startMs + lastsMs };
     const producer = produceAgentHistory({
       store: {
         history: async ({ fromMs, toMs, of, after, limit }) =>
-          stored
+          samples
             .filter(({ tsMs }) => of === "numbers" && tsMs >= fromMs && tsMs <= toMs && tsMs > (after?.tsMs ?? 0))
             .slice(0, limit)
             .map(({ tsMs }) => JSON.stringify({ time: new Date(tsMs).toISOString(), field: "m", value: tsMs })),
-        countHistory: async () => stored.length,
+        countHistory: async () => samples.length,
       },
       shards: {
         news: async (apId, place, waitMs) => {
-          asked.polls++;
+          requests.polls++;
           advance(waitMs);
-          return await news.since(apId, place, 0);
+          return await feed.since(apId, place, 0);
         },
       },
       range,
       now: () => clock.ms,
     });
-    remains.now = () => clock.ms;
-    const production = remains.wake(producer);
-    production.begin("job", { kind: "agent_data", ...range });
-    const reported = () => stored.map(({ tsMs }) => tsMs).filter((tsMs) => tsMs <= range.toMs);
+    stored.now = () => clock.ms;
+    const runner = stored.createRunner(producer);
+    runner.begin("job", { kind: "agent_data", ...range });
+    const reported = () => samples.map(({ tsMs }) => tsMs).filter((tsMs) => tsMs <= range.toMs);
     const delivered = () => {
-      const rows = remains.messages.filter(({ type }) => type === "agent_data").map(({ data }) => JSON.parse(data));
+      const rows = stored.messages.filter(({ type }) => type === "agent_data").map(({ data }) => JSON.parse(data));
       return [...new Set((rows as { value: number }[][]).flat().map(({ value }) => value))].toSorted((a, b) => a - b);
     };
-    return { clock, startMs, range, asked, advance, production, reported, delivered };
+    return { clock, startMs, range, requests, advance, runner, reported, delivered };
   }
 
-  it("is suspended after five minutes, asks for nothing meanwhile, and resumes without loss when one connects", async () => {
-    const remains = new Remains();
-    const { clock, startMs, asked, advance, production, reported, delivered } = reportingAgent(remains, 3 * HOUR_MS);
-    remains.unreadSinceMs = startMs;
-    await production.run();
+  it("is suspended after five minutes, polls nothing meanwhile, and resumes without loss when one connects", async () => {
+    const stored = new ObjectStorage();
+    const { clock, startMs, requests, advance, runner, reported, delivered } = reportingAgent(stored, 3 * HOUR_MS);
+    stored.unreadSinceMs = startMs;
+    await runner.run();
     expect(clock.ms - startMs).toBeGreaterThanOrEqual(5 * MINUTE_MS);
     expect(clock.ms - startMs).toBeLessThan(6 * MINUTE_MS);
-    expect(remains.notes).toEqual(["running", SUSPENDED]);
-    const { polls } = asked;
+    expect(stored.reports).toEqual(["running", SUSPENDED]);
+    const { polls } = requests;
     for (let alarm = 0; alarm < 2; alarm++) {
-      // Rarely enough to sleep, often enough that the index does not forget it.
-      expect(production.nextDueMs - clock.ms).toBe(HOUR_MS);
+      // Rarely enough to sleep, and often enough to stay in the job store.
+      expect(runner.nextDueMs - clock.ms).toBe(HOUR_MS);
       advance(HOUR_MS);
-      await production.run();
+      await runner.run();
     }
-    expect(asked.polls).toBe(polls);
+    expect(requests.polls).toBe(polls);
     expect(delivered().length).toBeLessThan(reported().length);
 
-    remains.unreadSinceMs = undefined;
-    await production.run();
+    stored.unreadSinceMs = undefined;
+    await runner.run();
     expect(delivered()).toEqual(reported());
-    expect(remains.notes).toEqual(["running", SUSPENDED, "running", "done"]);
+    expect(stored.reports).toEqual(["running", SUSPENDED, "running", "done"]);
   });
 
-  it("finishes by itself if its end passes meanwhile, for a reader that comes later", async () => {
-    const remains = new Remains();
-    const { clock, startMs, range, advance, production, reported, delivered } = reportingAgent(remains, 20 * MINUTE_MS);
-    remains.unreadSinceMs = startMs;
-    await production.run();
-    expect(production.nextDueMs).toBe(range.toMs);
+  it("finishes by itself at its end, for a reader that connects later", async () => {
+    const stored = new ObjectStorage();
+    const { clock, startMs, range, advance, runner, reported, delivered } = reportingAgent(stored, 20 * MINUTE_MS);
+    stored.unreadSinceMs = startMs;
+    await runner.run();
+    expect(runner.nextDueMs).toBe(range.toMs);
     advance(range.toMs - clock.ms + MINUTE_MS);
-    await production.run();
+    await runner.run();
     expect(delivered()).toEqual(reported());
-    expect(remains.notes).toEqual(["running", SUSPENDED, "running", "done"]);
-    expect(remains.messages.at(-1)).toMatchObject({ type: "status", final: true });
+    expect(stored.reports).toEqual(["running", SUSPENDED, "running", "done"]);
+    expect(stored.messages.at(-1)).toMatchObject({ type: "status", final: true });
   });
 
-  it("goes on while a reader is there, and for a while after it left", async () => {
-    const remains = new Remains();
-    const { clock, startMs, production } = reportingAgent(remains, HOUR_MS);
-    remains.throttle = () => {
-      if (clock.ms - startMs >= 20 * MINUTE_MS) remains.unreadSinceMs ??= clock.ms;
+  it("continues while a reader is connected, and for five minutes after it left", async () => {
+    const stored = new ObjectStorage();
+    const { clock, startMs, runner } = reportingAgent(stored, HOUR_MS);
+    stored.throttle = () => {
+      if (clock.ms - startMs >= 20 * MINUTE_MS) stored.unreadSinceMs ??= clock.ms;
       return { go: true, pauseMs: 0 };
     };
-    await production.run();
+    await runner.run();
     expect(clock.ms - startMs).toBeGreaterThanOrEqual(25 * MINUTE_MS);
     expect(clock.ms - startMs).toBeLessThan(26 * MINUTE_MS);
   });

@@ -8,7 +8,7 @@ import { adminToken, appWith, bearer, newAgent, send, signedUp, uniqueName } fro
 
 const database = createDatabase({ url: parseEnv(env).LIBSQL_URL });
 
-/** The Worker with other quotas: each test has accounts of its own, so that the quotas per account count nothing else. */
+/** Returns the Worker with other quotas. Each test has its own accounts, so that no other test uses up their quotas. */
 function limited(settings: Record<string, string>) {
   const app = appWith(settings);
   const call = async (method: string, path: string, token: string, body?: unknown): Promise<Response> => {
@@ -53,7 +53,7 @@ const cancel = async (jobNumber: string, token: string) =>
 const DAY_MS = 86_400_000;
 
 describe("the quota of running emulated access points", () => {
-  it("rejects a spin-up beyond it with a 429 that names it, and takes one when an emulation has ended", async () => {
+  it("rejects a spin-up beyond it with a 429 that names it, and accepts one after an emulation ended", async () => {
     const [{ token }, other] = await Promise.all([signedUp(), signedUp()]);
     const { spinUp } = limited({ EMULATED_PER_ACCOUNT: "3", EMULATED_TOTAL: "1000000" });
     const first = await jobNumberOf(await spinUp(token, 2));
@@ -66,21 +66,21 @@ describe("the quota of running emulated access points", () => {
     expect((await spinUp(token, 2)).status).toBe(200);
   });
 
-  it("has a second limit for those that stay registered after their end, until they are removed", async () => {
+  it("has a second limit that counts ended access points until they are removed", async () => {
     const { token } = await signedUp();
     const { spinUp, call } = limited({ EMULATED_KEPT_PER_ACCOUNT: "3", EMULATED_KEPT_TOTAL: "1000000" });
     const first = await jobNumberOf(await spinUp(token, 2));
     await cancel(first, token);
-    const what = "3 registered emulated access points (running or ended) per account (EMULATED_KEPT_PER_ACCOUNT)";
-    await expectExceeded(await spinUp(token, 2), what);
+    const quota = "3 registered emulated access points (running or ended) per account (EMULATED_KEPT_PER_ACCOUNT)";
+    await expectExceeded(await spinUp(token, 2), quota);
     expect((await call("DELETE", `/api/v1/emulator/${first}`, token)).status).toBe(200);
     expect((await spinUp(token, 2)).status).toBe(200);
   });
 
-  it("leaves nothing of a rejected spin-up behind", async () => {
+  it("stores nothing of a rejected spin-up", async () => {
     const { username, token } = await signedUp();
     const { spinUp, call } = limited({ EMULATED_PER_ACCOUNT: "3", EMULATED_TOTAL: "1000000" });
-    // A place that no other test uses.
+    // A location that no other test uses.
     const latitude = 10 + Math.random();
     const countAll = async () =>
       await database.all(sql`select
@@ -95,14 +95,14 @@ describe("the quota of running emulated access points", () => {
     expect(await (await call("GET", "/api/v1/jobs/", token)).json()).toEqual([]);
   });
 
-  it("lets one of two spin-ups pass that come at once and are too many together", async () => {
+  it("accepts only one of several concurrent spin-ups that exceed it together", async () => {
     const { token } = await signedUp();
     const { spinUp } = limited({ EMULATED_PER_ACCOUNT: "500", EMULATED_TOTAL: "1000000" });
-    const answers = await Promise.all([spinUp(token, 300), spinUp(token, 300), spinUp(token, 300)]);
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 429, 429]);
+    const responses = await Promise.all([spinUp(token, 300), spinUp(token, 300), spinUp(token, 300)]);
+    expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 429, 429]);
   });
 
-  it("holds for all accounts together, administrators included", async () => {
+  it("applies to all accounts together, including administrators", async () => {
     const { spinUp } = limited({ EMULATED_TOTAL: "1" });
     const rejected = await spinUp(await adminToken(), 2);
     await expectExceeded(rejected, "1 running emulated access points in total (EMULATED_TOTAL)");
@@ -110,7 +110,7 @@ describe("the quota of running emulated access points", () => {
 });
 
 describe("the quota of open jobs", () => {
-  it("rejects a job beyond it with a 429 that names it, of whatever kind, and takes one when another has ended", async () => {
+  it("rejects a job of any kind beyond it with a 429 that names it, and accepts one after another ended", async () => {
     const [{ token }, { apId }] = await Promise.all([signedUp(), newAgent()]);
     const { call, data, spinUp } = limited({ OPEN_JOBS_PER_ACCOUNT: "2" });
     const live = await jobNumberOf(await data(token, apId, Date.now() + 600_000));
@@ -131,7 +131,7 @@ describe("the quota of open jobs", () => {
     expect((await command(other.apId)).status).toBe(200);
   });
 
-  it("counts streams whose numbers callers choose, and lets their owner go on with those that are open", async () => {
+  it("counts streams whose numbers callers choose, and does not limit posts to open ones", async () => {
     const { token } = await signedUp();
     const { call } = limited({ OPEN_JOBS_PER_ACCOUNT: "1" });
     const post = (jobNumber: string) => call("POST", `/api/v1/callback/agent_data?job_number=${jobNumber}`, token, [1]);
@@ -151,15 +151,15 @@ describe("the quota of open jobs", () => {
     expect((await command(apIds.slice(0, 2))).status).toBe(200);
   });
 
-  it("lets as many of many at once pass as there is room for", async () => {
+  it("accepts exactly as many concurrent jobs as there is room for", async () => {
     const [{ token }, { apId }] = await Promise.all([signedUp(), newAgent()]);
     const { data } = limited({ OPEN_JOBS_PER_ACCOUNT: "3" });
-    const answers = await Promise.all(Array.from({ length: 8 }, () => data(token, apId, Date.now() + 600_000)));
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(3);
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(5);
+    const responses = await Promise.all(Array.from({ length: 8 }, () => data(token, apId, Date.now() + 600_000)));
+    expect(responses.filter(({ status }) => status === 200)).toHaveLength(3);
+    expect(responses.filter(({ status }) => status === 429)).toHaveLength(5);
   });
 
-  it("holds for all accounts together, administrators included", async () => {
+  it("applies to all accounts together, including administrators", async () => {
     const [{ token }, { apId }] = await Promise.all([signedUp(), newAgent()]);
     expect((await limited({}).data(token, apId, Date.now() + 600_000)).status).toBe(200);
     const rejected = await limited({ OPEN_JOBS_TOTAL: "1" }).details(await adminToken());
@@ -206,7 +206,7 @@ describe("the quota of live streams that end far in the future", () => {
     expect((await data(token, apId, Date.now() + 2 * DAY_MS)).status).toBe(200);
   });
 
-  it("holds for all accounts together", async () => {
+  it("applies to all accounts together", async () => {
     const [{ token }, { apId }] = await Promise.all([signedUp(), newAgent()]);
     await expectExceeded(
       await limited({ LONG_LIVE_JOBS_TOTAL: "0" }).data(token, apId, Date.now() + 2 * DAY_MS),

@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000;
 const clock = movableClock();
 
 describe("an unread live stream", () => {
-  it("is suspended, releases its agent's shard, and brings all that came meanwhile when a reader connects", async () => {
+  it("is suspended, stops polling its agent's shard, and delivers all missed rows when a reader connects", async () => {
     const [user, agent] = await Promise.all([signedUp(), newAgent()]);
     const report = async (value: number) => {
       const body = { payload: { value } };
@@ -30,7 +30,7 @@ describe("an unread live stream", () => {
     await report(1);
     await eventually(sentRows, { timeout: 10_000 }).toBe(1);
     clock.forwardMs += 6 * MINUTE_MS;
-    // Ends the wait for news, so that the stream looks at the time.
+    // Ends the wait for changes, so that the stream checks the time.
     await report(2);
     await eventually(detail, { timeout: 10_000 }).toBe("Suspended until a reader connects");
     await runDurableObjectAlarm(job);

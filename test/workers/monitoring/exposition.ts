@@ -1,6 +1,6 @@
 /**
- * A strict reader of Prometheus' text format: it throws at whatever the format does not allow, including what Prometheus itself lets
- * pass, such as a histogram that does not add up.
+ * The result of a strict parser of the Prometheus text format. It throws on everything that the format does not allow, and also on
+ * errors that Prometheus accepts, such as a histogram that does not add up.
  */
 export interface Scraped {
   types: Map<string, string>;

@@ -28,7 +28,7 @@ const scrape = async (): Promise<Scraped> => {
   expect(response.status).toBe(200);
   return readExposition(await response.text());
 };
-/** By how much figures have grown by something. */
+/** Returns the increase of metrics during an event. */
 const growth = async (names: string[], event: () => Promise<unknown>): Promise<number[]> => {
   const before = await scrape();
   await event();
@@ -37,7 +37,7 @@ const growth = async (names: string[], event: () => Promise<unknown>): Promise<n
 };
 
 describe("GET /metrics", () => {
-  it("is Prometheus' text format, whole", async () => {
+  it("returns all metrics in the Prometheus text format", async () => {
     const response = await request("/metrics", { headers: bearer(await adminToken()) });
     expect(response.headers.get("Content-Type")).toBe("text/plain; version=0.0.4; charset=utf-8");
     const { types, values } = readExposition(await response.text());
@@ -57,13 +57,13 @@ describe("GET /metrics", () => {
       controller_job_sockets: "gauge",
     });
     expect(values.get(`controller_build_info{version="${version}"}`)).toBe(1);
-    for (const part of ["libsql", "clickhouse", "broker", "ledger"])
-      expect(values.get(`controller_up{part="${part}"}`), part).toBe(1);
+    for (const component of ["libsql", "clickhouse", "broker", "ledger"])
+      expect(values.get(`controller_up{part="${component}"}`), component).toBe(1);
     expect(values.get('controller_ingest_waiting_samples{shard="0"}')).toBe(0);
     expect([...values.keys()].filter((key) => key.startsWith("controller_jobs{")).length).toBe(6);
   });
 
-  it("is opened by the scraper's token, which opens nothing else", async () => {
+  it("accepts the scraper token, which allows nothing else", async () => {
     expect((await request("/metrics", { headers: bearer(TOKEN) })).status).toBe(200);
     expect((await request("/metrics", { headers: bearer(`${TOKEN}x`) })).status).toBe(401);
     for (const other of [settings.SETUP_TOKEN, settings.ENROLMENT_TOKEN])
@@ -75,14 +75,14 @@ describe("GET /metrics", () => {
   });
 });
 
-describe("what is counted", () => {
-  it("requests, by operation and class of status, with the time each took; never by path", async () => {
+describe("the service metrics", () => {
+  it("count and time requests by operation and status class, never by path", async () => {
     const { username, token } = await signedUp();
     const me = 'controller_requests_total{operation="users.me",status="2xx"}';
-    const refused = 'controller_requests_total{operation="users.me",status="4xx"}';
+    const rejected = 'controller_requests_total{operation="users.me",status="4xx"}';
     const timed = 'controller_request_seconds_count{operation="users.me"}';
     const unknown = 'controller_requests_total{operation="none",status="4xx"}';
-    const names = [me, refused, timed, unknown];
+    const names = [me, rejected, timed, unknown];
     const event = async () => {
       for (let i = 0; i < 3; i++) await send("GET", "/api/v1/users/me", undefined, token);
       await send("GET", "/api/v1/users/me");
@@ -94,13 +94,13 @@ describe("what is counted", () => {
     expect(text).not.toContain(username);
   });
 
-  it("what the service failed at", async () => {
+  it("count requests that failed with 5xx", async () => {
     const names = ["bug", "unavailable"].map((kind) => `controller_errors_total{kind="${kind}"}`);
-    const away = appWith({ LIBSQL_URL: "http://127.0.0.1:9" });
-    expect(await growth(names, async () => await away.request("/readyz"))).toEqual([0, 1]);
+    const app = appWith({ LIBSQL_URL: "http://127.0.0.1:9" });
+    expect(await growth(names, async () => await app.request("/readyz"))).toEqual([0, 1]);
   });
 
-  it("logins that were accepted, failed and were turned away", async () => {
+  it("count accepted, failed and limited logins", async () => {
     const { apId } = await newAgent();
     const names = ["accepted", "failed", "limited"].map(
       (outcome) => `controller_logins_total{login_type="agent",outcome="${outcome}"}`,
@@ -112,7 +112,7 @@ describe("what is counted", () => {
     expect(await growth(names, event)).toEqual([1, 10, 1]);
   });
 
-  it("telemetry: samples, batches, and how long each report took", async () => {
+  it("count samples and batches, and time each report", async () => {
     const { apId, token } = await newAgent();
     const bridge = await newApp({ broker: true });
     const names = [
@@ -134,7 +134,7 @@ describe("what is counted", () => {
     expect(await growth(names, event)).toEqual([4, 2, 1, 1, 0, 1]);
   });
 
-  it("messages that the bridge brings: accepted, and rejected by the service or by the bridge", async () => {
+  it("count messages of the bridge: accepted, or rejected by the service or the bridge", async () => {
     const { apId } = await newAgent();
     const bridge = await newApp({ broker: true });
     const names = ["accepted", "rejected"].map((outcome) => `controller_bridge_messages_total{outcome="${outcome}"}`);
@@ -153,8 +153,8 @@ describe("what is counted", () => {
     expect(await growth(names, event)).toEqual([1, 2]);
   });
 
-  it("samples that could not be committed", async () => {
-    // A shard of its own: the tests' others go on.
+  it("count samples that could not be committed", async () => {
+    // A separate shard: the outage must not affect other tests.
     const shard = env.AGENT_SHARD.getByName(uniqueName());
     const sample = JSON.stringify({ apId: uniqueName(), tsMs: Date.now(), metrics: { x: 1 }, texts: {} });
     const refused = 'controller_ingest_samples_total{outcome="refused"}';
@@ -162,7 +162,7 @@ describe("what is counted", () => {
       const realFetch = globalThis.fetch;
       vi.spyOn(globalThis, "fetch").mockImplementation((input, init) =>
         String(input instanceof Request ? input.url : input).startsWith(settings.CLICKHOUSE_URL ?? "")
-          ? Promise.reject(new Error("away"))
+          ? Promise.reject(new Error("unavailable"))
           : realFetch(input, init),
       );
       expect(await shard.append(sample)).toBe("unavailable");
@@ -172,7 +172,7 @@ describe("what is counted", () => {
     expect(await growth([refused], event)).toEqual([1]);
   });
 
-  it("open sockets, also those that went without a word", async () => {
+  it("count open sockets, and correct the count after sockets were lost", async () => {
     const { token } = await signedUp();
     const job = uniqueName();
     const open = async () => {
@@ -189,7 +189,7 @@ describe("what is counted", () => {
     first?.close(1000);
     await expect.poll(sockets).toBe(before + 1);
     const stream = env.JOB_STREAM.getByName(job);
-    // As after a kill: told of a socket that is not there any more.
+    // Acts like a killed object: the ledger still counts sockets that no longer exist.
     await stream.close("cancelled");
     await expect.poll(sockets).toBe(before);
     const killed = uniqueName();
@@ -200,8 +200,8 @@ describe("what is counted", () => {
   });
 });
 
-describe("a part that is away", () => {
-  const figuresOf = async (changes: Record<string, string>, ledger?: Partial<Ledger>): Promise<Scraped> => {
+describe("a scrape during an outage", () => {
+  const scrapeWith = async (changes: Record<string, string>, ledger?: Partial<Ledger>): Promise<Scraped> => {
     const LEDGER = ledger && ({ getByName: () => ledger } as unknown as typeof env.LEDGER);
     const startedMs = Date.now();
     const app = appWith(changes, LEDGER && { LEDGER });
@@ -215,19 +215,19 @@ describe("a part that is away", () => {
     ["libsql", { LIBSQL_URL: "http://127.0.0.1:9" }, ["controller_outbox_messages", 'controller_jobs{state="queued"}']],
     ["clickhouse", { CLICKHOUSE_URL: "http://127.0.0.1:9" }, []],
     ["broker", { MQTT_URL: "ws://127.0.0.1:9" }, []],
-  ])("%s: it is said, and its figures are left out", async (part, changes, missing) => {
-    const { values } = await figuresOf(changes);
+  ])("of %s reports the component as down and omits its metrics", async (component, changes, missing) => {
+    const { values } = await scrapeWith(changes);
     for (const each of ["libsql", "clickhouse", "broker", "ledger"])
-      expect(values.get(`controller_up{part="${each}"}`), each).toBe(each === part ? 0 : 1);
+      expect(values.get(`controller_up{part="${each}"}`), each).toBe(each === component ? 0 : 1);
     for (const name of missing) expect(values.has(name), name).toBe(false);
     expect(values.has("controller_ingest_batches_total")).toBe(true);
   });
 
-  it("the ledger, whether it fails or hangs", async () => {
+  it("of the ledger omits its metrics, whether it fails or hangs", async () => {
     const failing = () => Promise.reject(new Error("broken"));
     const hanging = () => new Promise<never>(() => undefined);
     for (const call of [failing, hanging]) {
-      const { values } = await figuresOf({}, { add: call, read: call });
+      const { values } = await scrapeWith({}, { add: call, read: call });
       expect(values.get('controller_up{part="ledger"}')).toBe(0);
       for (const name of ["controller_job_sockets", "controller_ingest_batches_total"])
         expect(values.has(name), name).toBe(false);
@@ -239,12 +239,12 @@ describe("a part that is away", () => {
 describe("the ledger", () => {
   const newLedger = () => env.LEDGER.getByName(uniqueName());
 
-  it("adds up what many hand over, and outlives its own end", async () => {
+  it("sums increments of all isolates, and keeps them after an eviction", async () => {
     const ledger = newLedger();
     await ledger.add(new Map([["a", 1]]));
     await ledger.add(new Map([["a", 2]]));
     await ledger.add(new Map([["b", 0.5]]));
-    await runInDurableObject(ledger, (_, state) => state.abort("an end")).catch(() => undefined);
+    await runInDurableObject(ledger, (_, state) => state.abort("eviction")).catch(() => undefined);
     const again = env.LEDGER.get(ledger.id);
     expect((await again.read()).sums).toEqual(
       new Map([
@@ -254,7 +254,7 @@ describe("the ledger", () => {
     );
   });
 
-  it("takes so many series and no more", async () => {
+  it("ignores new series above the limit", async () => {
     const ledger = newLedger();
     await ledger.add(new Map(Array.from({ length: 5_001 }, (_, i) => [`series ${i}`, 1])));
     await ledger.add(
@@ -267,7 +267,7 @@ describe("the ledger", () => {
     expect([sums.size, sums.get("series 0"), sums.has("another")]).toEqual([5_000, 2, false]);
   });
 
-  it("forgets sockets that nobody can have any more", async () => {
+  it("removes sockets that are older than any token", async () => {
     const ledger = newLedger();
     await ledger.setSockets("one", 2);
     await ledger.setSockets("other", 3);
@@ -281,13 +281,13 @@ describe("the ledger", () => {
 });
 
 describe("a recorder", () => {
-  it("hands over at most every half minute, and keeps what could not be handed over", async () => {
+  it("flushes at most every half minute, and keeps increments after a failed flush", async () => {
     const clock = { ms: 0 };
-    const taken: Map<string, number>[] = [];
-    let isAway = false;
+    const flushed: Map<string, number>[] = [];
+    let isUnavailable = false;
     const add = async (increments: Map<string, number>) => {
-      if (isAway) throw new Error("away");
-      taken.push(increments);
+      if (isUnavailable) throw new Error("unavailable");
+      flushed.push(increments);
     };
     const recorder = new MetricRecorder({ ledger: { add }, now: () => clock.ms });
     const count = () => {
@@ -296,20 +296,20 @@ describe("a recorder", () => {
     };
     count();
     count();
-    expect(taken).toEqual([new Map([["a", 1]])]);
+    expect(flushed).toEqual([new Map([["a", 1]])]);
     clock.ms = 30_000;
-    isAway = true;
+    isUnavailable = true;
     count();
     await Promise.resolve();
-    isAway = false;
+    isUnavailable = false;
     clock.ms = 60_000;
     count();
-    expect(taken[1]).toEqual(new Map([["a", 3]]));
+    expect(flushed[1]).toEqual(new Map([["a", 3]]));
     await recorder.flush();
-    expect(taken.length).toBe(2);
+    expect(flushed.length).toBe(2);
   });
 
-  it("puts what it measures into buckets that hold those below", () => {
+  it("sorts observations into cumulative buckets", () => {
     const lag = histogram("controller_ingest_lag_seconds", "http");
     const sums = new Map<string, number>();
     const recorder = new MetricRecorder({ ledger: { add: async () => undefined }, now: Date.now });

@@ -7,7 +7,7 @@ import { newAgent, send, testStore } from "../support.ts";
 
 const NOW = 1_000_000;
 const sample = (tsMs: number, metrics: Record<string, number>) => ({ tsMs, metrics, texts: {} });
-const SMALLEST_TRACK_BYTES = new MetricSeries().bytes;
+const EMPTY_SERIES_BYTES = new MetricSeries().bytes;
 const windowOf = (spanMs = 1_000, maxBytes = 16_000) => {
   const clock = { ms: NOW };
   return { clock, window: new LiveWindow({ spanMs, maxBytes, now: () => clock.ms }) };
@@ -25,14 +25,14 @@ const read = (
 };
 
 describe("the live window", () => {
-  it("knows nothing of an agent that nobody watches", () => {
+  it("keeps nothing of an agent that is not watched", () => {
     const { window } = windowOf();
     window.add("a", sample(NOW, { m: 1 }));
     expect(read(window)).toBeUndefined();
     expect(window.bytes).toBe(0);
   });
 
-  it("puts what the store had before what came meanwhile, once", () => {
+  it("merges points from the store with points added meanwhile, without duplicates", () => {
     const { window } = windowOf();
     window.watch("a");
     window.add("a", sample(NOW - 1, { m: 2 }));
@@ -46,20 +46,20 @@ describe("the live window", () => {
     ]);
   });
 
-  it("lets go of what is older than its span", () => {
+  it("drops points older than its span", () => {
     const { window, clock } = windowOf(1_000);
     window.watch("a");
     for (let i = 0; i < 500; i++) {
       clock.ms += 10;
       window.add("a", sample(clock.ms, { m: i }));
     }
-    expect(window.bytes).toBeLessThan(SMALLEST_TRACK_BYTES + 256 * 16);
+    expect(window.bytes).toBeLessThan(EMPTY_SERIES_BYTES + 256 * 16);
     expect(read(window)).toHaveLength(101);
     expect(read(window)?.[0]).toEqual([clock.ms - 1_000, 399]);
   });
 
-  it("lets go of whoever was not asked for the longest time when there is too much", () => {
-    const { window } = windowOf(1_000, 2 * (SMALLEST_TRACK_BYTES + 256) + 50);
+  it("drops the least recently read agent beyond the memory limit", () => {
+    const { window } = windowOf(1_000, 2 * (EMPTY_SERIES_BYTES + 256) + 50);
     for (const apId of ["a", "b"]) {
       window.watch(apId);
       for (let i = 0; i < 8; i++) window.add(apId, sample(NOW - i, { m: i }));
@@ -68,34 +68,34 @@ describe("the live window", () => {
     window.watch("c");
     for (let i = 0; i < 8; i++) window.add("c", sample(NOW - i, { m: i }));
     expect([window.has("a"), window.has("b"), window.has("c")]).toEqual([true, false, true]);
-    expect(window.bytes).toBe(2 * SMALLEST_TRACK_BYTES);
-    // What is written for readers takes room as well.
+    expect(window.bytes).toBe(2 * EMPTY_SERIES_BYTES);
+    // The cached JSON counts as well.
     read(window, "c", NOW - 1);
     expect([window.has("a"), window.has("c")]).toEqual([false, true]);
-    expect(window.bytes).toBeGreaterThan(SMALLEST_TRACK_BYTES);
+    expect(window.bytes).toBeGreaterThan(EMPTY_SERIES_BYTES);
   });
 
-  it("counts what names take that have hardly a point, and lets go of those that have none any more", () => {
-    const { window, clock } = windowOf(1_000, 100 * SMALLEST_TRACK_BYTES);
+  it("counts the memory of series with few points and drops empty ones", () => {
+    const { window, clock } = windowOf(1_000, 100 * EMPTY_SERIES_BYTES);
     window.watch("a");
     for (let i = 0; i < 80; i++) window.add("a", sample(NOW, { [`client-${i}`]: i }));
-    expect(window.bytes).toBe(80 * SMALLEST_TRACK_BYTES);
+    expect(window.bytes).toBe(80 * EMPTY_SERIES_BYTES);
     clock.ms += 2_000;
     window.add("a", sample(clock.ms, { m: 1 }));
     expect(read(window)).toEqual([[clock.ms, 1]]);
-    expect(window.bytes).toBeLessThan(2 * SMALLEST_TRACK_BYTES);
+    expect(window.bytes).toBeLessThan(2 * EMPTY_SERIES_BYTES);
     for (let i = 0; i < 101; i++) window.add("a", sample(clock.ms, { [`client-${i}`]: i }));
     expect(window.has("a")).toBe(false);
   });
 
-  it("has room for so many agents at the most, also if they send nothing", () => {
+  it("limits the number of agents, even if they send nothing", () => {
     const { window } = windowOf(1_000, 1_024);
     const names = Array.from({ length: 10 }, (_, i) => `agent-${i}`);
     for (const apId of names) window.watch(apId);
     expect(names.filter((apId) => window.has(apId))).toEqual(names.slice(-4));
   });
 
-  it("says nothing where a metric has more points than a chart takes", () => {
+  it("returns undefined if a metric has more points than the limit", () => {
     const { window } = windowOf();
     window.watch("a");
     for (let i = 0; i < 10; i++) window.add("a", sample(NOW - i, { m: i }));
@@ -103,7 +103,7 @@ describe("the live window", () => {
     expect(read(window, "a", 0, NOW, 10)).toHaveLength(10);
   });
 
-  it("is what came, sorted, without doubles and not too old, however adding, reading and time mix", async () => {
+  it("returns the added points sorted, without duplicates and old ones, for any mix of adds, reads and time", async () => {
     const step = fc.oneof(
       {
         weight: 6,
@@ -134,7 +134,7 @@ describe("the live window", () => {
         for (const step of steps) {
           if (step.kind === "next") {
             clock.ms += 3;
-            // JSON knows no negative zero.
+            // JSON has no negative zero.
             add(clock.ms, step.value + 0);
           } else if (step.kind === "late") add(clock.ms - step.agoMs, step.value);
           else if (step.kind === "wait") clock.ms += step.ms;
@@ -151,8 +151,8 @@ describe("the live window", () => {
   });
 });
 
-describe("times", () => {
-  it("are written as Date writes them", async () => {
+describe("toIsoTime", () => {
+  it("formats times like Date", async () => {
     const ms = fc.integer({ min: Date.UTC(1900, 0, 1), max: Date.UTC(2299, 11, 31) });
     await fc.assert(
       fc.property(ms, (tsMs) => {
@@ -162,8 +162,8 @@ describe("times", () => {
   });
 });
 
-describe("memory and store", () => {
-  it("give the same answer, before and after somebody watches", async () => {
+describe("the live window and the store", () => {
+  it("return the same points, before and after the agent is watched", async () => {
     const store = testStore();
     const drawn = fc.record({
       ageMs: fc.integer({ min: 1, max: 250_000 }),
@@ -174,7 +174,7 @@ describe("memory and store", () => {
       fc.asyncProperty(fc.array(drawn, { minLength: 1, maxLength: 20 }), async (points) => {
         const { apId, token } = await newAgent();
         const nowMs = Date.now();
-        const remembered = async () => {
+        const fromService = async () => {
           const response = await send(
             "GET",
             `/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=a,b`,
@@ -184,9 +184,9 @@ describe("memory and store", () => {
           const { series } = (await response.json()) as {
             series: { metric: string; points: { ts: string; value: number }[] }[];
           };
-          return series.map(({ metric, points: its }) => ({
+          return series.map(({ metric, points }) => ({
             metric,
-            points: its.map(({ ts, value }) => [Date.parse(ts), value]),
+            points: points.map(({ ts, value }) => [Date.parse(ts), value]),
           }));
         };
         for (const [i, { ageMs, a, b }] of points.entries()) {
@@ -199,16 +199,16 @@ describe("memory and store", () => {
             fromMs: Date.now() - 300_000,
             toMs: Date.now(),
           });
-          // Through JSON, which knows no negative zero.
+          // Through JSON, which has no negative zero.
           const plain = JSON.parse(
             JSON.stringify(
-              stored.map(({ metric, points: its }) => ({
+              stored.map(({ metric, points }) => ({
                 metric,
-                points: its.map(({ tsMs, value }) => [tsMs, value]),
+                points: points.map(({ tsMs, value }) => [tsMs, value]),
               })),
             ),
           );
-          expect(await remembered()).toEqual(plain);
+          expect(await fromService()).toEqual(plain);
         }
       }),
       { numRuns: 5 },

@@ -10,132 +10,134 @@ import { LatestCache } from "../../../src/telemetry/shard/latest.ts";
 import { adminToken, appWith, bearer, newAgent, newApp, send, settings, signedUp, tokenOf } from "../support.ts";
 
 const post = (body: unknown, token: string) => send("POST", "/api/v1/agent_update/update", body, token);
-const look = async (token: string) => {
+const getOverview = async (token: string) => {
   const response = await send("GET", "/api/v1/overview", undefined, token);
   expect(response.status).toBe(200);
   return (await response.json()) as Overview;
 };
 const secondsAgo = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
-/** What it tells may be a few seconds old. */
+/** The overview may be a few seconds old. */
 const soon = { timeout: 10_000, interval: 200 };
 
 describe("the overview", () => {
-  it("tells of every access point what it is, where, whether it is there, and its latest figures", async () => {
-    const place = { latitude: 51.45, longitude: -2.59 };
+  it("lists every access point with its type, location, presence and latest metrics", async () => {
+    const location = { latitude: 51.45, longitude: -2.59 };
     const [quiet, fresh, slow, gone, odd] = await Promise.all([
       newAgent(),
-      newAgent({ access_point_type: "LiFi", geolocation: place }),
+      newAgent({ access_point_type: "LiFi", geolocation: location }),
       newAgent({ interval: 60 }),
       newAgent(),
       newAgent({ access_point_type: 5, interval: "often", geolocation: { lat: 0, lon: 0 } }),
     ]);
     const minuteAgo = secondsAgo(60);
     await post({ load: 0.5, quality: 0, users: 7, other: 1, ts: secondsAgo(1) }, fresh.token);
-    const said = ({ apId }: { apId: string }, received_at: string, report: object) => ({
+    const messageOf = ({ apId }: { apId: string }, received_at: string, report: object) => ({
       ap_id: apId,
       received_at,
       report,
     });
     const messages = [
-      said(slow, minuteAgo, { load: 1, users: "many" }),
-      said(gone, minuteAgo, { load: 0.1 }),
-      said(odd, secondsAgo(301), { load: 0.1 }),
+      messageOf(slow, minuteAgo, { load: 1, users: "many" }),
+      messageOf(gone, minuteAgo, { load: 0.1 }),
+      messageOf(odd, secondsAgo(301), { load: 0.1 }),
     ];
     const { token: bridge } = await newApp({ broker: true });
     expect((await send("POST", "/api/v1/bridge/data", { messages }, bridge)).status).toBe(200);
     const { token } = await signedUp();
     const stateOf = async ({ apId }: { apId: string }) =>
-      (await look(token)).access_points.find(({ ap_id }) => ap_id === apId);
+      (await getOverview(token)).access_points.find(({ ap_id }) => ap_id === apId);
     const unknown = { access_point_type: null, latitude: null, longitude: null, onboard: true };
     const none = { load: null, quality: null, users: null };
     await expect
       .poll(() => stateOf(fresh), soon)
       .toEqual({
-        ...{ ap_id: fresh.apId, access_point_type: "LiFi", ...place, onboard: true },
+        ...{ ap_id: fresh.apId, access_point_type: "LiFi", ...location, onboard: true },
         ...{ online: true, last_seen: expect.any(String), load: 0.5, quality: 0, users: 7 },
       });
     expect(await stateOf(quiet)).toEqual({ ap_id: quiet.apId, ...unknown, ...none, online: false, last_seen: null });
     expect(await stateOf(slow)).toMatchObject({ ...unknown, ...none, load: 1, online: true, last_seen: minuteAgo });
     expect(await stateOf(gone)).toMatchObject({ ...none, load: 0.1, online: false, last_seen: minuteAgo });
     expect(await stateOf(odd)).toMatchObject({ ...unknown, ...none, latitude: 0, longitude: 0, online: false });
-    const names = (await look(token)).access_points.map(({ ap_id }) => ap_id);
+    const names = (await getOverview(token)).access_points.map(({ ap_id }) => ap_id);
     expect(names).toEqual(names.toSorted());
   });
 
-  it("shows an app those access points only that it may touch", async () => {
+  it("shows an app only its own access points", async () => {
     const { apId } = await newAgent();
     await newAgent();
     const { token } = await newApp({ ap_ids: [apId, "none"] });
-    await expect.poll(async () => (await look(token)).access_points.map(({ ap_id }) => ap_id), soon).toEqual([apId]);
+    await expect
+      .poll(async () => (await getOverview(token)).access_points.map(({ ap_id }) => ap_id), soon)
+      .toEqual([apId]);
   });
 
-  it("is for those only who may both list agents and read telemetry", async () => {
-    const ask = async (token: string) => (await send("GET", "/api/v1/overview", undefined, token)).status;
+  it("requires the permissions to list agents and to read telemetry", async () => {
+    const statusFor = async (token: string) => (await send("GET", "/api/v1/overview", undefined, token)).status;
     for (const permissions of [{ agents: false }, { data: false }])
-      expect(await ask((await newApp(permissions)).token)).toBe(403);
+      expect(await statusFor((await newApp(permissions)).token)).toBe(403);
     for (const scope of ["agents:read", "telemetry:read", "agents:read telemetry:read"]) {
       const token = await tokenOf(settings.ADMIN_USERNAME ?? "", settings.ADMIN_PASSWORD ?? "", "user", scope);
-      expect(await ask(token), scope).toBe(scope.includes(" ") ? 200 : 403);
+      expect(await statusFor(token), scope).toBe(scope.includes(" ") ? 200 : 403);
     }
   });
 
-  it("gathers the figures of all shards, and does without one that does not answer", async () => {
+  it("combines the metrics of all shards and omits those of a shard that does not respond", async () => {
     const agents = await Promise.all(Array.from({ length: 8 }, () => newAgent()));
     const token = await adminToken();
-    const figuresBy = async (app: ReturnType<typeof appWith>) => {
+    const usersFrom = async (app: ReturnType<typeof appWith>) => {
       const response = await app.request("/api/v1/overview", { headers: bearer(token) }, env);
       expect(response.status).toBe(200);
       const states = ((await response.json()) as Overview).access_points;
       return agents.map(({ apId }) => states.find(({ ap_id }) => ap_id === apId)?.users);
     };
-    const spread = { AGENT_SHARDS: "3" };
+    const threeShards = { AGENT_SHARDS: "3" };
     for (const [users, agent] of agents.entries()) {
-      const response = await appWith(spread).request("/api/v1/agent_update/update", {
+      const response = await appWith(threeShards).request("/api/v1/agent_update/update", {
         method: "POST",
         headers: { ...bearer(agent.token), "Content-Type": "application/json" },
         body: JSON.stringify({ users }),
       });
       expect(response.status).toBe(200);
     }
-    expect(await figuresBy(appWith(spread))).toEqual(agents.map((_, users) => users));
+    expect(await usersFrom(appWith(threeShards))).toEqual(agents.map((_, users) => users));
     const without = async (shard: number, latest: () => Promise<never>) => {
       const { AGENT_SHARD: all } = env;
       const get = (id: DurableObjectId) => (id.name === `shard-${shard}` ? { latest } : all.get(id));
       const AGENT_SHARD = { idFromName: all.idFromName.bind(all), get } as unknown as typeof all;
-      return await figuresBy(appWith(spread, { AGENT_SHARD }));
+      return await usersFrom(appWith(threeShards, { AGENT_SHARD }));
     };
-    const answers = await Promise.all([
+    const results = await Promise.all([
       without(0, () => Promise.reject(new Error("broken"))),
       without(1, () => Promise.reject(new Error("broken"))),
       without(2, () => new Promise(() => undefined)),
     ]);
-    // Each access point's figures come from one of the three.
+    // Each access point belongs to one of the three shards.
     for (const users of agents.keys())
-      expect(answers.map((figures) => figures[users]).toSorted()).toEqual([users, users, null]);
+      expect(results.map((usersOfAgents) => usersOfAgents[users]).toSorted()).toEqual([users, users, null]);
   });
 
-  it("is 503 where one of the stores is away", async () => {
+  it("returns 503 if one of the stores is unavailable", async () => {
     const token = await adminToken();
-    const ask = async (changes: Record<string, string>) =>
+    const requestWith = async (changes: Record<string, string>) =>
       await appWith(changes).request("/api/v1/overview", { headers: bearer(token) }, env);
     for (const changes of [{ LIBSQL_URL: "http://127.0.0.1:9" }, { CLICKHOUSE_URL: "http://127.0.0.1:9" }])
-      expect((await ask(changes)).status).toBe(503);
+      expect((await requestWith(changes)).status).toBe(503);
   });
 
-  it("is not broken for everybody by what one agent calls itself", async () => {
+  it("returns access point types with any characters unchanged", async () => {
     const types = ["\ud800", "\udc00x", "\u{1F4A1}", "a\u0000b", "", '"]]', "x".repeat(64)];
     const agents = await Promise.all(
       types.map((access_point_type) => newAgent({ access_point_type, interval: 1e308 })),
     );
     const { token } = await signedUp();
     const typesOf = async () => {
-      const states = (await look(token)).access_points;
+      const states = (await getOverview(token)).access_points;
       return agents.map(({ apId }) => states.find(({ ap_id }) => ap_id === apId)?.access_point_type);
     };
     await expect.poll(typesOf, soon).toEqual(types);
   });
 
-  it("does not let one agent's long type grow everybody's answer", async () => {
+  it("omits access point types of more than 64 characters", async () => {
     const long = await Promise.all(
       ["x".repeat(65), "x".repeat(100_000), `\u0000${"x".repeat(64)}`].map(async (access_point_type) => {
         return (await newAgent({ access_point_type })).apId;
@@ -147,22 +149,22 @@ describe("the overview", () => {
   });
 });
 
-describe("made for many", () => {
+describe("the cache of the overview", () => {
   const actor: Actor = {
     ...{ kind: "admin", id: "", name: "", version: 0, expiresAtMs: 0, roles: [], requestId: "", hasFullScope: true },
     scopes: new Set(["agents:read", "telemetry:read"]),
   };
   const outline = { apId: "a", onboard: true, accessPointType: null, latitude: 1, longitude: 2, interval: null };
 
-  it("is looked up once in two seconds however many ask, and never shown when older than five", async () => {
+  it("reads the stores once in two seconds and never returns an overview older than five", async () => {
     const clock = { ms: 0 };
-    let lookUps = 0;
-    let answer = Promise.resolve();
+    let reads = 0;
+    let delay = Promise.resolve();
     const { json } = createOverview(
       {
         async outlines() {
-          lookUps++;
-          await answer;
+          reads++;
+          await delay;
           return [outline];
         },
       },
@@ -175,29 +177,29 @@ describe("made for many", () => {
       { ap_id: "a", online: true, load: 1, quality: null, users: 0 },
     ]);
     clock.ms = 1_999;
-    expect([await at(), lookUps]).toEqual([0, 1]);
+    expect([await at(), reads]).toEqual([0, 1]);
     clock.ms = 2_000;
     const slow = Promise.withResolvers<void>();
-    answer = slow.promise;
+    delay = slow.promise;
     const first = at();
-    // The others do not wait for it.
-    expect([await at(), await at(), lookUps]).toEqual([0, 0, 2]);
+    // Other requests do not wait for it.
+    expect([await at(), await at(), reads]).toEqual([0, 0, 2]);
     slow.resolve();
     expect([await first, await at()]).toEqual([2_000, 2_000]);
 
     clock.ms = 4_000;
     const slower = Promise.withResolvers<void>();
-    answer = slower.promise;
+    delay = slower.promise;
     const overtaken = at();
     clock.ms = 6_000;
-    answer = Promise.resolve();
+    delay = Promise.resolve();
     expect(await at()).toBe(6_000);
     slower.resolve();
-    expect([await overtaken, await at(), lookUps]).toEqual([4_000, 6_000, 4]);
+    expect([await overtaken, await at(), reads]).toEqual([4_000, 6_000, 4]);
 
-    answer = Promise.reject(new Unavailable("accounts database", new Error("away")));
+    delay = Promise.reject(new Unavailable("accounts database", new Error("outage")));
     for (clock.ms = 8_000; clock.ms < 12_000; clock.ms += 2_000) await expect(at()).rejects.toThrow(Unavailable);
-    expect(lookUps).toBe(6);
+    expect(reads).toBe(6);
     clock.ms = 10_999;
     expect(await at()).toBe(6_000);
     clock.ms = 11_000;
@@ -206,7 +208,7 @@ describe("made for many", () => {
   });
 });
 
-describe("the latest values", () => {
+describe("the cache of latest values", () => {
   const NOW = 1_000_000;
   const latestOf = (maxAgents = 100) => {
     const clock = { ms: NOW };
@@ -214,14 +216,14 @@ describe("the latest values", () => {
   };
   const sample = (apId: string, tsMs: number, metrics: Record<string, number>) => ({ apId, tsMs, metrics, texts: {} });
 
-  it("are each metric's newest, in whatever order samples come", () => {
+  it("returns the newest value of each metric for samples in any order", () => {
     const { latest } = latestOf();
     latest.add([sample("a", NOW - 5, { load: 1, users: 1 }), sample("b", NOW, { other: 1 })]);
     latest.add([sample("a", NOW - 1, { load: 2 }), sample("a", NOW - 9, { load: 3, quality: 3 })]);
     expect(latest.read()).toEqual({ apIds: ["a"], load: [2], quality: [3], users: [1] });
   });
 
-  it("are not told, nor kept, once they are old", () => {
+  it("drops values that are too old", () => {
     const { latest, clock } = latestOf();
     latest.add([sample("a", NOW, { load: 1 }), sample("a", NOW + 500, { users: 2 }), sample("b", NOW, { load: 1 })]);
     clock.ms = NOW + 1_001;
@@ -230,7 +232,7 @@ describe("the latest values", () => {
     expect(latest.read().apIds).toEqual(["a"]);
   });
 
-  it("are of so many agents at the most: whoever was not heard of for the longest time goes", () => {
+  it("limits the number of agents and drops the least recently changed one", () => {
     const { latest } = latestOf(2);
     latest.add(["a", "b"].map((apId) => sample(apId, NOW, { load: 1 })));
     latest.add([sample("a", NOW + 1, { load: 2 }), sample("c", NOW, { load: 1 })]);

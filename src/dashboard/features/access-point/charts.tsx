@@ -1,3 +1,4 @@
+import { type Signal, useSignal } from "@preact/signals";
 import { useId, useMemo, useState } from "preact/hooks";
 import { agentMetrics } from "../../api/operations.ts";
 import { replaceRoute } from "../../app/router.ts";
@@ -8,7 +9,6 @@ import { saveSeries, useLiveSeries } from "../../charts/live-series.ts";
 import { momentText } from "../../charts/time-axis.ts";
 import { type ChartWindow, WINDOWS, windowOf } from "../../charts/windows.ts";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
-import { type Observable, observable, useObserved } from "../../lib/observable.ts";
 import { usePoll } from "../../lib/poll.ts";
 
 /** Access points rarely start or stop reporting a metric. */
@@ -93,7 +93,7 @@ function ChartGrid({ apId, window, known, chosen, onChoose }: ChartGridProps) {
   const [isPaused, setIsPaused] = useState(false);
   const [large, setLarge] = useState<string>();
   const group = useId();
-  const pointed = useMemo(() => observable<number | undefined>(undefined), []);
+  const pointed = useSignal<number | undefined>(undefined);
   const { store, isLoaded, untilMs, error } = useLiveSeries(apId, chosen, window, isPaused);
   // The charts keep their points during an outage. A notice at the top of the page reports the outage.
   const state = isPaused ? "Paused" : error !== undefined ? "Out of date" : intervalText(window);
@@ -152,8 +152,8 @@ const intervalText = ({ intervalMs }: ChartWindow): string =>
   intervalMs <= 1_000 ? "Live" : `Updated every ${intervalMs / 1_000} s`;
 
 /** Shows the time under the pointer, or the state of the charts if the pointer is elsewhere. */
-function PointedTime(props: { pointed: Observable<number | undefined>; window: ChartWindow; otherwise: string }) {
-  const timeMs = useObserved(props.pointed);
+function PointedTime(props: { pointed: Signal<number | undefined>; window: ChartWindow; otherwise: string }) {
+  const timeMs = props.pointed.value;
   return (
     <span class="soft moment">{timeMs === undefined ? props.otherwise : momentText(timeMs, props.window.ms)}</span>
   );

@@ -10,13 +10,12 @@ import { notify } from "../../components/notices.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
 import { useLoaded } from "../../lib/load.ts";
-import { useObserved } from "../../lib/observable.ts";
 import { rolesText } from "../administration/users/roles.ts";
 import "../../style/administration.css";
 
 /** The account of the person who is signed in. */
 export function Account() {
-  const username = useObserved(session)?.username ?? "";
+  const username = session.value?.username ?? "";
   return (
     <div class="stack account-page">
       <h1>Your account</h1>

@@ -7,7 +7,6 @@ import { EMPTY_PASSWORD, NewPasswordFields } from "../../components/new-password
 import { notify } from "../../components/notices.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
-import { useObserved } from "../../lib/observable.ts";
 
 /** The pages for people who are not signed in share the e-mail address, so that it is typed once. */
 export interface SignInPageProps {
@@ -51,7 +50,7 @@ export function RequestResetLink({ username, onUsername }: SignInPageProps) {
 
 /** Sets a new password with the token of a reset link. */
 export function ResetPassword() {
-  const tokenInAddress = useObserved(route).path[1];
+  const tokenInAddress = route.value.path[1];
   const [token, setToken] = useState(tokenInAddress ?? "");
   useEffect(() => {
     if (tokenInAddress === undefined) return;

@@ -9,7 +9,6 @@ import { NEW_PASSWORD, NEW_PASSWORD_HINT } from "../../components/new-password.t
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
 import { useLoaded } from "../../lib/load.ts";
-import { useObserved } from "../../lib/observable.ts";
 import { own } from "../../lib/own.ts";
 import { RequestResetLink, ResetPassword, type SignInPageProps } from "./forgotten-password.tsx";
 
@@ -23,7 +22,7 @@ const SIGN_IN = { title: "Sign in", page: SignIn };
 
 /** Shows the pages for people who are not signed in. Keeps the address, so that a sign-in leads to the requested page. */
 export function SignInPages() {
-  const { path } = useObserved(route);
+  const { path } = route.value;
   const { title, page: Page } = own(PAGES, path[0] ?? "") ?? SIGN_IN;
   const [username, setUsername] = useState("");
   const main = useRef<HTMLElement>(null);

@@ -1,5 +1,4 @@
 import { runningEmulators } from "../../api/operations.ts";
-import { useObserved } from "../../lib/observable.ts";
 import { usePoll } from "../../lib/poll.ts";
 import { RunningEmulations } from "./running-emulations.tsx";
 import { SpinUpForm } from "./spin-up-form.tsx";
@@ -9,7 +8,7 @@ import "../../style/emulator.css";
 const POLL_INTERVAL_MS = 5_000;
 
 export function Emulator() {
-  const spinUp = useObserved(lastSpinUp);
+  const spinUp = lastSpinUp.value;
   const jobs = usePoll(runningEmulators, POLL_INTERVAL_MS);
   return (
     <div class="stack">
@@ -22,13 +21,13 @@ export function Emulator() {
       <div class="emulator">
         <SpinUpForm
           onStarted={(started) => {
-            lastSpinUp.set(started);
+            lastSpinUp.value = started;
             jobs.refresh();
           }}
         />
         <div class="stack">
           {spinUp !== undefined && (
-            <SpinUpResult key={spinUp.job_number} spinUp={spinUp} onClose={() => lastSpinUp.set(undefined)} />
+            <SpinUpResult key={spinUp.job_number} spinUp={spinUp} onClose={() => (lastSpinUp.value = undefined)} />
           )}
           <RunningEmulations jobs={jobs} />
         </div>

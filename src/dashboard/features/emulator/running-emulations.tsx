@@ -20,7 +20,7 @@ export function RunningEmulations({ jobs: { data, error, refresh } }: { jobs: Po
   const remove = async (job: JobRecord) => {
     const { detail } = await removeEmulator(job.job_number);
     notify(`Stopped: ${detail.replace("agents", "access points")}.`);
-    if (lastSpinUp.get()?.job_number === job.job_number) lastSpinUp.set(undefined);
+    if (lastSpinUp.value?.job_number === job.job_number) lastSpinUp.value = undefined;
     refresh();
   };
   return (

@@ -1,10 +1,10 @@
+import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { SpinupQueued } from "../../../schemas/emulator.ts";
 import { href } from "../../app/router.ts";
 import { session } from "../../app/session.ts";
 import { countOf, countText } from "../../lib/format.ts";
 import { useJob } from "../../lib/job-status.ts";
-import { observable } from "../../lib/observable.ts";
 import { EmulatorProgress } from "./emulator-progress.tsx";
 
 /** An emulation that was started on this page. */
@@ -13,10 +13,10 @@ export interface SpinUp extends SpinupQueued {
 }
 
 /** The last emulation that was started. Survives a change of page, but not a sign-out. */
-export const lastSpinUp = observable<SpinUp | undefined>(undefined);
+export const lastSpinUp = signal<SpinUp | undefined>(undefined);
 
 session.subscribe(() => {
-  if (session.get() === undefined) lastSpinUp.set(undefined);
+  if (session.value === undefined) lastSpinUp.value = undefined;
 });
 
 const MAX_NAMES = 10;

@@ -8,7 +8,6 @@ import { SelectField } from "../../components/form.tsx";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
 import { Ago } from "../../components/time.tsx";
 import { countText } from "../../lib/format.ts";
-import { useObserved } from "../../lib/observable.ts";
 import { usePoll } from "../../lib/poll.ts";
 import { KINDS, kindText, ownerText, STATES, shortNumber } from "./job-text.ts";
 
@@ -66,7 +65,7 @@ export function JobList({ query }: { query: URLSearchParams }) {
 }
 
 function JobTable({ jobs, isFiltered }: { jobs: readonly JobRecord[]; isFiltered: boolean }) {
-  const isAdministrator = useObserved(session)?.isAdministrator ?? false;
+  const isAdministrator = session.value?.isAdministrator ?? false;
   if (jobs.length === 0) {
     return isFiltered ? (
       <Empty title="No jobs match these filters">Choose another kind or state.</Empty>

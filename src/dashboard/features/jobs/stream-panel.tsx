@@ -4,7 +4,6 @@ import type { SocketState } from "../../api/job-socket.ts";
 import { session } from "../../app/session.ts";
 import { Empty } from "../../components/states.tsx";
 import { countOf, countText, sizeText } from "../../lib/format.ts";
-import { useObserved } from "../../lib/observable.ts";
 import { EmulatorProgress } from "../emulator/emulator-progress.tsx";
 import { Console } from "./console.tsx";
 import { DownloadButtons } from "./download-buttons.tsx";
@@ -16,7 +15,7 @@ import { useJobStream } from "./use-job-stream.ts";
 
 /** Shows the messages of the job's WebSocket as they arrive. */
 export function StreamPanel({ job, receivesAll }: { job: JobStatus; receivesAll: boolean }) {
-  const isOwn = job.owner === `user:${useObserved(session)?.username}`;
+  const isOwn = job.owner === `user:${session.value?.username}`;
   // A shared link must not consume the messages of another person's job.
   const stream = useJobStream(job.job_number, receivesAll && isOwn);
   const { view, socket, store } = stream;

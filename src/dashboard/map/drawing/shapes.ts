@@ -1,6 +1,8 @@
 import { project } from "../projection.ts";
-import type { Line } from "../topology.ts";
 import type { Box, Frame } from "../view.ts";
+
+/** Points of longitude and latitude. */
+export type Line = readonly (readonly number[])[];
 
 /** A line on the map, and the box around it: lines outside the frame are skipped. */
 export interface Shape {
@@ -17,20 +19,20 @@ export interface LinePath {
 
 /** Projects a line. A line across the date line continues beyond the edge of the map instead of jumping to the other side. */
 export function shapeOf(line: Line): Shape {
-  const points = new Float64Array(line.length);
+  const points = new Float64Array(2 * line.length);
   const box = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
   let previousX: number | undefined;
-  for (let i = 0; i < line.length; i += 2) {
-    const { x: projectedX, y } = project(line[i + 1] ?? 0, line[i] ?? 0);
+  line.forEach(([longitude = 0, latitude = 0], i) => {
+    const { x: projectedX, y } = project(latitude, longitude);
     const x = previousX === undefined ? projectedX : projectedX - Math.round(projectedX - previousX);
     previousX = x;
-    points[i] = x;
-    points[i + 1] = y;
+    points[2 * i] = x;
+    points[2 * i + 1] = y;
     box.left = Math.min(box.left, x);
     box.right = Math.max(box.right, x);
     box.top = Math.min(box.top, y);
     box.bottom = Math.max(box.bottom, y);
-  }
+  });
   return { points, box };
 }
 

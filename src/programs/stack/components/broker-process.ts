@@ -3,22 +3,30 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { DatabaseOptions } from "../../../storage/libsql.ts";
-import type { Part } from "../supervisor.ts";
+import type { Component } from "../supervisor.ts";
 
 export interface BrokerOptions {
   dataDir: string;
   host: string;
   tcpPort: number;
   wsPort: number;
-  /** Where the public keys of the tokens are, and whose tokens they are. */
+  /** The URL of the public keys that verify tokens, and the issuer of the tokens. */
   jwksUrl: string;
   issuer: string;
-  /** The accounts behind the tokens. Without them a connection ends with its token only. */
+  /** The accounts database. Without it, a connection closes only when its token expires. */
   accounts?: DatabaseOptions;
 }
 
-/** The MQTT broker, in a process of its own. */
-export function brokerPart({ dataDir, host, tcpPort, wsPort, jwksUrl, issuer, accounts }: BrokerOptions): Part {
+/** The MQTT broker. */
+export function brokerComponent({
+  dataDir,
+  host,
+  tcpPort,
+  wsPort,
+  jwksUrl,
+  issuer,
+  accounts,
+}: BrokerOptions): Component {
   const folder = join(dataDir, "broker");
   mkdirSync(folder, { recursive: true });
   const program = fileURLToPath(new URL("../../broker/server.ts", import.meta.url));

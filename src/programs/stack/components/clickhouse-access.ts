@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { randomSecret } from "../../../auth/secrets.ts";
-import { writeWhole } from "../../shared/files.ts";
+import { writeFileAtomically } from "../../shared/system.ts";
 
-/** Who may use the local ClickHouse, and for what. Every process and every web page on this machine reaches its port. */
+/** The logins and rights of the local ClickHouse. Every process and every web page on this machine can reach its port. */
 
 export interface ClickHouseLogin {
   user: string;
@@ -12,7 +12,7 @@ export interface ClickHouseLogin {
 }
 
 export interface ClickHouseAccess {
-  /** Creates and changes tables: migrations, backup, restore, measurements. */
+  /** Creates and changes tables: for migrations, backup, restore and measurements. */
   owner: ClickHouseLogin;
   /** Reads and inserts. */
   worker: ClickHouseLogin;
@@ -34,15 +34,15 @@ export const clickhouseSettings = (url: string, { user, password }: ClickHouseLo
   CLICKHOUSE_PASSWORD: password,
 });
 
-/** Puts a login into a URL, for the record of what runs. */
+/** Adds a login to a URL, for the record of the running components (`stack.json`). */
 export function withLogin(url: string, { user, password }: ClickHouseLogin): string {
-  const whole = new URL(url);
-  whole.username = user;
-  whole.password = password;
-  return whole.href;
+  const complete = new URL(url);
+  complete.username = user;
+  complete.password = password;
+  return complete.href;
 }
 
-/** Returns the settings for a URL of that record. One without a login is of a server that runs elsewhere. */
+/** Returns the settings for a URL of that record. A URL without a login belongs to an external server. */
 export function settingsOfUrl(recorded: string): Partial<ReturnType<typeof clickhouseSettings>> {
   const url = new URL(recorded);
   const user = decodeURIComponent(url.username);
@@ -53,19 +53,20 @@ export function settingsOfUrl(recorded: string): Partial<ReturnType<typeof click
   return clickhouseSettings(url.href, { user, password });
 }
 
-/** Writes the server's configuration for its owner's eyes only. Returns the path of the main file. */
+/** Writes the server's configuration, readable only by its owner. Returns the path of the main file. */
 export function writeClickHouseConfig(folder: string, access: ClickHouseAccess, databases: readonly string[]): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const usersFile = join(folder, "users.xml");
   const mainFile = join(folder, "config.xml");
-  writeWhole(usersFile, usersConfig(access, databases));
-  writeWhole(mainFile, mainConfig(usersFile, access));
+  writeFileAtomically(usersFile, usersConfig(access, databases));
+  writeFileAtomically(mainFile, mainConfig(usersFile, access));
   return mainFile;
 }
 
 /**
- * The only URL handler is for requests with our logins, so the server answers all others with 404: no /play page, no status pages, no
- * preflight requests. The Authorization header is compared up to the last whole group of Base64, which leaves out the password.
+ * The only URL handler is for requests with our logins. The server responds with 404 to all others: no /play page, no status pages, no
+ * preflight requests. The handler compares the Authorization header up to the last whole Base64 group of the user name, so the password
+ * is not part of the pattern.
  */
 function mainConfig(usersFile: string, { owner, worker }: ClickHouseAccess): string {
   const logins = [owner, worker].map(({ user }) => {
@@ -90,19 +91,19 @@ function mainConfig(usersFile: string, { owner, worker }: ClickHouseAccess): str
 `;
 }
 
-/** What migrations, backup and restore do to a database. */
+/** The rights that migrations, backup and restore need. */
 const OWNER_RIGHTS =
   "SELECT, INSERT, ALTER TABLE, ALTER VIEW, CREATE DATABASE, CREATE TABLE, CREATE VIEW, DROP TABLE, DROP VIEW, TRUNCATE";
 const ENGINES = ["MergeTree", "ReplacingMergeTree", "AggregatingMergeTree", "Null"];
-/** The tables that show a server's state. Measurements ask for more of them than the service does. */
+/** System tables with the state of the server. Measurements read more of them than the Worker does. */
 const WORKER_SYSTEM_TABLES = ["disks"];
 const OWNER_SYSTEM_TABLES = ["disks", "merges", "parts", "processes", "tables"];
 
 function usersConfig({ owner, worker }: ClickHouseAccess, databases: readonly string[]): string {
   const on = (rights: string) => databases.map((database) => `${rights} ON ${database}.*`);
   const selectFrom = (tables: readonly string[]) => tables.map((table) => `SELECT ON system.${table}`);
-  // The server's own session is this user's, without a password, from the loopback. Nothing can change that, so the user has a single
-  // session, which is taken before the server listens, and no rights but those to listen and to wait.
+  // The server's own session belongs to the user `default`, without a password, from the loopback address. This cannot be changed. So this
+  // user may have one session only, which is in use before the server listens, and it may only listen and wait.
   return `<clickhouse>
   <profiles>
     <default></default>
@@ -126,7 +127,7 @@ function usersConfig({ owner, worker }: ClickHouseAccess, databases: readonly st
 `;
 }
 
-/** The password has 256 random bits, so its bare hash tells as little as a slow one would. */
+/** The password has 256 random bits, so a fast hash is as safe as a slow one. */
 const account = ({ user, password }: ClickHouseLogin, rights: readonly string[]): string => `<${user}>
       <password_sha256_hex>${createHash("sha256").update(password).digest("hex")}</password_sha256_hex>
       <profile>default</profile>

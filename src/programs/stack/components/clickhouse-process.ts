@@ -3,24 +3,24 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { UserError } from "../../shared/cli.ts";
-import type { Part } from "../supervisor.ts";
+import type { Component } from "../supervisor.ts";
 import { type ClickHouseAccess, writeClickHouseConfig } from "./clickhouse-access.ts";
 
 export interface ClickHouseOptions {
   dataDir: string;
   port: number;
   access: ClickHouseAccess;
-  /** The databases that its users may use. */
+  /** The databases that the logins may use. */
   databases: readonly string[];
-  /** To run instead of the library from npm. */
+  /** A ClickHouse executable, to run instead of the library from npm. */
   executable: string | undefined;
 }
 
 /**
- * ClickHouse's own HTTP server. From npm it comes as a library (libchdb), which a process of its own runs; where there is none
- * for the platform, an executable serves as well.
+ * The HTTP server of ClickHouse. npm provides it as a library (libchdb), which runs in its own process. On platforms without that library,
+ * an executable is needed.
  */
-export function clickhousePart({ dataDir, port, access, databases, executable }: ClickHouseOptions): Part {
+export function clickhouseComponent({ dataDir, port, access, databases, executable }: ClickHouseOptions): Component {
   const folder = join(dataDir, "clickhouse");
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { user, password } = access.worker;
@@ -30,7 +30,7 @@ export function clickhousePart({ dataDir, port, access, databases, executable }:
     `--path=${folder}`,
     `--http_port=${port}`,
     "--listen_host=127.0.0.1",
-    // `clickhouse local` ends with its last query, so that one never does.
+    // `clickhouse local` exits after its last query, so the last query never ends.
     "--query=SYSTEM START LISTEN HTTP; SELECT sleepEachRow(1) FROM system.numbers SETTINGS max_block_size = 1, max_threads = 1 FORMAT Null",
   ];
   const program =
@@ -52,8 +52,8 @@ function library(): string {
     return join(dirname(require.resolve(`@chdb/lib-linux-${process.arch}-gnu`)), "libchdb.so");
   } catch {
     throw new UserError(
-      `There is no ClickHouse for ${process.platform}-${process.arch} among the installed packages. Set CLICKHOUSE_BIN to ` +
-        'a clickhouse executable, or CLICKHOUSE_URL to a server that runs (README, "Platforms").',
+      `npm has no ClickHouse for ${process.platform}-${process.arch}. Set CLICKHOUSE_BIN to a clickhouse executable, ` +
+        'or CLICKHOUSE_URL to the URL of a running server (README.md, "Platforms").',
     );
   }
 }

@@ -1,4 +1,4 @@
-/** Runs libchdb's `clickhouse local`. The call blocks until the server ends, hence a process of its own; SIGTERM ends it. */
+/** Runs `clickhouse local` from libchdb. The call blocks until the server ends, so it needs its own process. SIGTERM stops it. */
 import { DataType, load, open } from "ffi-rs";
 
 const [library = "", ...args] = process.argv.slice(2);
@@ -12,5 +12,5 @@ void load({
   paramsType: [DataType.I32, DataType.StringArray],
   paramsValue: [argv.length, argv],
 });
-// It returns only if the server could not run; it has said why by then.
+// The call returns only if the server could not run. By then the server has printed the reason.
 process.exit(1);

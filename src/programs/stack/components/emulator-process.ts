@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LISTENING } from "../../bridge/subscriber.ts";
-import type { Part } from "../supervisor.ts";
+import type { Component } from "../supervisor.ts";
 
 export const EMULATOR_APP = "emulator";
 
@@ -12,8 +12,8 @@ export interface EmulatorOptions {
   apiKey: string;
 }
 
-/** Runs the emulated access points that users spin up. */
-export function emulatorPart({ dataDir, serviceUrl, mqttUrl, apiKey }: EmulatorOptions): Part {
+/** The emulator, which runs the emulated access points. */
+export function emulatorComponent({ dataDir, serviceUrl, mqttUrl, apiKey }: EmulatorOptions): Component {
   return {
     name: "emulator",
     command: process.execPath,

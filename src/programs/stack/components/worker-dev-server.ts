@@ -1,7 +1,8 @@
 /**
- * `wrangler dev` without its inspector: worker-dev-server.ts <configuration> <env file> <dashboard> <objects> <host> <port>
- * The inspector runs any code in the Worker, which knows every secret, for every program on this machine and for every page that a
- * browser there shows. wrangler's command line cannot turn it off.
+ * Runs `wrangler dev` without its inspector, which wrangler's command line cannot disable. Through the inspector, every program on this
+ * machine and every web page in a browser could run code in the Worker, which knows all secrets.
+ *
+ * Usage: worker-dev-server.ts <configuration> <env file> <dashboard folder> <objects folder> <host> <port>
  */
 import { unstable_startWorker } from "wrangler";
 

@@ -1,22 +1,15 @@
-import { spawn } from "node:child_process";
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import workerd from "workerd";
 import * as z from "zod";
-import { UserError } from "../../shared/cli.ts";
-import { signalGroup } from "../../shared/processes.ts";
-import { installed, ROOT } from "../../shared/project.ts";
-import { removeEndedObjects } from "../prune-objects.ts";
-import type { Part } from "../supervisor.ts";
+import { removeEmptyObjects } from "../prune-objects.ts";
+import type { Component } from "../supervisor.ts";
 import type { WorkerOptions } from "../types.ts";
-import { buildDashboard } from "./dashboard-build.ts";
-import { isNews, WRANGLER_ENVIRONMENT } from "./worker-dev.ts";
+import { buildDashboard, buildWorker, readWranglerConfig, WRANGLER_CONFIG } from "./builds.ts";
+import { isWorthShowing } from "./worker-dev.ts";
 
-const WRANGLER_CONFIG = join(ROOT, "wrangler.toml");
-
-/** The Worker built once and run on plain workerd: no proxy in front of it, nothing that watches files. */
-export async function productionWorkerPart({
+/** Builds the Worker once and runs it on plain workerd, without a proxy in front of it and without watching files. */
+export async function productionWorkerComponent({
   host,
   port,
   socket,
@@ -24,13 +17,13 @@ export async function productionWorkerPart({
   signal,
   dataDir,
   env,
-}: WorkerOptions): Promise<Part> {
+}: WorkerOptions): Promise<Component> {
   const buildDir = join(dataDir, "build");
   const objectsDir = join(dataDir, "worker");
   mkdirSync(objectsDir, { recursive: true });
-  removeEndedObjects(objectsDir);
+  removeEmptyObjects(objectsDir);
   const pageDir = join(dataDir, "dashboard");
-  // wrangler wants the folder to be there, and never looks into it: the two need not wait for each other.
+  // wrangler requires the folder but does not read it, so both builds can run at the same time.
   mkdirSync(pageDir, { recursive: true });
   await Promise.all([
     buildWorker({ outdir: buildDir, signal, options: ["--assets", pageDir] }),
@@ -54,62 +47,9 @@ export async function productionWorkerPart({
     env,
     ...(socket && { fd: socket.fd }),
     ready: async () => (await fetch(`${url}/healthz`)).ok,
-    display: (line) => (isNews(line) ? line : undefined),
+    display: (line) => (isWorthShowing(line) ? line : undefined),
     graceMs: 2_000,
   };
-}
-
-interface BuildOptions {
-  outdir: string;
-  config?: string;
-  /** Without it functions keep their names. */
-  minify?: boolean;
-  /** Of wrangler's own, besides. */
-  options?: string[];
-  signal?: AbortSignal | undefined;
-}
-
-/** Bundles the Worker that a configuration of wrangler's names. */
-export async function buildWorker({
-  outdir,
-  config = WRANGLER_CONFIG,
-  minify = true,
-  options = [],
-  signal,
-}: BuildOptions): Promise<void> {
-  rmSync(outdir, { recursive: true, force: true });
-  mkdirSync(outdir, { recursive: true });
-  const { main = "" } = await readWranglerConfig(config);
-  // A stop that came meanwhile would not end a process that starts after it.
-  signal?.throwIfAborted();
-  // A group of its own, since wrangler has children: all of them go when the stack is told to stop.
-  const wrangler = spawn(
-    process.execPath,
-    [
-      installed("wrangler"),
-      ...["deploy", main, "--config", config, "--dry-run", "--outdir", outdir],
-      ...(minify ? ["--minify"] : []),
-      ...options,
-    ],
-    {
-      // Told its file, wrangler keeps what it needs for a while in the working directory. The sources may well be read-only.
-      cwd: outdir,
-      detached: true,
-      env: { ...process.env, ...WRANGLER_ENVIRONMENT },
-    },
-  );
-  const end = () => wrangler.pid !== undefined && signalGroup(wrangler.pid, "SIGKILL");
-  signal?.addEventListener("abort", end, { once: true });
-  const output = Promise.all([text(wrangler.stdout), text(wrangler.stderr)]);
-  const code = await new Promise((resolve) => wrangler.once("close", resolve));
-  signal?.removeEventListener("abort", end);
-  if (code !== 0 && !signal?.aborted) throw new UserError(`The Worker cannot be built:\n${(await output).join("")}`);
-}
-
-async function readWranglerConfig(config: string) {
-  // Here and not at the top: it takes two seconds, and whoever asks for help, or is refused, need not wait for it.
-  const { unstable_readConfig } = await import("wrangler");
-  return unstable_readConfig({ config });
 }
 
 const WranglerConfig = z.object({
@@ -123,9 +63,9 @@ interface WorkerdOptions {
   address: string;
   buildDir: string;
   objectsDir: string;
-  /** The files of the dashboard. */
+  /** The folder with the files of the dashboard. */
   pageDir: string;
-  /** Names of the environment variables that the Worker gets; their values stay in the environment. */
+  /** Names of the environment variables that the Worker gets. Their values stay in the environment of workerd. */
   settings: string[];
 }
 
@@ -146,7 +86,7 @@ async function workerdConfig(options: WorkerdOptions): Promise<string> {
       ({ name, class_name }) => `(name = ${quoted(name)}, durableObjectNamespace = ${quoted(class_name)})`,
     ),
   ];
-  // The key names the folder on disk that holds the objects' data: it must never change.
+  // `uniqueKey` is the name of the folder with the objects' data, so it must never change.
   const namespaces = objects.map(
     ({ class_name }) => `(className = ${quoted(class_name)}, uniqueKey = ${quoted(class_name)}, enableSql = true)`,
   );

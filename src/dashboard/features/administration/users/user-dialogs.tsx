@@ -73,7 +73,7 @@ export function ChangeRoles({
     onDone();
     onClose();
     // The change of roles revoked the token of this page as well.
-    if (isOwn) renewal.set("due");
+    if (isOwn) renewal.value = "due";
   });
   const fieldError = roles.length === 0 ? "Choose at least one role." : fieldErrorOf(error, "roles");
   return (

@@ -6,7 +6,6 @@ import { session } from "../../../app/session.ts";
 import { Confirm } from "../../../components/dialog.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { useLoaded } from "../../../lib/load.ts";
-import { useObserved } from "../../../lib/observable.ts";
 import { RecordButton, RecordRow, Records } from "../records.tsx";
 import { SetPassword } from "../secrets.tsx";
 import { rolesText } from "./roles.ts";
@@ -19,7 +18,7 @@ const nameOf = ({ username }: TokenData): string => username ?? "";
 
 export function UsersTab() {
   const loaded = useLoaded(listUsers);
-  const ownName = useObserved(session)?.username;
+  const ownName = session.value?.username;
   const [dialog, setDialog] = useState<OpenDialog>();
   return (
     <>

@@ -1,0 +1,39 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ApiClient, type ApiResponse, unexpected } from "./client.ts";
+
+const ATTEMPTS = 3;
+const PAUSE_MS = 1_000;
+/** Deleted; never created, or deleted already; a job that has ended by itself. */
+const IS_REMOVED = new Set([200, 404, 409]);
+
+/** The accounts and jobs that a run has created, by path. */
+export class CreatedResources {
+  readonly #paths = new Set<string>();
+
+  /** Call this before the creation: the service may create a resource although its response is lost. */
+  add(path: string): void {
+    this.#paths.add(path);
+  }
+
+  /** Deletes all resources, the latest first. Returns a text for each one that remains. */
+  async remove(client: ApiClient, adminToken: string, attempts = ATTEMPTS): Promise<string[]> {
+    const left: string[] = [];
+    for (const path of [...this.#paths].reverse()) {
+      const reason = await remove(client, path, adminToken, attempts);
+      if (reason !== undefined) left.push(reason);
+    }
+    this.#paths.clear();
+    return left;
+  }
+}
+
+async function remove(client: ApiClient, path: string, token: string, attempts: number): Promise<string | undefined> {
+  for (let attempt = 1; ; attempt++) {
+    const request = client.request(path, { method: "DELETE", token });
+    const response: ApiResponse | Error = await request.catch((error: Error) => error);
+    if (!(response instanceof Error) && IS_REMOVED.has(response.status)) return undefined;
+    if (attempt >= attempts)
+      return (response instanceof Error ? response : unexpected(`DELETE ${path}`, response)).message;
+    await sleep(PAUSE_MS);
+  }
+}

@@ -1,0 +1,82 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { makeAgents, makeUser, type TestAgent } from "../accounts.ts";
+import type { Target } from "../client.ts";
+import type { Product } from "../product.ts";
+import { startStreams } from "../stream-oracle.ts";
+import { startTelemetry } from "../telemetry-oracle.ts";
+import { createWorkload, type Workload } from "../workload.ts";
+import { startCommands } from "./command-load.ts";
+import type { Component } from "./environment.ts";
+import { kill, type Outcome, plainTarget, underLoad } from "./under-load.ts";
+
+/** Kills a component again and again under one kind of workload. */
+
+export interface KillSuite {
+  description: string;
+  components: readonly Component[];
+  /** The default number of kills. */
+  kills: number;
+  start(target: Target, component: Component): Promise<Workload[]>;
+}
+
+const PAUSE_MS = 20;
+
+export const KILL_SUITES = {
+  telemetry: {
+    description: "Agents send over HTTP and MQTT",
+    components: ["clickhouse", "broker", "bridge", "worker"],
+    kills: 10,
+    start: (target, component) => {
+      const options = { prefix: `fault-${component}`, agents: 8, pauseMs: PAUSE_MS };
+      return Promise.all([
+        startTelemetry(target, { ...options, channel: "HTTP" }),
+        startTelemetry(target, { ...options, channel: "MQTT" }),
+        ...(component === "worker" ? [] : [startAccountReads(target)]),
+      ]);
+    },
+  },
+  jobs: {
+    description: "Callbacks are posted and read through sockets",
+    components: ["worker"],
+    kills: 20,
+    start: async ({ client, dataDir }) => {
+      const { token } = await makeUser(dataDir, `faults-jobs-${Date.now()}@example.com`);
+      return [startStreams(client, { token, readersOfJobs: [1, 1, 3, 4], sendersPerJob: 4, pauseMs: PAUSE_MS })];
+    },
+  },
+  commands: {
+    description: "Access points are spun up and receive commands",
+    components: ["broker"],
+    kills: 10,
+    start: async (target) => [await startCommands(target, { accessPoints: 20, pauseMs: 200, spinUpEveryMs: 5_000 })],
+  },
+} satisfies Record<string, KillSuite>;
+
+export function killUnderLoad(
+  product: Product,
+  { start }: Pick<KillSuite, "start">,
+  component: Component,
+  times: number,
+): Promise<Outcome> {
+  // These workloads are too heavy for a guarantee about response times.
+  const fault = { ...kill(component), isPrompt: false };
+  return underLoad(plainTarget(product), fault, { times, start: (target) => start(target, component) });
+}
+
+/** Reads an account continuously. Only telemetry is hit, so no read may fail. */
+async function startAccountReads({ client, dataDir }: Target): Promise<Workload> {
+  const [{ apId, token }] = (await makeAgents(dataDir, `fault-watch-${Date.now()}`, 1)) as [TestAgent];
+  const stop = new AbortController();
+  let [acknowledged, failed] = [0, 0];
+  const reading = (async () => {
+    for (; !stop.signal.aborted; await sleep(PAUSE_MS)) {
+      const response = await client.attempt(`/api/v1/agents/${apId}`, { token });
+      if (response?.status === 200) acknowledged++;
+      else failed++;
+    }
+  })();
+  return createWorkload("account reads", stop, [reading], {
+    acknowledged: () => acknowledged,
+    settle: async () => ({ lost: 0, duplicates: 0, violations: { failed }, settledMs: 0 }),
+  });
+}

@@ -1,0 +1,62 @@
+import { execFileSync } from "node:child_process";
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+
+const MEGABYTES = 256;
+const CHUNK = Buffer.alloc(1024 * 1024);
+const SMALL_CHUNK = CHUNK.subarray(0, 4096);
+/** The component that uses the disk may still free a little. */
+const REFILL_MS = 200;
+
+export const canMount = (): boolean => process.getuid?.() === 0;
+
+/** A small disk in memory for one folder, which can be filled up. Needs root. */
+export class LimitedDisk {
+  readonly #folder: string;
+  #ballast: number | undefined;
+  #refilling: ReturnType<typeof setInterval> | undefined;
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  static mount(folder: string): LimitedDisk {
+    mkdirSync(folder, { recursive: true });
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${MEGABYTES}m`, "tmpfs", folder]);
+    return new LimitedDisk(folder);
+  }
+
+  fill(): void {
+    const ballast = openSync(this.#file, "a");
+    this.#ballast = ballast;
+    this.#refill(ballast);
+    this.#refilling = setInterval(() => this.#refill(ballast), REFILL_MS);
+  }
+
+  free(): void {
+    clearInterval(this.#refilling);
+    if (this.#ballast !== undefined) closeSync(this.#ballast);
+    this.#ballast = undefined;
+    rmSync(this.#file, { force: true });
+  }
+
+  unmount(): void {
+    this.free();
+    // Detaches the disk now, and removes it when its last file is closed.
+    execFileSync("umount", ["--lazy", this.#folder]);
+  }
+
+  get #file(): string {
+    return join(this.#folder, "ballast");
+  }
+
+  #refill(ballast: number): void {
+    for (const chunk of [CHUNK, SMALL_CHUNK]) {
+      try {
+        while (writeSync(ballast, chunk) > 0);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+      }
+    }
+  }
+}

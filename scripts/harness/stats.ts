@@ -1,0 +1,55 @@
+/** Quantiles, medians and limits of concurrency. */
+
+export class Quantiles {
+  readonly #values: number[] = [];
+  #isSorted = false;
+
+  add(value: number): void {
+    this.#values.push(value);
+    this.#isSorted = false;
+  }
+
+  get count(): number {
+    return this.#values.length;
+  }
+
+  at(quantile: number): number {
+    if (!this.#isSorted) this.#values.sort((a, b) => a - b);
+    this.#isSorted = true;
+    return this.#values[Math.min(this.#values.length - 1, Math.floor(this.#values.length * quantile))] ?? 0;
+  }
+}
+
+/** Returns the median, which other work on the machine moves less than a mean. */
+export const median = <T>(values: readonly T[], by: (value: T) => number): T =>
+  values.toSorted((a, b) => by(a) - by(b))[Math.floor(values.length / 2)] as T;
+
+/** Processes all items, at most `limit` at a time. */
+export async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>, limit = 16) {
+  // All lanes take from one queue.
+  const queue = items.values();
+  await Promise.all(
+    Array.from({ length: limit }, async () => {
+      for (const item of queue) await work(item);
+    }),
+  );
+}
+
+export type Limiter = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Returns a function that runs work, at most `limit` pieces at a time. */
+export function concurrencyLimiter(limit: number): Limiter {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+  return async (work) => {
+    if (running >= limit) await new Promise<void>((resolve) => waiting.push(resolve));
+    else running++;
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) running--;
+      else next();
+    }
+  };
+}

@@ -1,2 +1,0 @@
-/** `CryptoKey`, a name that Node's types lack. */
-export type WebCryptoKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
