@@ -1,7 +1,7 @@
 import { useRef } from "preact/hooks";
 import { ConnectionNotice, Notices } from "../components/notices.tsx";
 import { SignInPages } from "../features/account/sign-in-pages.tsx";
-import { own } from "../lib/own.ts";
+import { own } from "../lib/format.ts";
 import { Page, type PageEntry } from "./page.tsx";
 import { href, route } from "./router.ts";
 import { type Session, session, signOut } from "./session.ts";

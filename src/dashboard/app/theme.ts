@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { getPreference, setPreference } from "../lib/preferences.ts";
+import { getPreference, setPreference } from "../lib/browser.ts";
 
 /** The colour scheme: light, dark, or the operating system's. */
 export type Theme = "light" | "dark" | "system";

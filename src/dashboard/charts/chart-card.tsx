@@ -1,8 +1,7 @@
 import type { Signal } from "@preact/signals";
 import { useCallback, useMemo } from "preact/hooks";
 import { durationText } from "../components/time.tsx";
-import { numberText } from "../lib/format.ts";
-import { own } from "../lib/own.ts";
+import { numberText, own } from "../lib/format.ts";
 import { Chart } from "./chart.tsx";
 import { withGaps } from "./gaps.ts";
 import { indexFrom, type MetricSeries } from "./series-store.ts";

@@ -1,5 +1,5 @@
-import { own } from "../lib/own.ts";
-import { getPreference, setPreference } from "../lib/preferences.ts";
+import { getPreference, setPreference } from "../lib/browser.ts";
+import { own } from "../lib/format.ts";
 
 /** The metrics that the charts of an access point show. */
 

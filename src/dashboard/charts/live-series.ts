@@ -1,7 +1,7 @@
 import { useRef } from "preact/hooks";
 import { serviceNowMs } from "../api/clock.ts";
 import { series } from "../api/operations.ts";
-import { saveFile } from "../lib/download.ts";
+import { saveFile } from "../lib/browser.ts";
 import { csvField } from "../lib/format.ts";
 import { usePoll } from "../lib/poll.ts";
 import { SeriesStore } from "./series-store.ts";

@@ -1,5 +1,5 @@
 import type { JobState } from "../../schemas/job.ts";
-import { own } from "../lib/own.ts";
+import { own } from "../lib/format.ts";
 
 /** Small labels and bars with the same meaning on every page. None of them relies on colour alone. */
 

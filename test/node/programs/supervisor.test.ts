@@ -100,7 +100,8 @@ describe("the supervisor", () => {
     );
     const child = `const { pid } = require("child_process").spawn(process.execPath, ["-e", ${JSON.stringify(forever)}]); fs.writeFileSync(file("child"), String(pid));`;
     await supervisor.start(runs("last", `${recordEnd("last")} ${child}`));
-    await until(() => existsSync(path("child")));
+    // The file exists before it has its content.
+    await until(() => existsSync(path("child")) && readFileSync(path("child"), "utf8") !== "");
     const pids = [...Object.values(supervisor.pids), Number(readFileSync(path("child"), "utf8"))];
     expect(pids.every((pid) => identifyProcess(pid) !== undefined)).toBe(true);
 

@@ -8,8 +8,8 @@ import { Form, fieldErrorOf, SubmitButton, TextField } from "../../components/fo
 import { NEW_PASSWORD, NEW_PASSWORD_HINT } from "../../components/new-password.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
+import { own } from "../../lib/format.ts";
 import { useLoaded } from "../../lib/load.ts";
-import { own } from "../../lib/own.ts";
 import { RequestResetLink, ResetPassword, type SignInPageProps } from "./forgotten-password.tsx";
 
 /** Pages without a session, by the first segment of the path. Any other path shows the sign-in page. */

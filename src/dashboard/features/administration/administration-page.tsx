@@ -1,7 +1,7 @@
 import type { ComponentType } from "preact";
 import { href, type PageProps } from "../../app/router.ts";
 import { Empty } from "../../components/states.tsx";
-import { own } from "../../lib/own.ts";
+import { own } from "../../lib/format.ts";
 import { AccessPointsTab } from "./access-points/access-points-tab.tsx";
 import { AppsTab } from "./apps/apps-tab.tsx";
 import { AuditTab } from "./audit/audit-tab.tsx";

@@ -1,6 +1,6 @@
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
-import { saveFile } from "../../lib/download.ts";
+import { saveFile } from "../../lib/browser.ts";
 import { shortNumber } from "./job-text.ts";
 import type { RowStore } from "./row-store.ts";
 

@@ -1,5 +1,4 @@
-import { csvField } from "../../lib/format.ts";
-import { own } from "../../lib/own.ts";
+import { csvField, own } from "../../lib/format.ts";
 
 /** Usually an object, but callback clients may post any JSON value. */
 export type Row = unknown;

@@ -1,6 +1,5 @@
 import { timeText } from "../../components/time.tsx";
-import { countOf } from "../../lib/format.ts";
-import { own } from "../../lib/own.ts";
+import { countOf, own } from "../../lib/format.ts";
 import type { Item } from "./received-messages.ts";
 import { fieldsOf, type Row } from "./row-store.ts";
 

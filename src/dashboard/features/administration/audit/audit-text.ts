@@ -1,5 +1,5 @@
 import type { AuditEntry } from "../../../../schemas/audit.ts";
-import { own } from "../../../lib/own.ts";
+import { own } from "../../../lib/format.ts";
 
 /** The audit trail as text for people. */
 

@@ -8,17 +8,17 @@ import { join } from "node:path";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { connectAsync, connect as connectNow, type IClientOptions, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { canMount, LimitedDisk } from "../../../scripts/harness/faults/limited-disk.ts";
-import { until } from "../../../scripts/harness/product.ts";
-import { createSite } from "../../../src/emulator/models/site.ts";
-import { subscribe } from "../../../src/programs/bridge/subscriber.ts";
-import { BrokerLink } from "../../../src/programs/emulator/broker-link.ts";
-import { EmulatorClient } from "../../../src/programs/emulator/emulator-client.ts";
-import { JobFiles } from "../../../src/programs/emulator/job-files.ts";
-import { runPart } from "../../../src/programs/emulator/part-runner.ts";
-import { brokerComponent } from "../../../src/programs/stack/components/broker-process.ts";
-import { anyFreePort } from "../../../src/programs/stack/ports.ts";
-import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
+import { canMount, LimitedDisk } from "../../../../scripts/harness/faults/limited-disk.ts";
+import { until } from "../../../../scripts/harness/product.ts";
+import { createSite } from "../../../../src/emulator/models/site.ts";
+import { subscribe } from "../../../../src/programs/bridge/subscriber.ts";
+import { BrokerLink } from "../../../../src/programs/emulator/broker-link.ts";
+import { EmulatorClient } from "../../../../src/programs/emulator/emulator-client.ts";
+import { JobFiles } from "../../../../src/programs/emulator/job-files.ts";
+import { runPart } from "../../../../src/programs/emulator/part-runner.ts";
+import { brokerComponent } from "../../../../src/programs/stack/components/broker-process.ts";
+import { anyFreePort } from "../../../../src/programs/stack/ports.ts";
+import { Supervisor } from "../../../../src/programs/stack/supervisor.ts";
 
 const ISSUER = "controller";
 

@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { Aedes, type AedesPublishPacket, type Client } from "aedes";
 import { ClassicLevel } from "classic-level";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { until } from "../../../scripts/harness/product.ts";
-import { BrokerPersistence } from "../../../src/programs/broker/persistence.ts";
+import { until } from "../../../../scripts/harness/product.ts";
+import { BrokerPersistence } from "../../../../src/programs/broker/persistence.ts";
 import {
   AGENT_SESSION_MS,
   BrokerSessions,
   SERVICE_SESSION_MS,
   SESSIONS_PER_AGENT,
-} from "../../../src/programs/broker/sessions.ts";
+} from "../../../../src/programs/broker/sessions.ts";
 
 const TOPIC = "agent/a/command";
 

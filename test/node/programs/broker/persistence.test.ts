@@ -7,10 +7,10 @@ import { Aedes } from "aedes";
 import { ClassicLevel } from "classic-level";
 import { connectAsync } from "mqtt";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { until } from "../../../scripts/harness/product.ts";
-import { type Incoming, type SubscribeOptions, subscribe } from "../../../src/programs/bridge/subscriber.ts";
-import { BrokerPersistence } from "../../../src/programs/broker/persistence.ts";
-import { anyFreePort } from "../../../src/programs/stack/ports.ts";
+import { until } from "../../../../scripts/harness/product.ts";
+import { type Incoming, type SubscribeOptions, subscribe } from "../../../../src/programs/bridge/subscriber.ts";
+import { BrokerPersistence } from "../../../../src/programs/broker/persistence.ts";
+import { anyFreePort } from "../../../../src/programs/stack/ports.ts";
 
 let folder: string;
 let broker: Aedes;

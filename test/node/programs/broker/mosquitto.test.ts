@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connectAsync, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { until } from "../../../scripts/harness/product.ts";
-import { type Incoming, subscribe } from "../../../src/programs/bridge/subscriber.ts";
-import { anyFreePort } from "../../../src/programs/stack/ports.ts";
+import { until } from "../../../../scripts/harness/product.ts";
+import { type Incoming, subscribe } from "../../../../src/programs/bridge/subscriber.ts";
+import { anyFreePort } from "../../../../src/programs/stack/ports.ts";
 
 const MOSQUITTO = ["/usr/sbin/mosquitto", "mosquitto"].find(
   (command) => spawnSync(command, ["-h"]).error === undefined,
