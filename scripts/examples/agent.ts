@@ -1,4 +1,4 @@
-/** A small agent that reports this machine's own figures: a starting point for authors of agents. */
+/** A small agent that reports metrics of this machine: a starting point for authors of agents. */
 import { readFileSync } from "node:fs";
 import { cpus, freemem, hostname, loadavg, totalmem, uptime } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,26 +9,26 @@ const HELP = `npm run agent
 
 Logs in as an agent, onboards, and reports this machine's load, memory and network counters until it is stopped.
 
-  SERVICE_URL      the service (http://127.0.0.1:8787)
-  AP_ID            the agent's ap_id (this machine's name)
+  SERVICE_URL      URL of the service (default: http://127.0.0.1:8787)
+  AP_ID            the agent's ap_id (default: this machine's name)
   AP_PASSWORD      its password
-  ENROLMENT_TOKEN  where given, the agent registers itself first
-  INTERVAL         seconds between two reports (5)
-  LATITUDE, LONGITUDE   where it is
-  MQTT_URL         report to this broker instead of over HTTP, and obey commands: "ping", "interval <seconds>"`;
+  ENROLMENT_TOKEN  register the agent first, with this token
+  INTERVAL         seconds between two reports (default: 5)
+  LATITUDE, LONGITUDE   its position
+  MQTT_URL         report to this broker instead of HTTP, and execute commands: "ping", "interval <seconds>"`;
 
 const { SERVICE_URL, AP_ID, AP_PASSWORD = "", ENROLMENT_TOKEN, LATITUDE, LONGITUDE, MQTT_URL } = process.env;
 const service = SERVICE_URL || "http://127.0.0.1:8787";
 const apId = AP_ID || hostname();
-/** Longer than this no timer runs anyway. */
+/** Longest interval that the agent accepts. */
 const MAX_INTERVAL_S = 86_400;
 let intervalS = Number(process.env.INTERVAL || 5);
 
 async function call(path: string, init: RequestInit): Promise<Record<string, unknown>> {
   const response = await fetch(`${service}/api/v1/${path}`, { signal: AbortSignal.timeout(10_000), ...init });
-  const answer = (await response.json()) as Record<string, unknown>;
-  if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(answer.detail)}`);
-  return answer;
+  const body = (await response.json()) as Record<string, unknown>;
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(body.detail)}`);
+  return body;
 }
 
 const postJson = (path: string, token: string, body: object) =>
@@ -38,7 +38,7 @@ const postJson = (path: string, token: string, body: object) =>
     body: JSON.stringify(body),
   });
 
-/** A token, and the time at which to get the next one. */
+/** Returns a token and the time at which to get the next one. */
 async function logIn(): Promise<{ token: string; renewAtMs: number }> {
   const body = new URLSearchParams({ username: apId, password: AP_PASSWORD });
   const { access_token, expires_in } = await call("token/?login_type=agent", { method: "POST", body });
@@ -58,12 +58,12 @@ function sample(): object {
   };
 }
 
-/** Bytes received and sent, over all interfaces but the loopback. */
+/** Returns the bytes received and sent on all interfaces except the loopback. */
 function networkCounters(): { rx_bytes: number; tx_bytes: number } {
   const counters = { rx_bytes: 0, tx_bytes: 0 };
   for (const line of readFileSync("/proc/net/dev", "utf8").split("\n").slice(2)) {
-    const [name = "", figures = ""] = line.split(":");
-    const [received, , , , , , , , sent] = figures.trim().split(/\s+/).map(Number);
+    const [name = "", numbers = ""] = line.split(":");
+    const [received, , , , , , , , sent] = numbers.trim().split(/\s+/).map(Number);
     if (name.trim() === "lo") continue;
     counters.rx_bytes += received || 0;
     counters.tx_bytes += sent || 0;
@@ -71,15 +71,15 @@ function networkCounters(): { rx_bytes: number; tx_bytes: number } {
   return counters;
 }
 
-/** How reports leave: over HTTP, or over a connection to the broker, which also brings commands. */
+/** Opens a channel for reports: HTTP, or a connection to the broker, which also delivers commands. */
 async function openChannel(
   token: string,
 ): Promise<{ report: (body: object) => Promise<unknown>; close: () => Promise<unknown> }> {
   if (!MQTT_URL) return { report: (body) => postJson("agent_update/update", token, body), close: async () => {} };
   const will = { topic: `agent/${apId}/status`, payload: Buffer.from("offline"), qos: 1, retain: true } as const;
   const client = await connectAsync(MQTT_URL, { username: apId, password: token, reconnectPeriod: 0, will });
-  client.on("error", complain);
-  // Once the connection is gone, the client never tells what became of what was on its way.
+  client.on("error", logError);
+  // After a lost connection the client never settles the promises of unacknowledged messages.
   const lost = new Promise<never>((_, reject) =>
     client.once("close", () => reject(new Error("The connection to the broker is lost."))),
   );
@@ -88,10 +88,10 @@ async function openChannel(
     Promise.race([client.publishAsync(topic, text, { qos: 1, retain }), lost]);
   client.on("message", (_topic, payload) => {
     try {
-      const answer = obey(payload.toString());
-      if (answer !== undefined) publish(`agent/${apId}/result`, JSON.stringify(answer)).catch(complain);
+      const result = handleCommand(payload.toString());
+      if (result !== undefined) publish(`agent/${apId}/result`, JSON.stringify(result)).catch(logError);
     } catch (error) {
-      complain(error);
+      logError(error);
     }
   });
   try {
@@ -103,34 +103,34 @@ async function openChannel(
   }
   return {
     report: (body) => publish(`agent/${apId}/data`, JSON.stringify(body)),
-    // Not in good order, which would wait for what was on its way and leave the last will unsaid.
+    // Forced: a clean disconnect would wait for unacknowledged messages, and the broker would not publish the will.
     close: () => client.endAsync(true),
   };
 }
 
-/** Answers by job number, until their commands expire. */
-const answers = new Map<string, { expiresMs: number; answer: object }>();
-const MAX_ANSWERS = 1_000;
+/** Results by job number, until their commands expire. */
+const results = new Map<string, { expiresMs: number; result: object }>();
+const MAX_RESULTS = 1_000;
 
 /**
- * Executes a command and returns the answer; undefined if there is none to give.
+ * Executes a command and returns its result, or undefined for an invalid or expired command.
  *
- * The service publishes a command again until it has the answer, so the same one may arrive several times. It must not be executed
- * again, but its answer may have been lost and is sent again. A command that has expired is not executed: its sender has been told
- * that it failed. A command whose effect outlives this process needs its job number on disk before it is executed.
+ * The service publishes a command until it has the result, so the same command may arrive several times. The agent must not execute it
+ * again, but it sends the same result again, because the first one may be lost. It ignores an expired command: the sender has already seen
+ * it expire. If the effect of a command survives this process, write its job number to disk before you execute it.
  */
-function obey(message: string): object | undefined {
+function handleCommand(message: string): object | undefined {
   const { job_number, command, expires_at } = JSON.parse(message) as Record<string, unknown>;
   if (typeof job_number !== "string" || typeof command !== "string") return undefined;
   const expiresMs = Date.parse(String(expires_at));
   if (!(expiresMs >= Date.now())) return undefined;
-  const known = answers.get(job_number);
-  if (known !== undefined) return known.answer;
-  const answer = { job_number, ...execute(command) };
-  for (const [job, { expiresMs }] of answers)
-    if (expiresMs < Date.now() || answers.size >= MAX_ANSWERS) answers.delete(job);
-  answers.set(job_number, { expiresMs, answer });
-  return answer;
+  const earlier = results.get(job_number);
+  if (earlier !== undefined) return earlier.result;
+  const result = { job_number, ...execute(command) };
+  for (const [job, { expiresMs }] of results)
+    if (expiresMs < Date.now() || results.size >= MAX_RESULTS) results.delete(job);
+  results.set(job_number, { expiresMs, result });
+  return result;
 }
 
 function execute(command: string): { status: string; data: object } {
@@ -141,9 +141,9 @@ function execute(command: string): { status: string; data: object } {
   return { status: isKnown ? "done" : "failed", data: { command, interval: intervalS } };
 }
 
-const complain = (error: unknown) => console.log(error instanceof Error ? error.message : error);
+const logError = (error: unknown) => console.log(error instanceof Error ? error.message : error);
 
-/** From one login to the next, or until something goes wrong. */
+/** Reports until the token must be renewed, or until an error. */
 async function session(stop: AbortSignal): Promise<void> {
   const { token, renewAtMs } = await logIn();
   const channel = await openChannel(token);
@@ -167,7 +167,7 @@ else {
   const stop = new AbortController();
   let stoppedMs = Number.POSITIVE_INFINITY;
   const interrupt = () => {
-    // The terminal and npm both send it, so the first one comes twice. A later one is meant.
+    // The terminal and npm both send the signal, so the first Ctrl-C arrives twice. A later one exits at once.
     if (Date.now() - stoppedMs > 500) process.exit(130);
     if (!stop.signal.aborted) stoppedMs = Date.now();
     stop.abort();
@@ -175,10 +175,10 @@ else {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
   if (ENROLMENT_TOKEN) {
     const agent = { ap_id: apId, password: AP_PASSWORD, configuration: {} };
-    await postJson("agents/public", ENROLMENT_TOKEN, agent).catch(complain);
+    await postJson("agents/public", ENROLMENT_TOKEN, agent).catch(logError);
   }
   while (!stop.signal.aborted) {
-    await session(stop.signal).catch(complain);
+    await session(stop.signal).catch(logError);
     await sleep(1_000, undefined, { signal: stop.signal }).catch(() => {});
   }
 }
