@@ -2,11 +2,11 @@ import { fileURLToPath } from "node:url";
 import { cloudflareTest } from "@cloudflare/vitest-pool-workers";
 import { defineConfig } from "vitest/config";
 
-/** Tests start many processes of Node. Most take about a quarter less processor time if their modules are compiled already. */
+/** Tests start many Node processes. Most need about a quarter less processor time with cached compiled modules. */
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/node", import.meta.url));
 
 const IN_NODE = { testTimeout: 120_000, hookTimeout: 120_000 };
-/** They wait for processes more than they compute, also on a machine with two cores. In one group, so that neither core waits. */
+/** These tests mostly wait for processes, so two run at once even on two cores. One group for all of them keeps both workers busy. */
 const TWO_AT_A_TIME = { sequence: { groupOrder: 2 }, maxWorkers: 2 };
 
 export default defineConfig({
@@ -15,7 +15,7 @@ export default defineConfig({
     reporters: ["default", "./test/support/secret-guard.ts"],
     projects: [
       {
-        // Inside workerd, against real stores and a real broker, which the global set-up starts once.
+        // Tests inside workerd, with real stores and a real broker. The global setup starts these once.
         plugins: [
           cloudflareTest(({ inject }) => ({
             wrangler: { configPath: "./wrangler.toml" },
@@ -24,8 +24,8 @@ export default defineConfig({
         ],
         test: {
           name: "workers",
-          // One workerd for all files: to load the modules again takes longer than most files' tests. Tests use unique names. Not two
-          // at once: each has a publisher, and tests move its clock, which ends the commands of all others in the same database.
+          // One workerd for all files, because loading the modules takes longer than the tests of most files. Tests use unique names. Not
+          // two workers: each has a publisher, and tests move its clock, which expires the commands of all others in the same database.
           isolate: false,
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
@@ -44,7 +44,7 @@ export default defineConfig({
                   "drizzle-orm",
                   "drizzle-orm/libsql/web",
                   "drizzle-orm/sqlite-core",
-                  // Every entry that is used, lest one class exist twice and `instanceof` fail.
+                  // List every entry point that is used. Otherwise a class exists twice and `instanceof` fails.
                   "hono",
                   "hono/body-limit",
                   "hono/cors",
@@ -63,11 +63,11 @@ export default defineConfig({
         },
       },
       {
-        // Whatever runs in Node: programs, scripts, and modules of the dashboard that need no browser.
+        // Code that runs in Node: programs, scripts, and modules of the dashboard that need no browser.
         test: { name: "node", include: ["test/node/**/*.test.ts", "test/*.test.ts"], ...IN_NODE, ...TWO_AT_A_TIME },
       },
       {
-        // Those that work on the stores themselves.
+        // Tests that work on the stores directly.
         test: {
           name: "stores",
           include: ["test/stores/**/*.test.ts"],
@@ -77,7 +77,7 @@ export default defineConfig({
         },
       },
       {
-        // Running products from outside, as their users have them. Most files share one, and stop none of its components.
+        // A running product, tested from outside. Most files share one, and must not stop its components.
         test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
@@ -87,7 +87,7 @@ export default defineConfig({
         },
       },
       {
-        // A product whose components die.
+        // A product whose components are killed.
         test: {
           name: "faults",
           include: ["test/faults/**/*.test.ts"],

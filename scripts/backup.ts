@@ -8,7 +8,7 @@ await runStoreCommand(async (signal) => {
   const command = parseCommand({
     name: "npm run backup",
     arguments: "<folder>",
-    summary: `Backs up the accounts and the telemetry into a new folder, compressed and with checksums. The service may run meanwhile. Backs
+    summary: `Backs up the accounts and the telemetry into a new folder, compressed and with checksums. The service can keep running. Backs
       up the product on this machine (DATA_DIR), or the stores that LIBSQL_URL and CLICKHOUSE_URL name.`,
     options: {
       "with-secrets": {

@@ -1,4 +1,4 @@
-// Runs `clickhouse local` out of libchdb.so (x86-64), under an emulator. Usage: CHDB_SO=path launch local [arguments]
+// Runs `clickhouse local` from libchdb.so (x86-64), under an emulator. Usage: CHDB_SO=path launch local [arguments]
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ static long raw(long n, long a, long b, long c, long d, long e, long f) {
   return result;
 }
 
-// libchdb makes some system calls through a routine of its own, and box64 knows fewer of them by number than by name.
+// libchdb makes some system calls through its own routine. box64 supports fewer of them by number than by name.
 static long by_name(long n, long a, long b, long c, long d, long e, long f) {
   long result;
   switch (n) {
@@ -69,7 +69,7 @@ static int find_text(struct dl_phdr_info *info, size_t size, void *found) {
   return 0;
 }
 
-// Finds libchdb's routine by its first instructions and makes it jump to by_name().
+// Finds the routine of libchdb by its first instructions, and patches it to jump to by_name().
 static int redirect_system_calls(void) {
   static const unsigned char routine[] = {0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6,
                                           0x48, 0x89, 0xca, 0x4d, 0x89, 0xc2, 0x4d, 0x89, 0xc8};
@@ -77,7 +77,7 @@ static int redirect_system_calls(void) {
   struct segment text = {0};
   dl_iterate_phdr(find_text, &text);
   if (!text.low) return 0;
-  // It is linked last: looking there first keeps half a gigabyte from being paged in.
+  // The routine is linked last. Searching there first avoids paging in half a gigabyte.
   char *at = text.high - text.low > tail ? memmem(text.high - tail, tail, routine, sizeof routine) : NULL;
   if (!at) at = memmem(text.low, text.high - text.low, routine, sizeof routine);
   if (!at) return 0;
@@ -98,7 +98,7 @@ static void end(int signal) {
 int main(int argc, char **argv) {
   void *library = dlopen(getenv("CHDB_SO"), RTLD_NOW | RTLD_GLOBAL);
   if (!library) return fprintf(stderr, "%s\n", dlerror()), 1;
-  if (!redirect_system_calls()) return fprintf(stderr, "libchdb is not the one expected\n"), 1;
+  if (!redirect_system_calls()) return fprintf(stderr, "this version of libchdb is not supported\n"), 1;
   void (*handle_signals)(int) = dlsym(library, "chdb_set_signal_handlers_enabled");
   void *(*run)(int, char **) = dlsym(library, "chdb_query_cmdline");
   const char *(*error_of)(void *) = dlsym(library, "chdb_result_error");

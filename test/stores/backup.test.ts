@@ -201,7 +201,7 @@ function keepBusy() {
 describe("a backup", () => {
   let restored: Record<string, string>;
 
-  it("contains every row of before its start when it is made under writes and restored", async () => {
+  it("restores every row that was written before it started, even if writes continue during the backup", async () => {
     const { busy, ended } = keepBusy();
     await sleep(500);
     const before = busy.committed;

@@ -14,7 +14,7 @@ type Accounts = Manifest["accounts"];
 const MIGRATIONS = "__drizzle_migrations";
 /** Stores the last id of each table, so that the database never assigns an id twice. The database creates this table itself. */
 const SEQUENCES = "sqlite_sequence";
-/** Comes with the product, and makes up nine tenths of the database. */
+/** The product ships this data, which is nine tenths of the database. */
 const EXCLUDED = ["gazetteer", "gazetteer_editions"];
 const BATCH_ROWS = 500;
 

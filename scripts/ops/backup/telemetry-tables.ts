@@ -69,7 +69,7 @@ export async function dumpTelemetry(config: StoresConfig, folder: string, signal
        AND ${config.CLICKHOUSE_CLUSTER === undefined ? "engine LIKE '%MergeTree'" : "engine = 'Distributed'"})
      GROUP BY table ORDER BY match(table, '^(points|texts)_'), table`,
   );
-  // All queries start at once. ClickHouse answers each as of its start, however long reading takes. The rollups are queried before the
+  // All queries start at once. ClickHouse evaluates each as of its start, however long reading takes. The rollups are queried before the
   // points, so samples that are committed in between are missing only in the rollups, and `completeRollups` can add them.
   const responses: { table: string; columns: string[]; lines: AsyncIterable<Uint8Array> }[] = [];
   for (const { table, columns } of tables) {
