@@ -1,26 +1,33 @@
-/** A small agent that reports metrics of this machine: a starting point for authors of agents. */
+/**
+ * A small agent that reports metrics of this machine: an example for authors of agents. It is a single file to copy, and needs only Node
+ * and `mqtt`.
+ */
 import { readFileSync } from "node:fs";
 import { cpus, freemem, hostname, loadavg, totalmem, uptime } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { connectAsync } from "mqtt";
 
-const HELP = `npm run agent
+const HELP = `Usage: npm run agent
 
-Logs in as an agent, onboards, and reports this machine's load, memory and network counters until it is stopped.
+Logs in as an agent, onboards, and reports the load, memory and network counters of this machine until Ctrl-C.
 
-  SERVICE_URL      URL of the service (default: http://127.0.0.1:8787)
-  AP_ID            the agent's ap_id (default: this machine's name)
-  AP_PASSWORD      its password
-  ENROLMENT_TOKEN  register the agent first, with this token
-  INTERVAL         seconds between two reports (default: 5)
-  LATITUDE, LONGITUDE   its position
-  MQTT_URL         report to this broker instead of HTTP, and execute commands: "ping", "interval <seconds>"`;
+Settings:
+  SERVICE_URL          URL of the controller (default: http://127.0.0.1:8787)
+  AP_ID                ap_id of the agent (default: the name of this machine)
+  AP_PASSWORD          Password of the agent
+  ENROLMENT_TOKEN      Register the agent first, with this token
+  INTERVAL             Seconds between two reports (default: 5)
+  LATITUDE, LONGITUDE  Position of the access point
+  MQTT_URL             Report to this broker instead of over HTTP, and execute commands: "ping", "interval <seconds>"
+
+Options:
+  -h, --help           Show this help`;
 
 const { SERVICE_URL, AP_ID, AP_PASSWORD = "", ENROLMENT_TOKEN, LATITUDE, LONGITUDE, MQTT_URL } = process.env;
 const service = SERVICE_URL || "http://127.0.0.1:8787";
 const apId = AP_ID || hostname();
-/** Longest interval that the agent accepts. */
+/** A day. Node's timers are limited to about 24 days. */
 const MAX_INTERVAL_S = 86_400;
 let intervalS = Number(process.env.INTERVAL || 5);
 
@@ -38,7 +45,7 @@ const postJson = (path: string, token: string, body: object) =>
     body: JSON.stringify(body),
   });
 
-/** Returns a token and the time at which to get the next one. */
+/** Returns a token, and the time at which to request the next one. */
 async function logIn(): Promise<{ token: string; renewAtMs: number }> {
   const body = new URLSearchParams({ username: apId, password: AP_PASSWORD });
   const { access_token, expires_in } = await call("token/?login_type=agent", { method: "POST", body });
@@ -58,7 +65,7 @@ function sample(): object {
   };
 }
 
-/** Returns the bytes received and sent on all interfaces except the loopback. */
+/** Returns the bytes received and sent over all interfaces except the loopback. */
 function networkCounters(): { rx_bytes: number; tx_bytes: number } {
   const counters = { rx_bytes: 0, tx_bytes: 0 };
   for (const line of readFileSync("/proc/net/dev", "utf8").split("\n").slice(2)) {
@@ -78,10 +85,10 @@ async function openChannel(
   if (!MQTT_URL) return { report: (body) => postJson("agent_update/update", token, body), close: async () => {} };
   const will = { topic: `agent/${apId}/status`, payload: Buffer.from("offline"), qos: 1, retain: true } as const;
   const client = await connectAsync(MQTT_URL, { username: apId, password: token, reconnectPeriod: 0, will });
-  client.on("error", logError);
-  // After a lost connection the client never settles the promises of unacknowledged messages.
+  client.on("error", printError);
+  // When the connection is lost, the promises of the client for messages in flight never settle.
   const lost = new Promise<never>((_, reject) =>
-    client.once("close", () => reject(new Error("The connection to the broker is lost."))),
+    client.once("close", () => reject(new Error("Connection to the broker lost."))),
   );
   lost.catch(() => {});
   const publish = (topic: string, text: string, retain = false) =>
@@ -89,9 +96,9 @@ async function openChannel(
   client.on("message", (_topic, payload) => {
     try {
       const result = handleCommand(payload.toString());
-      if (result !== undefined) publish(`agent/${apId}/result`, JSON.stringify(result)).catch(logError);
+      if (result !== undefined) publish(`agent/${apId}/result`, JSON.stringify(result)).catch(printError);
     } catch (error) {
-      logError(error);
+      printError(error);
     }
   });
   try {
@@ -103,7 +110,7 @@ async function openChannel(
   }
   return {
     report: (body) => publish(`agent/${apId}/data`, JSON.stringify(body)),
-    // Forced: a clean disconnect would wait for unacknowledged messages, and the broker would not publish the will.
+    // Forced: a regular disconnect would wait for messages in flight, and the broker would not publish the last will.
     close: () => client.endAsync(true),
   };
 }
@@ -113,19 +120,19 @@ const results = new Map<string, { expiresMs: number; result: object }>();
 const MAX_RESULTS = 1_000;
 
 /**
- * Executes a command and returns its result, or undefined for an invalid or expired command.
+ * Executes a command and returns its result. Returns undefined for an invalid or expired command.
  *
- * The service publishes a command until it has the result, so the same command may arrive several times. The agent must not execute it
- * again, but it sends the same result again, because the first one may be lost. It ignores an expired command: the sender has already seen
- * it expire. If the effect of a command survives this process, write its job number to disk before you execute it.
+ * The controller publishes a command again until it has the result, so the same command may arrive several times. The agent executes it
+ * once, and sends the stored result again, because the first may have been lost. It does not execute an expired command: the controller
+ * has already reported it as failed. If the effect of a command outlives this process, store its job number on disk before executing it.
  */
 function handleCommand(message: string): object | undefined {
   const { job_number, command, expires_at } = JSON.parse(message) as Record<string, unknown>;
   if (typeof job_number !== "string" || typeof command !== "string") return undefined;
   const expiresMs = Date.parse(String(expires_at));
   if (!(expiresMs >= Date.now())) return undefined;
-  const earlier = results.get(job_number);
-  if (earlier !== undefined) return earlier.result;
+  const known = results.get(job_number);
+  if (known !== undefined) return known.result;
   const result = { job_number, ...execute(command) };
   for (const [job, { expiresMs }] of results)
     if (expiresMs < Date.now() || results.size >= MAX_RESULTS) results.delete(job);
@@ -141,10 +148,10 @@ function execute(command: string): { status: string; data: object } {
   return { status: isKnown ? "done" : "failed", data: { command, interval: intervalS } };
 }
 
-const logError = (error: unknown) => console.log(error instanceof Error ? error.message : error);
+const printError = (error: unknown) => console.log(error instanceof Error ? error.message : error);
 
-/** Reports until the token must be renewed, or until an error. */
-async function session(stop: AbortSignal): Promise<void> {
+/** Reports from one login to the next. Throws when a report fails. */
+async function reportUntilRenewal(stop: AbortSignal): Promise<void> {
   const { token, renewAtMs } = await logIn();
   const channel = await openChannel(token);
   try {
@@ -175,10 +182,10 @@ else {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, interrupt);
   if (ENROLMENT_TOKEN) {
     const agent = { ap_id: apId, password: AP_PASSWORD, configuration: {} };
-    await postJson("agents/public", ENROLMENT_TOKEN, agent).catch(logError);
+    await postJson("agents/public", ENROLMENT_TOKEN, agent).catch(printError);
   }
   while (!stop.signal.aborted) {
-    await session(stop.signal).catch(logError);
+    await reportUntilRenewal(stop.signal).catch(printError);
     await sleep(1_000, undefined, { signal: stop.signal }).catch(() => {});
   }
 }

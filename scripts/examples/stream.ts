@@ -1,6 +1,6 @@
 /**
- * A small client of job streams that neither loses nor duplicates rows: a starting point for authors of clients. It is one file that needs
- * only Node and `ws`, so that you can copy it.
+ * A small client for job streams that neither loses nor duplicates rows: an example for authors of clients. It is a single file to copy,
+ * and needs only Node and `ws`.
  */
 import { on } from "node:events";
 import { createWriteStream, openSync, statSync } from "node:fs";
@@ -8,26 +8,29 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { WebSocket } from "ws";
 
-const HELP = `npm run stream -- --agent <ap_id> --from <time> [--to <time> | --follow <duration>]
-npm run stream -- --details
-npm run stream -- --job <number>
+const HELP = `Usage:
+  npm run stream -- --agent <ap_id> --from <time> [--to <time> | --follow <duration>] [<options>]
+  npm run stream -- --details [<options>]
+  npm run stream -- --job <number> [<options>]
 
-Requests an agent's data, or the details of all agents, and writes the rows as they arrive; or resumes a job.
+Requests the data of an agent, or the details of all agents, and writes the rows as they arrive. With --job, reads an existing job.
 
-  --from, --to <time>  RFC 3339 (without an offset: UTC), epoch milliseconds, or an age: 90s, 15m, 2h, 7d (--to: now)
-  --follow <duration>  Continue with live data for this long
-  --format <format>    ndjson or csv (default: ndjson)
-  --output <file>      Write to a file; replaces it, or appends to it with --job (default: standard output)
-  --stay               Continue after the last message of the service, with messages that others post to the job
-  --quiet              Print no progress
+Settings:
+  SERVICE_URL                   URL of the controller (default: http://127.0.0.1:8787)
+  STREAM_USER, STREAM_PASSWORD  E-mail and password, app_name and api_key, or ap_id and password
+  LOGIN_TYPE                    Kind of that login: user, third_party_app or agent (default: user)
+  TOKEN                         Token to use instead of a login, until it expires
 
-  SERVICE_URL                  URL of the service (default: http://127.0.0.1:8787)
-  STREAM_USER, STREAM_PASSWORD e-mail and password, app_name and api_key, or ap_id and password
-  LOGIN_TYPE                   user, third_party_app or agent (default: user)
-  TOKEN                        a token instead of a login, until it expires
+Options:
+  --from, --to <time>   RFC 3339 (UTC without an offset), Unix time, or time before now: 90s, 15m, 2h, 7d (default of --to: now)
+  --follow <duration>   Continue with live data for this time
+  --format <format>     ndjson or csv (default: ndjson)
+  --output <file>       Write to a file instead of standard output; --job appends to it, otherwise it is overwritten
+  --stay                Continue after the last message of the service, with messages that others post to the job
+  --quiet               Show no progress
+  -h, --help            Show this help
 
-Exit status: 0 if everything was written, 1 on failure, 3 if the service had dropped messages, 130 after Ctrl-C. The service does not
-send written rows again: --job continues after them.`;
+Exit codes: 0 all rows written, 1 failed, 3 the service had deleted some rows, 130 Ctrl-C. --job continues after the last row written.`;
 
 const options = readOptions();
 const { STREAM_USER, STREAM_PASSWORD = "", LOGIN_TYPE = "user", TOKEN = "" } = process.env;
@@ -46,7 +49,7 @@ function readOptions() {
   }
 }
 
-/** An error that a retry does not fix. */
+/** An error that a retry cannot fix. */
 class FatalError extends Error {}
 /** An error response of the service. */
 class ErrorResponse extends Error {
@@ -68,14 +71,14 @@ interface Message {
 
 const stop = new AbortController();
 let token = TOKEN;
-/** The progress. `seq` is the last message that was written to the output. */
+/** `seq` is the number of the last message that the output has written. */
 const progress = { seq: 0, rows: 0, estimated: 0, missing: 0, skipped: 0, failure: "", startedMs: Date.now() };
 
 async function call(path: string, init: RequestInit = {}): Promise<Record<string, unknown>> {
   const headers: Record<string, string> = token === "" ? {} : { Authorization: `Bearer ${token}` };
   const timeout = AbortSignal.timeout(10_000);
   const response = await fetch(`${service}/api/v1/${path}`, { signal: timeout, headers, ...init }).catch((error) => {
-    throw new Error(`${service} cannot be reached: ${error.cause?.code ?? error.message}`);
+    throw new Error(`Cannot reach ${service}: ${error.cause?.code ?? error.message}`);
   });
   const body = (await response.json().catch(() => ({}))) as Record<string, unknown>;
   if (response.ok) return body;
@@ -89,9 +92,8 @@ async function logIn(): Promise<void> {
   if (!STREAM_USER) throw new FatalError("Set STREAM_USER and STREAM_PASSWORD, or TOKEN. See --help.");
   const body = new URLSearchParams({ username: STREAM_USER, password: STREAM_PASSWORD });
   const { access_token } = await call(`token/?login_type=${LOGIN_TYPE}`, { method: "POST", body }).catch((error) => {
-    throw error instanceof ErrorResponse && error.status < 429
-      ? new FatalError(`${STREAM_USER}: ${error.message}.`)
-      : error;
+    const isRejected = error instanceof ErrorResponse && error.status < 429;
+    throw isRejected ? new FatalError(`${STREAM_USER}: ${error.message}.`) : error;
   });
   token = String(access_token);
 }
@@ -102,42 +104,42 @@ function durationMs(text: string): number | undefined {
   return number === undefined ? undefined : Number(number) * (UNITS_MS[unit] ?? 0);
 }
 
-/** Requests the data, or looks up the given job. Returns the number and the kind of the job. */
+/** Returns the number and the kind of the job to read. Creates the job unless --job names one. */
 async function findJob(): Promise<{ job: string; kind: string }> {
   const { agent, details, job, from, to, follow } = options;
   if ([agent, details, job].filter(Boolean).length !== 1)
-    throw new FatalError("Use exactly one of --agent, --details and --job. See --help.");
+    throw new FatalError("Pass one of --agent, --details and --job. See --help.");
   if (job) {
-    const status = await readJob(job);
-    if (status === undefined) print("The job does not exist yet. Waiting for messages.");
-    return { job, kind: String(status?.kind ?? "stream") };
+    const known = await findStatus(job);
+    if (known === undefined) print("The service has no job with this number yet. Waiting for messages.");
+    return { job, kind: String(known?.kind ?? "stream") };
   }
   if (details) {
     const { job_number } = await call("agent_details/request_all_agents_details", { method: "POST" });
     return { job: String(job_number), kind: "agent_details" };
   }
-  if (!from || (to && follow)) throw new FatalError("--agent needs --from, and takes either --to or --follow.");
+  if (!from || (to && follow)) throw new FatalError("--agent needs --from, and accepts either --to or --follow.");
   const [nowMs, followMs] = [Date.now(), durationMs(follow ?? "0s")];
-  if (followMs === undefined) throw new FatalError("--follow must be a duration, such as 90s, 15m, 2h or 7d.");
+  if (followMs === undefined) throw new FatalError("--follow must be a duration: 90s, 15m, 2h, 7d.");
   const time = (text: string) => String(nowMs - (durationMs(text) ?? Number.NaN)).replace("NaN", text);
   const query = { agent_id: agent ?? "", start_time: time(from), end_time: to ? time(to) : String(nowMs + followMs) };
   const path = `agent_data/request_agent_data?${new URLSearchParams(query)}`;
   return { job: String((await call(path, { method: "POST" })).job_number), kind: "agent_data" };
 }
 
-/** Returns the status of the job, or undefined if there is no such job. */
-async function readJob(job: string): Promise<Record<string, unknown> | undefined> {
+/** Returns the status of the job, or undefined if it does not exist. */
+async function findStatus(job: string): Promise<Record<string, unknown> | undefined> {
   return await call(`jobs/${encodeURIComponent(job)}`).catch((error) => {
     if (error instanceof ErrorResponse && error.status === 404) return undefined;
     throw error;
   });
 }
 
-/** Returns whether everything that the service produces for the job is written. It does not send an acknowledged last message again. */
+/** Returns whether all messages of the service itself are written. It does not repeat the last one once it is acknowledged. */
 async function isComplete(job: string): Promise<boolean> {
-  const status = options.stay ? undefined : await readJob(job);
-  const hasEnded = status?.state === "done" || status?.state === "failed";
-  return hasEnded && Number(status?.messages) <= Math.max(progress.seq, Number(status?.acknowledged_up_to));
+  const known = options.stay ? undefined : await findStatus(job);
+  const isDone = known?.state === "done" || known?.state === "failed";
+  return isDone && Number(known?.messages) <= Math.max(progress.seq, Number(known?.acknowledged_up_to));
 }
 
 const COLUMNS: Record<string, string[]> = {
@@ -149,7 +151,7 @@ function cell(value: unknown): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Writes rows. Resolves when the output has accepted them. */
+/** Writes rows. Resolves when the output has written them. */
 type Write = (rows: unknown[]) => Promise<void>;
 
 async function openOutput(kind: string): Promise<Write> {
@@ -157,47 +159,43 @@ async function openOutput(kind: string): Promise<Write> {
   const columns = COLUMNS[kind];
   if (format !== "ndjson" && format !== "csv") throw new FatalError("--format must be ndjson or csv.");
   if (format === "csv" && columns === undefined)
-    throw new FatalError("CSV works for agent data and agent details only.");
-  const hasHeader =
-    file !== undefined && job !== undefined && (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
+    throw new FatalError("Only the data and details of agents can be written as CSV. Use --format ndjson.");
+  const hasHeader = file !== undefined && job !== undefined && !!statSync(file, { throwIfNoEntry: false })?.size;
   const open = (path: string) => createWriteStream(path, { fd: openSync(path, job === undefined ? "w" : "a") });
   const output = file === undefined ? process.stdout : open(file);
-  // The callback of each write reports the error too.
+  // The callback of each write gets the error too.
   output.on("error", () => {});
-  const put = (text: string) =>
+  const writeText = (text: string) =>
     new Promise<void>((resolve, reject) => {
       const fail = ({ code, message }: NodeJS.ErrnoException) =>
-        reject(
-          new FatalError(
-            code === "EPIPE" ? "The reader of the output has exited." : `Writing the output failed: ${message}`,
-          ),
-        );
+        reject(new FatalError(code === "EPIPE" ? "The output was closed." : `Cannot write the output: ${message}`));
       output.write(text, (error) => (error ? fail(error) : resolve()));
     });
   if (format === "ndjson" || columns === undefined) {
-    return async (rows) => await put(rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+    return async (rows) => await writeText(rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
   }
-  if (!hasHeader) await put(`${columns.join()}\n`);
+  if (!hasHeader) await writeText(`${columns.join()}\n`);
   return async (rows) => {
-    const matching = rows.filter((row) => columns.every((column) => Object.hasOwn(Object(row), column)));
-    if (matching.length < rows.length && progress.skipped === 0)
-      print("Some posted items do not have the columns of the CSV. Use --format ndjson to see them.");
-    progress.skipped += rows.length - matching.length;
-    const lines = matching.map((row) => columns.map((column) => cell((row as Record<string, unknown>)[column])).join());
-    await put(lines.map((line) => `${line}\n`).join(""));
+    const complete = rows.filter((row) => columns.every((column) => Object.hasOwn(Object(row), column)));
+    if (complete.length < rows.length && progress.skipped === 0)
+      print("Skipping messages that lack the columns. --format ndjson shows them.");
+    progress.skipped += rows.length - complete.length;
+    const lines = complete.map((row) => columns.map((column) => cell((row as Record<string, unknown>)[column])).join());
+    await writeText(lines.map((line) => `${line}\n`).join(""));
   };
 }
 
-async function handle({ seq, type, data }: Message, write: Write): Promise<void> {
+/** Writes the rows of a message, and records its number afterwards. */
+async function writeMessage({ seq, type, data }: Message, write: Write): Promise<void> {
   if (type === "gap") {
     for (const { from_seq, to_seq } of data as { from_seq: number; to_seq: number }[]) {
       progress.missing += to_seq - from_seq + 1;
-      print(`ROWS ARE MISSING: the service has dropped messages ${from_seq} to ${to_seq}.`);
+      print(`ROWS ARE LOST: the service has deleted messages ${from_seq} to ${to_seq}.`);
     }
   } else if (type === "status" || type === "error") {
     const { rows_estimated, detail } = data as { rows_estimated?: number | null; detail?: string };
     progress.estimated = rows_estimated ?? 0;
-    if (type === "error") progress.failure = detail ?? "The job has failed";
+    if (type === "error") progress.failure = detail ?? "no reason given";
   } else {
     const rows = [data].flat();
     if (rows.length > 0) await write(rows);
@@ -206,18 +204,16 @@ async function handle({ seq, type, data }: Message, write: Write): Promise<void>
   progress.seq = seq;
 }
 
-const PING_EVERY_MS = 30_000;
-const SILENT_MS = 60_000;
+const PING_INTERVAL_MS = 30_000;
+const SILENCE_TIMEOUT_MS = 60_000;
 
-/** Reads one connection to its end. Returns the close code, or undefined if the stream is complete. */
-async function listen(job: string, write: Write): Promise<{ code: number; reason: string } | undefined> {
+/** Reads one connection until it ends. Returns the close code and reason, or undefined if the stream is complete. */
+async function readConnection(job: string, write: Write): Promise<{ code: number; reason: string } | undefined> {
   const after = progress.seq > 0 ? `?after=${progress.seq}` : "";
-  // After a close, the service may keep its side of the connection open for a while without sending anything.
+  // After the service has closed the socket, it may keep the TCP connection open. Do not wait for that.
   const settings = { headers: { Authorization: `Bearer ${token}` }, handshakeTimeout: 10_000, closeTimeout: 1_000 };
-  const socket = new WebSocket(
-    `${service.replace(/^http/, "ws")}/api/v1/ws/${encodeURIComponent(job)}${after}`,
-    settings,
-  );
+  const url = `${service.replace(/^http/, "ws")}/api/v1/ws/${encodeURIComponent(job)}${after}`;
+  const socket = new WebSocket(url, settings);
   let closed = { code: 1006, reason: "" };
   let rejection: ErrorResponse | undefined;
   socket.on("close", (code, reason) => {
@@ -228,30 +224,26 @@ async function listen(job: string, write: Write): Promise<{ code: number; reason
     socket.terminate();
   });
   socket.on("error", () => {});
-  let heardMs = Date.now();
+  let lastMessageMs = Date.now();
   let isWriting = false;
   const keepAlive = setInterval(() => {
-    if (!isWriting && Date.now() - heardMs >= SILENT_MS) socket.terminate();
+    if (!isWriting && Date.now() - lastMessageMs >= SILENCE_TIMEOUT_MS) socket.terminate();
     else if (socket.readyState === WebSocket.OPEN) socket.send("ping");
-  }, PING_EVERY_MS);
+  }, PING_INTERVAL_MS);
   try {
-    // Pauses the socket while messages wait for the output.
-    const messages = on(socket, "message", {
-      close: ["close"],
-      signal: stop.signal,
-      highWaterMark: 4,
-      lowWaterMark: 2,
-    });
+    // Backpressure: stops reading from the socket while messages wait for the output.
+    const limits = { highWaterMark: 4, lowWaterMark: 2 };
+    const messages = on(socket, "message", { close: ["close"], signal: stop.signal, ...limits });
     for await (const [data] of messages) {
-      heardMs = Date.now();
+      lastMessageMs = Date.now();
       const text = String(data);
       if (text === "pong") continue;
       const message = JSON.parse(text) as Message;
-      // Delivery is at least once: skip duplicates.
+      // The service delivers at least once, so skip duplicates.
       if (message.seq <= progress.seq) continue;
       isWriting = true;
-      await handle(message, write);
-      [isWriting, heardMs] = [false, Date.now()];
+      await writeMessage(message, write);
+      [isWriting, lastMessageMs] = [false, Date.now()];
       socket.send(JSON.stringify({ ack: message.seq }));
       if (message.final && !options.stay) return undefined;
       if (message.type === "gap" && (await isComplete(job))) return undefined;
@@ -266,7 +258,7 @@ async function listen(job: string, write: Write): Promise<{ code: number; reason
   }
 }
 
-/** Reconnects until the stream is complete. */
+/** Reconnects with back-off until the stream is complete. */
 async function follow(job: string, write: Write): Promise<void> {
   for (let attempt = 0; !stop.signal.aborted; attempt++) {
     const before = progress.seq;
@@ -275,7 +267,7 @@ async function follow(job: string, write: Write): Promise<void> {
     try {
       if (token === "") await logIn();
       if (await isComplete(job)) return;
-      const closed = await listen(job, write);
+      const closed = await readConnection(job, write);
       if (closed === undefined) return;
       const { code } = closed;
       reason = closed.reason || `code ${code}`;
@@ -292,28 +284,28 @@ async function follow(job: string, write: Write): Promise<void> {
     }
     if (progress.seq > before) attempt = 0;
     pauseMs = Math.max(pauseMs, Math.min(30_000, 250 * 2 ** attempt) * (0.5 + Math.random() / 2));
-    print(
-      `Connection lost (${reason}). Reconnecting in ${(pauseMs / 1_000).toFixed(1)} s after message ${progress.seq}.`,
-    );
+    const seconds = (pauseMs / 1_000).toFixed(1);
+    print(`Connection lost (${reason}). Reconnecting in ${seconds} s, after message ${progress.seq}.`);
     await sleep(pauseMs, undefined, { signal: stop.signal }).catch(() => {});
   }
 }
 
+/** Prints to standard error, because standard output is for rows. */
 function print(text: string): void {
   const clear = process.stderr.isTTY ? "\r\u001b[K" : "";
   process.stderr.write(`${clear}${text}\n`);
 }
 
-/** Shows a progress bar in a terminal that shows no rows, otherwise a line every five seconds. */
+/** Shows a bar on a terminal that does not also show the rows. Otherwise prints a line every five seconds. */
 function showProgress(): NodeJS.Timeout | undefined {
   if (options.quiet) return undefined;
   const hasBar = process.stderr.isTTY && (options.output !== undefined || !process.stdout.isTTY);
   const show = () => {
-    const perSecond = Math.round((progress.rows * 1_000) / (Date.now() - progress.startedMs));
-    const of =
-      progress.estimated > 0 ? ` of about ${Math.max(progress.estimated, progress.rows).toLocaleString("en")}` : "";
-    const text = `${progress.rows.toLocaleString("en")}${of} rows, ${perSecond.toLocaleString("en")}/s`;
-    const full = progress.estimated > 0 ? Math.min(20, Math.round((20 * progress.rows) / progress.estimated)) : 0;
+    const { rows, estimated, startedMs } = progress;
+    const perSecond = Math.round((rows * 1_000) / (Date.now() - startedMs));
+    const of = estimated > 0 ? ` of about ${Math.max(estimated, rows).toLocaleString("en")}` : "";
+    const text = `${rows.toLocaleString("en")}${of} rows, ${perSecond.toLocaleString("en")}/s`;
+    const full = estimated > 0 ? Math.min(20, Math.round((20 * rows) / estimated)) : 0;
     if (hasBar) process.stderr.write(`\r[${"#".repeat(full).padEnd(20)}] ${text}\u001b[K`);
     else print(text);
   };
@@ -334,20 +326,20 @@ async function main(): Promise<void> {
   const { job, kind } = await findJob();
   const write = await openOutput(kind);
   if (!options.quiet) print(`Job ${job}`);
-  const timer = showProgress();
+  const progressTimer = showProgress();
   try {
     await follow(job, write);
   } catch (error) {
     if (!stop.signal.aborted) throw error;
   } finally {
-    clearInterval(timer);
+    clearInterval(progressTimer);
   }
-  if (progress.failure !== "") throw new FatalError(`The job has failed: ${progress.failure}.`);
+  if (progress.failure !== "") throw new FatalError(`The job failed: ${progress.failure}.`);
   if (progress.missing > 0) process.exitCode = 3;
   if (stop.signal.aborted) process.exitCode = 130;
-  const rest = stop.signal.aborted ? ` To continue: npm run stream -- --job ${job}` : "";
-  const lost = progress.missing > 0 ? ` ${progress.missing} MESSAGES ARE MISSING.` : "";
-  if (!options.quiet || rest || lost) print(`Rows written: ${progress.rows.toLocaleString("en")}.${lost}${rest}`);
+  const hint = stop.signal.aborted ? ` To continue: npm run stream -- --job ${job}` : "";
+  const lost = progress.missing > 0 ? ` ${progress.missing} MESSAGES WITH ROWS ARE LOST.` : "";
+  if (!options.quiet || hint || lost) print(`Rows written: ${progress.rows.toLocaleString("en")}.${lost}${hint}`);
 }
 
 try {
