@@ -26,6 +26,8 @@ const BATCHES = series("controller_ingest_batches_total");
 const COMMITTED = series("controller_ingest_samples_total", "committed");
 const REFUSED = series("controller_ingest_samples_total", "refused");
 
+const now = (): number => Date.now();
+
 const MEGABYTE = 1024 * 1024;
 /** Points that the live window loads for one agent: 16 bytes each. */
 const MAX_LOADED_POINTS = 200_000;
@@ -42,9 +44,9 @@ export class AgentShard extends DurableObject<Env> {
   readonly #changeFeed = new ChangeFeed({
     ...{ maxSamples: 1_000, maxLength: 4 * MEGABYTE, maxTotalLength: 16 * MEGABYTE, maxFollowed: 10_000 },
     followedMs: 60_000,
-    now: Date.now,
+    now,
   });
-  readonly #latest = new LatestCache({ spanMs: 300_000, maxAgents: 100_000, now: Date.now });
+  readonly #latest = new LatestCache({ spanMs: 300_000, maxAgents: 100_000, now });
   readonly #recorder: MetricRecorder;
   readonly #windowMs: number;
   /** Agents whose live window is being loaded from the store. */
@@ -66,14 +68,14 @@ export class AgentShard extends DurableObject<Env> {
       maxWaiting: 50_000,
       // In characters of JSON. Parsed, the samples take several times that, and a Durable Object has 128 MB.
       maxWaitingLength: 16 * MEGABYTE,
-      now: Date.now,
+      now,
     });
-    this.#recorder = new MetricRecorder({ ledger: ledgerOf(env.LEDGER), now: Date.now });
+    this.#recorder = new MetricRecorder({ ledger: ledgerOf(env.LEDGER), now });
     this.#windowMs = config.LIVE_WINDOW_MINUTES * 60_000;
     this.#liveWindow = new LiveWindow({
       spanMs: this.#windowMs,
       maxBytes: config.LIVE_WINDOW_MEGABYTES * MEGABYTE,
-      now: Date.now,
+      now,
     });
   }
 

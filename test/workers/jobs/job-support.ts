@@ -18,13 +18,17 @@ export const newJob = (): Job => env.JOB_STREAM.getByName(crypto.randomUUID());
 export function movableClock({ standsStill = false } = {}): { forwardMs: number } {
   const clock = { forwardMs: 0 };
   const realNow = Date.now;
+  let startMs: number | undefined;
   beforeEach(() => {
     clock.forwardMs = 0;
-    const startMs = realNow();
-    vi.spyOn(Date, "now").mockImplementation(() => (standsStill ? startMs : realNow()) + clock.forwardMs);
+    startMs = standsStill ? realNow() : undefined;
+    vi.spyOn(Date, "now").mockImplementation(() => (startMs ?? realNow()) + clock.forwardMs);
   });
   afterEach(() => {
     vi.restoreAllMocks();
+    // An object created during the test may keep this clock, and later tests use the same object.
+    clock.forwardMs = 0;
+    startMs = undefined;
   });
   return clock;
 }
