@@ -63,7 +63,7 @@ describe("the rotation of secrets", () => {
     expect((await admin("reseal")).code).toBe(1);
     expect((await admin("rotate-encryption")).code).toBe(0);
     const both = await keysOf("ENCRYPTION_KEY");
-    expect(both).toEqual([expect.not.stringMatching(old), old]);
+    expect(both).toEqual([expect.not.stringContaining(old), old]);
     expect((await admin("rotate-encryption")).output).toContain("A rotation is already in progress");
     await seal("during", both);
     expect(await open("before", both)).toBe(API_KEY);
