@@ -141,7 +141,10 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const jobCache = createJobCache(jobStore);
   const ownedJobs = createOwnedJobs(database, streams);
   const callbacks = createCallbacks({
-    ...{ jobStore, jobCache, streams, outbox },
+    jobStore,
+    jobCache,
+    streams,
+    outbox,
     emulatorReports: createEmulatorReports(createPartStore(database), outbox),
   });
 
@@ -180,7 +183,11 @@ export function createServices(config: Config, bindings: Bindings): Services {
     corsOrigins: config.CORS_ORIGINS,
     countRequest: createCountRequest(recorder),
     emulators: createEmulators({
-      ...{ jobStore, streams, outbox, rateLimiter, encryptor },
+      jobStore,
+      streams,
+      outbox,
+      rateLimiter,
+      encryptor,
       wakePublisher: publisher.wake,
       store: createSpinupStore(database, quotas),
       emulations: createEmulationStore(database),

@@ -138,7 +138,10 @@ const GIVE_UP_MS = 60_000;
 async function sendOverMqtt({ target, agent, oracle, pauseMs, signal }: Sender): Promise<void> {
   const { apId, token } = agent;
   const client = connect(target.urls.mqtt ?? "", {
-    ...{ username: apId, password: token, reconnectPeriod: RECONNECT_MS, keepalive: KEEP_ALIVE_S },
+    username: apId,
+    password: token,
+    reconnectPeriod: RECONNECT_MS,
+    keepalive: KEEP_ALIVE_S,
     // A broker that has just started rejects all logins until it has the service's keys.
     reconnectOnConnackError: true,
   });

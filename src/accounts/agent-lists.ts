@@ -62,7 +62,13 @@ const AgentOutlines = z
   )
   .transform((rows) =>
     rows.map(([apId, onboard, accessPointType, latitude, longitude, interval, knows]) => ({
-      ...{ apId, onboard, accessPointType, latitude, longitude, interval, knows },
+      apId,
+      onboard,
+      accessPointType,
+      latitude,
+      longitude,
+      interval,
+      knows,
     })),
   );
 export type AgentOutline = Omit<z.output<typeof AgentOutlines>[number], "knows">;

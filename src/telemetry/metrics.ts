@@ -114,7 +114,10 @@ export function createMetrics(
 }
 
 const toDetails = ({ id, apId, configuration, onboard }: AgentListed): AgentDetails => ({
-  ...{ id, ap_id: apId, configuration, onboard },
+  id,
+  ap_id: apId,
+  configuration,
+  onboard,
 });
 
 const header = ({ agent, window }: WindowQuery) => ({ agent_id: agent, window_minutes: Math.ceil(window / 60_000) });

@@ -27,8 +27,13 @@ export default async function startProduct(project: TestProject): Promise<() => 
     "start",
     dataDir,
     {
-      ...{ PORT: String(port), MQTT_PORT: String(mqttPort), MQTT_WS_PORT: String(mqttWsPort) },
-      ...{ ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, ENROLMENT_TOKEN, SIGNUP: "open" },
+      PORT: String(port),
+      MQTT_PORT: String(mqttPort),
+      MQTT_WS_PORT: String(mqttWsPort),
+      ADMIN_USERNAME: ADMIN.username,
+      ADMIN_PASSWORD: ADMIN.password,
+      ENROLMENT_TOKEN,
+      SIGNUP: "open",
     },
     { onOutput: (text) => appendFileSync(join(dataDir, OUTPUT), text) },
   );

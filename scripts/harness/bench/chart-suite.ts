@@ -73,7 +73,9 @@ async function liveQueries(
   const { product, client, seconds, report } = context;
   const watch = (watched: readonly TestAgent[], since = ""): Promise<LoadResult> =>
     generateLoad({
-      ...{ url: product.url, seconds, connections: CONNECTIONS },
+      url: product.url,
+      seconds,
+      connections: CONNECTIONS,
       next: (connection, i) => {
         const { apId, token } = watched[(connection * 7 + i * CONNECTIONS) % watched.length] as TestAgent;
         return { method: "GET", token, path: chart(apId, "5m", since) };

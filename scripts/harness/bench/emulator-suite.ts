@@ -28,7 +28,11 @@ export async function benchEmulator({ product, client, isQuick, report }: BenchC
   const duration = isQuick ? 15 : 300;
   const { token } = await makeUser(product.dataDir, "bench@example.com");
   const emulators = Object.entries(ACCESS_POINTS).map(([access_point_type, count]) => ({
-    ...{ access_point_type, num_access_points: Math.ceil(count * share), locations: PLACES, num_devices: 20, duration },
+    access_point_type,
+    num_access_points: Math.ceil(count * share),
+    locations: PLACES,
+    num_devices: 20,
+    duration,
   }));
   let startedMs = 0;
   let response: Awaited<ReturnType<typeof client.attempt>>;

@@ -101,7 +101,8 @@ async function ingestOverMqtt(context: BenchContext, agents: readonly TestAgent[
     args: [fileURLToPath(new URL("../../../src/programs/bridge/main.ts", import.meta.url))],
     env: {
       ...{ SERVICE_URL: `http://127.0.0.1:${sinkPort}`, MQTT_URL: mqttUrl },
-      ...{ BRIDGE_KEY: product.secret("BRIDGE_KEY"), BRIDGE_ID: "bench" },
+      BRIDGE_KEY: product.secret("BRIDGE_KEY"),
+      BRIDGE_ID: "bench",
     },
     ready: async (lines) => lines.includes("Listening."),
   });

@@ -17,7 +17,10 @@ export async function benchService(context: BenchContext): Promise<void> {
   const me: LoadRequest = { method: "GET", path: "/api/v1/users/me", token };
   const load = (url: string, request: LoadRequest, pacePerSecond?: number) => () =>
     generateLoad({
-      ...{ url, seconds, connections: CONNECTIONS, next: () => request },
+      url,
+      seconds,
+      connections: CONNECTIONS,
+      next: () => request,
       ...(pacePerSecond !== undefined && { pacePerSecond }),
     });
   const routes = {

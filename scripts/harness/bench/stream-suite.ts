@@ -44,8 +44,12 @@ export async function benchJobs(context: BenchContext): Promise<void> {
   const { product, report, seconds } = context;
   const { token } = await makeUser(product.dataDir, "bench@example.com");
   const ours: Stream = {
-    ...{ url: product.url, pid: product.pidOf("worker"), token, acknowledges: true },
-    ...{ postPath: callbackPath, socketPath: (name) => streamPath(name) },
+    url: product.url,
+    pid: product.pidOf("worker"),
+    token,
+    acknowledges: true,
+    postPath: callbackPath,
+    socketPath: (name) => streamPath(name),
   };
   const echoPath = (name: string): string => `/echo/${name}`;
   const barePid = context.supervisor.pids[BARE] ?? 0;
@@ -96,7 +100,9 @@ async function throughSocket(stream: Stream, load: { jobs: number; connections: 
   });
   const cpuBefore = cpuSeconds(stream.pid);
   const { count, perSecond, failures } = await generateLoad({
-    ...{ url: stream.url, connections, seconds },
+    url: stream.url,
+    connections,
+    seconds,
     next: (connection, i) => ({
       method: "POST",
       path: stream.postPath(names[(connection + i * connections) % jobs] ?? ""),

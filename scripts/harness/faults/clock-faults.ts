@@ -41,7 +41,10 @@ export async function clocks(environment: FaultEnvironment): Promise<Outcome> {
   if (unexpected > 0) violations.push(`${unexpected} samples are stored at another time, or were to be rejected`);
   violations.push(...(await checkTokens(target)));
   return {
-    ...{ ...verdict, acknowledged: oracle.acknowledged, recoveredMs: 0, violations },
+    ...verdict,
+    acknowledged: oracle.acknowledged,
+    recoveredMs: 0,
+    violations,
     remarks: [`clocks off by ${OFFSETS_MS.map((ms) => `${ms / MINUTE_MS} min`).join(", ")}`],
   };
 }

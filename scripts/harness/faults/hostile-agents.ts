@@ -76,7 +76,9 @@ async function besideSteadyAgents(
   if (slowest.ms > MAX_WAIT_MS) violations.add(waited);
   const verdict = await load.settle();
   return {
-    ...{ acknowledged: load.acknowledged, recoveredMs: 0, ...verdict },
+    acknowledged: load.acknowledged,
+    recoveredMs: 0,
+    ...verdict,
     violations: [...problemsOf(load.name, verdict), ...violations],
     remarks: [`${calls} hostile calls; ${waited}`],
   };
@@ -145,7 +147,9 @@ export async function hostileMessages(target: Target, { rounds, pauseMs }: Hosti
   }, COUNTED_WITHIN_MS).catch(() => {});
   const uncounted = rejected >= expected ? [] : [`${rejected} messages are counted as rejected instead of ${expected}`];
   return {
-    ...{ acknowledged: load.acknowledged, recoveredMs: 0, ...verdict },
+    acknowledged: load.acknowledged,
+    recoveredMs: 0,
+    ...verdict,
     violations: [...problemsOf(load.name, verdict), ...uncounted],
     remarks: [`${hostile} hostile messages, ${rejected} rejected`],
   };

@@ -50,7 +50,8 @@ export async function strangers(environment: FaultEnvironment, signal: AbortSign
     holdMs: HOLD_MS,
     begin: (target) => attempts(target.target().urls).forEach((attempt) => void repeat(attempt)),
     end: () => end.abort(),
-    ...{ isExact: true, isPrompt: true },
+    isExact: true,
+    isPrompt: true,
   };
   try {
     const outcome = await underLoad(environment, fault, { signal });

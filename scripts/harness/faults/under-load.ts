@@ -21,7 +21,9 @@ export interface FaultTarget {
 }
 
 export const plainTarget = (product: Product): FaultTarget => ({
-  ...{ product, target: () => targetOf(product), pidOf: (component) => product.pidOf(component) },
+  product,
+  target: () => targetOf(product),
+  pidOf: (component) => product.pidOf(component),
 });
 
 export interface Outcome {
@@ -56,7 +58,10 @@ const HOLD_MS = 8_000;
 
 /** The components that /readyz reports, and their names there. */
 const READYZ_NAMES: Partial<Record<Component, string>> = {
-  ...{ sqld: "libsql", clickhouse: "clickhouse", broker: "broker", passwords: "passwords" },
+  sqld: "libsql",
+  clickhouse: "clickhouse",
+  broker: "broker",
+  passwords: "passwords",
 };
 
 /** Kills a component, which its supervisor restarts. */
@@ -70,7 +75,8 @@ export function kill(component: Component): Fault<FaultTarget> {
     },
     end: () => {},
     isOver: (target) => target.pidOf(component) !== pid,
-    ...{ isExact: true, isPrompt: component !== "worker" },
+    isExact: true,
+    isPrompt: component !== "worker",
   };
 }
 
@@ -80,7 +86,8 @@ export const suspend = (component: Component): Fault<FaultTarget> => ({
   holdMs: HOLD_MS,
   begin: (target) => void process.kill(target.pidOf(component), "SIGSTOP"),
   end: (target) => void process.kill(target.pidOf(component), "SIGCONT"),
-  ...{ isExact: true, isPrompt: component !== "worker" },
+  isExact: true,
+  isPrompt: component !== "worker",
 });
 
 export const network = (component: Proxied, fault: NetworkFault): Fault<FaultEnvironment> => ({
@@ -98,7 +105,8 @@ export const fullDisk = (disk: Disk): Fault<FaultEnvironment> => ({
   holdMs: HOLD_MS,
   begin: ({ disks }) => disks.get(disk)?.fill(),
   end: ({ disks }) => disks.get(disk)?.free(),
-  ...{ isExact: true, isPrompt: true },
+  isExact: true,
+  isPrompt: true,
 });
 
 const STARTED_WITHIN_MS = 60_000;

@@ -54,7 +54,11 @@ async function main(): Promise<void> {
 /** Access points that have reported for a while, one of them switched off; the name of one over light. */
 async function network(client: ApiClient, signal: AbortSignal): Promise<string> {
   const emulators = Object.entries(PLACES).map(([access_point_type, locations]) => ({
-    ...{ access_point_type, locations, num_access_points: 40, num_devices: 25, duration: 3_600 },
+    access_point_type,
+    locations,
+    num_access_points: 40,
+    num_devices: 25,
+    duration: 3_600,
   }));
   const token = await client.logIn(ADMIN.username, ADMIN.password);
   const { ap_ids } = await client.call<{ ap_ids: string[] }>("/api/v1/emulator/spinup", { token, body: { emulators } });

@@ -35,7 +35,10 @@ export async function exchange(url: string, sent: FuzzRequest, deadlineMs: numbe
   const { promise, resolve, reject } = Promise.withResolvers<FuzzResponse>();
   const send = protocol === "https:" ? httpsRequest : httpRequest;
   const request = send({
-    ...{ hostname, port, method: sent.method, path: sent.target },
+    hostname,
+    port,
+    method: sent.method,
+    path: sent.target,
     headers: { ...sent.headers, ...(sent.body !== undefined && { "Content-Length": sent.body.byteLength }) },
     // Its own connection: the service closes it after rejecting a body, which would fail another request.
     agent: false,

@@ -103,13 +103,18 @@ export class FuzzAccounts {
       users: [...forAdmin.users, ...canaries.users, user],
       agents: [...forAdmin.agents, ...canaries.agents, agent],
       apps: [...forAdmin.apps, ...canaries.apps, app, service],
-      ...{ jobs, secret },
+      jobs,
+      secret,
     };
     const known = (name: string, kind: Caller["kind"], token: string, names = forOthers): Caller => ({
       ...{ name, kind, authorization: `Bearer ${token}`, isKnown: true, names },
     });
     const unknown = (name: string, authorization?: string): Caller => ({
-      ...{ name, kind: "anonymous", authorization, isKnown: false, names: forOthers },
+      name,
+      kind: "anonymous",
+      authorization,
+      isKnown: false,
+      names: forOthers,
     });
     return [
       unknown("anonymous"),

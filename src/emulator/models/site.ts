@@ -111,7 +111,11 @@ export function stepSite(site: Site, nowMs: number): SiteStep {
   const placeNoise = stepNoise(site.placeNoise, PLACE_NOISE, elapsedS, placeRandom);
   const populated = site.accessPoints.map((accessPoint, index) =>
     stepPresence(accessPoint, {
-      ...{ isFirst, nowMs, elapsedS, placeNoise, hour },
+      isFirst,
+      nowMs,
+      elapsedS,
+      placeNoise,
+      hour,
       random: createRandom(seedOf(site.seed, STREAM.presence, index, nowMs)),
     }),
   );
@@ -121,7 +125,11 @@ export function stepSite(site: Site, nowMs: number): SiteStep {
     const { controls, radio } = accessPoint;
     const { users, demandMbps } = demands[index] ?? { users: 0, demandMbps: 0 };
     const moment = {
-      ...{ nowMs, elapsedS, hour, users, demandMbps },
+      nowMs,
+      elapsedS,
+      hour,
+      users,
+      demandMbps,
       on: isOn(controls, nowMs),
       txPowerDbm: controls.txPowerDbm,
       channel: controls.channel,

@@ -42,7 +42,11 @@ export class BrokerLink {
     const { url, clientId, controller } = this.#options;
     const password = await this.#logIn();
     const client = connect(url, {
-      ...{ clientId, username: controller.appName, password, reconnectPeriod: RECONNECT_MS, keepalive: KEEP_ALIVE_S },
+      clientId,
+      username: controller.appName,
+      password,
+      reconnectPeriod: RECONNECT_MS,
+      keepalive: KEEP_ALIVE_S,
       // A broker that has just started rejects every client until it has fetched the controller's keys.
       reconnectOnConnackError: true,
       // Connect only after all handlers are set: the broker sends stored messages right after it accepts the connection.

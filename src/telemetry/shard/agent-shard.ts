@@ -42,7 +42,10 @@ export class AgentShard extends DurableObject<Env> {
   readonly #groupCommit: GroupCommit<AgentSample>;
   readonly #liveWindow: LiveWindow;
   readonly #changeFeed = new ChangeFeed({
-    ...{ maxSamples: 1_000, maxLength: 4 * MEGABYTE, maxTotalLength: 16 * MEGABYTE, maxFollowed: 10_000 },
+    maxSamples: 1_000,
+    maxLength: 4 * MEGABYTE,
+    maxTotalLength: 16 * MEGABYTE,
+    maxFollowed: 10_000,
     followedMs: 60_000,
     now,
   });

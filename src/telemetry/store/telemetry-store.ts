@@ -90,7 +90,10 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
           table: "samples_v1",
           format: "JSONEachRow",
           values: samples.map(({ apId, tsMs, metrics, texts, receivedMs }) => ({
-            ...{ ap_id: apId, ts: tsMs, metrics, texts },
+            ap_id: apId,
+            ts: tsMs,
+            metrics,
+            texts,
             ...(receivedMs !== undefined && { received_at: receivedMs }),
           })),
           abort_signal,

@@ -78,7 +78,11 @@ describe("the plan of a spin-up", () => {
     ["1,1", { latitude: 1, longitude: 1 }],
   ]);
   const spec = (access_point_type: AccessPointType, num_access_points: number, locations: string[]) => ({
-    ...{ access_point_type, num_access_points, locations, num_devices: 1, duration: 60 },
+    access_point_type,
+    num_access_points,
+    locations,
+    num_devices: 1,
+    duration: 60,
   });
   const plan = (...emulators: ReturnType<typeof spec>[]) =>
     planSpinup({ emulators }, "0123abcd-0000-4000-8000-000000000000", located);

@@ -24,7 +24,11 @@ describe("parseCommand", () => {
   it("converts the values of options", () => {
     const args = ["--config", "a.conf", "--seconds=0.5", "--rows", "3", "-q"];
     expect(parseCommand(SPEC, args)?.values).toEqual({
-      ...{ config: "a.conf", format: "text", seconds: 0.5, rows: 3, quick: true },
+      config: "a.conf",
+      format: "text",
+      seconds: 0.5,
+      rows: 3,
+      quick: true,
     });
   });
 

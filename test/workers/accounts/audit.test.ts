@@ -84,8 +84,11 @@ describe("the audit trail", () => {
     const auditFeed = createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, 10_000)));
     const { mark } = await auditFeed.since(undefined);
     const entry = (object: string, ageMs: number) => ({
-      ...{ object, at: new Date(Date.now() - ageMs) },
-      ...{ requestId: "", actor: "console:", action: "create" },
+      object,
+      at: new Date(Date.now() - ageMs),
+      requestId: "",
+      actor: "console:",
+      action: "create",
     });
     const names = Array.from({ length: 600 }, () => uniqueName());
     const fresh = uniqueName();

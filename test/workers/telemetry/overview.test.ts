@@ -51,8 +51,15 @@ describe("the overview", () => {
     await expect
       .poll(() => stateOf(fresh), soon)
       .toEqual({
-        ...{ ap_id: fresh.apId, access_point_type: "LiFi", ...location, onboard: true },
-        ...{ online: true, last_seen: expect.any(String), load: 0.5, quality: 0, users: 7 },
+        ap_id: fresh.apId,
+        access_point_type: "LiFi",
+        ...location,
+        onboard: true,
+        online: true,
+        last_seen: expect.any(String),
+        load: 0.5,
+        quality: 0,
+        users: 7,
       });
     expect(await stateOf(quiet)).toEqual({ ap_id: quiet.apId, ...unknown, ...none, online: false, last_seen: null });
     expect(await stateOf(slow)).toMatchObject({ ...unknown, ...none, load: 1, online: true, last_seen: minuteAgo });
@@ -151,7 +158,14 @@ describe("the overview", () => {
 
 describe("the cache of the overview", () => {
   const actor: Actor = {
-    ...{ kind: "admin", id: "", name: "", version: 0, expiresAtMs: 0, roles: [], requestId: "", hasFullScope: true },
+    kind: "admin",
+    id: "",
+    name: "",
+    version: 0,
+    expiresAtMs: 0,
+    roles: [],
+    requestId: "",
+    hasFullScope: true,
     scopes: new Set(["agents:read", "telemetry:read"]),
   };
   const outline = { apId: "a", onboard: true, accessPointType: null, latitude: 1, longitude: 2, interval: null };

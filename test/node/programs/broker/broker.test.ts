@@ -290,7 +290,12 @@ describe("the broker", () => {
     // Acknowledges no message, so that in the end the broker has queued every one.
     const receive = (onMessage: (payload: string) => void, signal = new AbortController().signal) =>
       subscribe({
-        ...{ url, username: "bridge", password: token, clientId: "queued", topics: ["agent/+/data"], signal },
+        url,
+        username: "bridge",
+        password: token,
+        clientId: "queued",
+        topics: ["agent/+/data"],
+        signal,
         drained: async () => {},
         onMessage: ({ payload }) => void onMessage(payload.toString()),
       });
@@ -439,7 +444,11 @@ describe("the broker", () => {
     const url = `http://127.0.0.1:${(service.address() as { port: number }).port}`;
     const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
     const component = brokerComponent({
-      ...{ dataDir: join(folder, "early"), host: "127.0.0.1", tcpPort, wsPort, issuer: ISSUER },
+      dataDir: join(folder, "early"),
+      host: "127.0.0.1",
+      tcpPort,
+      wsPort,
+      issuer: ISSUER,
       jwksUrl: `${url}/keys`,
     });
     await supervisor.start({ ...component, name: "early broker" });

@@ -33,7 +33,10 @@ describe.skipIf(MOSQUITTO === undefined)("Mosquitto with the rules of the docs",
   };
   const connect = async (username: string, options: object = {}): Promise<MqttClient> => {
     const client = await connectAsync(`mqtt://127.0.0.1:${port}`, {
-      ...{ username, password: "secret", reconnectPeriod: 0, connectTimeout: 1_000 },
+      username,
+      password: "secret",
+      reconnectPeriod: 0,
+      connectTimeout: 1_000,
       ...options,
     });
     client.on("error", () => {});
