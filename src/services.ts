@@ -1,4 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
+import { createAgentCache } from "./accounts/agent-cache.ts";
 import { createAgentStore } from "./accounts/agent-store.ts";
 import { type Agents, createAgents } from "./accounts/agents.ts";
 import { createAppStore } from "./accounts/app-store.ts";
@@ -7,6 +8,7 @@ import { type AuditTrail, createAuditTrail, pruneAuditTrail } from "./accounts/a
 import { createAuditFeed } from "./accounts/audit-feed.ts";
 import { createDatabaseProbe } from "./accounts/database-probe.ts";
 import { createEnrolment } from "./accounts/enrolment.ts";
+import { createGroupStore } from "./accounts/group-store.ts";
 import { createAuthenticate } from "./accounts/login/authenticate.ts";
 import { UNKNOWN_ADDRESS } from "./accounts/login/client-network.ts";
 import { createLogin, type Login } from "./accounts/login/login.ts";
@@ -106,6 +108,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const users = createUserStore(database);
   const agents = createAgentStore(database);
   const apps = createAppStore(database);
+  const groups = createGroupStore(database);
+  const agentCache = createAgentCache(agents);
   const rateLimiter = createRateLimiter(database);
   const { PASSWORDS_URL, PASSWORDS_TOKEN } = config;
   const remotePasswords =
@@ -169,6 +173,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
       users,
       agents,
       apps,
+      groups,
+      onChanges: agentCache.remove,
       auditFeed: createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS))),
       serviceTokens: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
     }),
@@ -212,7 +218,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       map: { tiles: config.MAP_TILES_URL ?? null, attribution: config.MAP_ATTRIBUTION ?? null },
       sign_up: isSignupOpen,
     },
-    metrics: createMetrics(agents, telemetry, shards, config.LIVE_WINDOW_MINUTES * 60_000),
+    metrics: createMetrics(agents, agentCache, telemetry, shards, config.LIVE_WINDOW_MINUTES * 60_000),
     overview: createOverview(agents, telemetry, shards),
     reports: withIngestMetrics(
       createIngest(agents, shards, callbacks.acceptCommandResult, config.TELEMETRY_DAYS),

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { agents, users } from "../../src/accounts/account-tables.ts";
-import { type Role, SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/roles.ts";
+import { type Role, SCOPES_OF_AGENT, scopesOfUser } from "../../src/auth/roles.ts";
 import { createSecretHasher, randomSecret } from "../../src/auth/secrets.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
@@ -76,7 +76,7 @@ export async function tokenEnding(
   roles: Role[] = ["user"],
 ): Promise<string> {
   const { tokens } = openProduct(dataDir, () => new Date(Date.now() + (inSeconds - TOKEN_LIFETIME_S) * 1000));
-  const scope = scopesOfRoles(roles).join(" ");
+  const scope = scopesOfUser(roles).join(" ");
   return await tokens.issue({ sub: username, login_type: "user", roles, scope, ver: version });
 }
 

@@ -1,12 +1,14 @@
 import { type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
+import type { ScopedAgent } from "../auth/agent-scope.ts";
 import { type Database, query } from "../storage/libsql.ts";
 import { agents } from "./account-tables.ts";
+import { type AgentFilter, isChosen } from "./agent-conditions.ts";
+import { labelsOf } from "./labels.ts";
 
 /** An agent in a list. */
-export interface AgentListed {
+export interface AgentListed extends ScopedAgent {
   id: string;
-  apId: string;
   configuration: Record<string, unknown>;
   onboard: boolean;
 }
@@ -18,8 +20,7 @@ export interface AgentSlice {
   /** Number of agents to skip. */
   offset?: number | undefined;
   limit?: number | undefined;
-  /** Only agents with these names. */
-  only?: readonly string[] | undefined;
+  filter?: AgentFilter | undefined;
 }
 
 export interface AgentPage {
@@ -45,11 +46,13 @@ export interface AgentLists {
   /** Returns a summary of every agent, ordered by name. */
   outlines(): Promise<AgentOutline[]>;
   /**
-   * Returns all agents, or those in `only`, as targets of a command, ordered by name.
+   * Returns the agents of a filter as targets of a command, ordered by name.
    *
    * @param names of the command that an agent may list in its configuration
    */
-  commandables(names: readonly string[], only?: readonly string[]): Promise<Commandable[]>;
+  commandables(names: readonly string[], filter: AgentFilter): Promise<Commandable[]>;
+  /** Returns the names of the agents of a filter, in order. */
+  names(filter: AgentFilter): Promise<string[]>;
 }
 
 const NullableNumber = z.number().nullable();
@@ -58,10 +61,23 @@ const AgentOutlines = z
   .string()
   .transform((text): unknown => JSON.parse(text))
   .pipe(
-    z.array(z.tuple([z.string(), Flag, z.string().nullable(), NullableNumber, NullableNumber, NullableNumber, Flag])),
+    z.array(
+      z.tuple([
+        z.string(),
+        Flag,
+        z.string().nullable(),
+        NullableNumber,
+        NullableNumber,
+        NullableNumber,
+        Flag,
+        z.string(),
+        z.string().nullable(),
+        z.string().nullable(),
+      ]),
+    ),
   )
   .transform((rows) =>
-    rows.map(([apId, onboard, accessPointType, latitude, longitude, interval, knows]) => ({
+    rows.map(([apId, onboard, accessPointType, latitude, longitude, interval, knows, labelsText, owner, ownerId]) => ({
       apId,
       onboard,
       accessPointType,
@@ -69,9 +85,22 @@ const AgentOutlines = z
       longitude,
       interval,
       knows,
+      /** The labels that callers have set, as JSON: most readers do not need them. */
+      labelsText,
+      owner,
+      ownerId,
     })),
   );
 export type AgentOutline = Omit<z.output<typeof AgentOutlines>[number], "knows">;
+
+/** Returns the agent of an outline with its labels. */
+export function withLabels({ apId, accessPointType, labelsText, owner, ownerId }: AgentOutline): ScopedAgent {
+  const customLabels = labelsText === NO_LABELS ? {} : CustomLabels.parse(JSON.parse(labelsText));
+  return { apId, ownerId, labels: labelsOf({ apId, customLabels, accessPointType, owner }) };
+}
+
+const NO_LABELS = "{}";
+const CustomLabels = z.record(z.string(), z.string());
 
 /** Longer types are not valid names. The overview omits them, because it sends every agent's type to every reader. */
 const MAX_TYPE_LENGTH = 64;
@@ -91,15 +120,27 @@ const PageRows = z.array(
       .transform((text): unknown => JSON.parse(text))
       .pipe(z.record(z.string(), z.unknown())),
     onboard: Flag,
+    labels: z
+      .string()
+      .transform((text): unknown => JSON.parse(text))
+      .pipe(CustomLabels),
+    owner: z.string().nullable(),
+    ownerId: z.string().nullable(),
     /** Number of rows found, including those that did not fit on the page. */
     found: z.int(),
   }),
 );
 
+const toListed = ({ id, apId, configuration, onboard, labels, owner, ownerId }: z.output<typeof PageRows>[number]) => ({
+  id,
+  apId,
+  configuration,
+  onboard,
+  ownerId,
+  labels: labelsOf({ apId, customLabels: labels, accessPointType: configuration.access_point_type, owner }),
+});
+
 const isAfter = (after: string | undefined): SQL => (after === undefined ? sql`true` : sql`ap_id > ${after}`);
-/** Passes the names as one parameter: SQLite accepts at most 32,766. */
-const isOneOf = (only: readonly string[] | undefined): SQL =>
-  only === undefined ? sql`true` : sql`ap_id in (select value from json_each(${JSON.stringify(only)}))`;
 /** Whether the agent's configuration lists one of these names in `commands`, or has no such list. */
 const knows = (names: readonly string[]): SQL =>
   sql`(json_type(configuration, '$.commands') is not 'array' or exists (
@@ -107,7 +148,7 @@ const knows = (names: readonly string[]): SQL =>
     where known.type = 'text' and known.value in (select value from json_each(${JSON.stringify(names)}))))`;
 
 export function createAgentLists(database: Database): AgentLists {
-  const page: AgentLists["page"] = async ({ after, offset = 0, limit, only }) => {
+  const page: AgentLists["page"] = async ({ after, offset = 0, limit, filter = {} }) => {
     const maxRows = Math.min(limit ?? PAGE_ROWS, PAGE_ROWS);
     // The database determines how many rows fit from their lengths, before it sends any configuration.
     const rows = await query(
@@ -115,9 +156,9 @@ export function createAgentLists(database: Database): AgentLists {
         with slice as materialized (
           select name, row_number() over (order by name) as place, sum(length) over (order by name rows unbounded preceding) as bytes
           from (select ap_id as name, length(cast(configuration as blob)) as length from ${agents}
-            where ${isAfter(after)} and ${isOneOf(only)} order by ap_id limit ${maxRows} offset ${offset})
+            where ${isAfter(after)} and ${isChosen(filter)} order by ap_id limit ${maxRows} offset ${offset})
         )
-        select id, ap_id as "apId", configuration, onboard, (select count(*) from slice) as found
+        select id, ap_id as "apId", configuration, onboard, labels, owner, owner_id as "ownerId", (select count(*) from slice) as found
         from slice join ${agents} on ap_id = name
         where place = 1 or bytes <= ${PAGE_BYTES}
         order by ap_id`),
@@ -125,19 +166,19 @@ export function createAgentLists(database: Database): AgentLists {
     const found = PageRows.parse(rows);
     const allFit = found.length === (found[0]?.found ?? 0);
     const isLast = allFit && (found.length < maxRows || found.length === limit);
-    return { rows: found.map(({ found: _, ...row }) => row), isLast };
+    return { rows: found.map(toListed), isLast };
   };
 
   /** Reads the outlines in pages: the JSON text of each page is in memory several times. */
-  const outlines = async (names: readonly string[], only?: readonly string[]) => {
+  const outlines = async (names: readonly string[], filter: AgentFilter) => {
     const all: z.output<typeof AgentOutlines> = [];
     for (let after: string | undefined; ; after = all.at(-1)?.apId) {
-      const next = await outlinesAfter(after, names, only);
+      const next = await outlinesAfter(after, names, filter);
       for (const outline of next) all.push(outline);
       if (next.length < PAGE_OUTLINES) return all;
     }
   };
-  const outlinesAfter = async (after: string | undefined, names: readonly string[], only?: readonly string[]) => {
+  const outlinesAfter = async (after: string | undefined, names: readonly string[], filter: AgentFilter) => {
     // Returns all rows as one text: the client takes several times as long to read ten thousand rows. Strings stay JSON-escaped:
     // an unescaped lone surrogate is not valid UTF-8, and one agent's would make the whole text unreadable.
     const rows = await query(
@@ -149,38 +190,41 @@ export function createAgentLists(database: Database): AgentLists {
             then configuration -> '$.access_point_type' end),
           configuration -> '$.geolocation.latitude', configuration -> '$.geolocation.longitude',
           case when json_type(configuration, '$.interval') in ('integer', 'real') then configuration ->> '$.interval' end,
-          ${knows(names)}
+          ${knows(names)}, labels, owner, owner_id
         )) as outlines
-        from (select ap_id, onboard, configuration from ${agents} where ${isAfter(after)} and ${isOneOf(only)}
+        from (select ap_id, onboard, configuration, labels, owner, owner_id from ${agents}
+          where ${isAfter(after)} and ${isChosen(filter)}
           order by ap_id limit ${PAGE_OUTLINES})`),
     );
     return z.tuple([z.object({ outlines: AgentOutlines })]).parse(rows)[0].outlines;
   };
 
+  const names: AgentLists["names"] = async (filter) => {
+    const found = database.select({ apId: agents.apId }).from(agents).where(isChosen(filter)).orderBy(agents.apId);
+    return (await query(found)).map(({ apId }) => apId);
+  };
+
   return {
     page,
 
-    async *pages({ after, offset, limit, only }) {
-      for (let slice: AgentSlice = { after, offset, limit, only }; ; ) {
+    async *pages({ after, offset, limit, filter }) {
+      for (let slice: AgentSlice = { after, offset, limit, filter }; ; ) {
         const found = await page(slice);
         yield found;
         if (found.isLast) return;
         const left = slice.limit === undefined ? undefined : slice.limit - found.rows.length;
-        slice = { after: found.rows.at(-1)?.apId, limit: left, only };
+        slice = { after: found.rows.at(-1)?.apId, limit: left, filter };
       }
     },
 
-    async existing(apIds) {
-      const names = database.select({ apId: agents.apId }).from(agents).where(isOneOf(apIds));
-      return (await query(names)).map(({ apId }) => apId);
-    },
+    names,
+
+    existing: (apIds) => names({ apIds }),
 
     async outlines() {
-      return await outlines([]);
+      return await outlines([], {});
     },
 
-    async commandables(names, only) {
-      return await outlines(names, only);
-    },
+    commandables: outlines,
   };
 }

@@ -1,25 +1,44 @@
 import { and, eq, sql } from "drizzle-orm";
 import * as z from "zod";
 import { Conflict, Duplicate, NotFound, TooLarge } from "../lib/errors.ts";
+import type { Labels } from "../lib/selectors.ts";
 import { type Database, isUniqueViolation, query } from "../storage/libsql.ts";
 import { agents, enrolmentUses } from "./account-tables.ts";
 import { type AgentLists, createAgentLists } from "./agent-lists.ts";
 import { type AuditActor, auditIfChanged } from "./audit.ts";
 import { type EnrolmentUse, usedUp } from "./enrolment.ts";
+import { labelsOf } from "./labels.ts";
 import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
 
-const AgentRow = z.object({
-  id: z.string(),
-  apId: z.string(),
-  credentialKind: z.enum(["argon2id", "hmac"]),
-  credential: z.string(),
-  configuration: z.record(z.string(), z.unknown()),
-  onboard: z.boolean(),
-  version: z.int(),
-});
+const AgentRow = z
+  .object({
+    id: z.string(),
+    apId: z.string(),
+    credentialKind: z.enum(["argon2id", "hmac"]),
+    credential: z.string(),
+    configuration: z.record(z.string(), z.unknown()),
+    onboard: z.boolean(),
+    version: z.int(),
+    labels: z.record(z.string(), z.string()),
+    ownerId: z.string().nullable(),
+    owner: z.string().nullable(),
+  })
+  .transform(({ labels: customLabels, owner, ...row }) => {
+    const labels = labelsOf({
+      apId: row.apId,
+      customLabels,
+      accessPointType: row.configuration.access_point_type,
+      owner,
+    });
+    return { ...row, owner, customLabels, labels };
+  });
+/** An agent. `customLabels` are those that callers have set, `labels` are all. */
 export type AgentRow = z.output<typeof AgentRow>;
 
-export type NewAgent = Pick<AgentRow, "apId" | "credentialKind" | "credential" | "configuration">;
+export type NewAgent = Pick<AgentRow, "apId" | "credentialKind" | "credential" | "configuration"> & {
+  /** Labels that callers set. */
+  labels: Labels;
+};
 export type AgentChanges = {
   /** A new argon2id hash. */
   passwordHash?: string | undefined;
@@ -86,7 +105,7 @@ export function createAgentStore(database: Database): AgentStore {
     },
 
     async enrol(agent, by, { tokenHash, maxUses }) {
-      const { id, apId, credentialKind, credential, configuration, version, createdAt } = newRow(agent);
+      const { id, apId, credentialKind, credential, configuration, labels, version, createdAt } = newRow(agent);
       try {
         // One transaction: no agent is inserted if the uses are exhausted, and no use is counted if the name is taken.
         const [, rows] = await query(
@@ -104,7 +123,7 @@ export function createAgentStore(database: Database): AgentStore {
               .select(
                 // The values must be in the order of the table's columns.
                 sql`select ${id}, ${apId}, ${credentialKind}, ${credential}, ${JSON.stringify(configuration)}, 0, ${version},
-                  ${createdAt.getTime()} where changes() > 0`,
+                  ${createdAt.getTime()}, ${JSON.stringify(labels)}, null, null where changes() > 0`,
               )
               .returning(),
             auditIfChanged(database, by, "create", objectOf(apId)),

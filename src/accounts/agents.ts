@@ -1,10 +1,12 @@
+import { isInScope } from "../auth/agent-scope.ts";
 import type { Actor } from "../auth/identity.ts";
 import type { Passwords } from "../auth/passwords.ts";
-import { type Action, authorize, authorizeAgent } from "../auth/permissions.ts";
-import { NotFound } from "../lib/errors.ts";
+import { type Action, agentScopeOf, authorize, authorizeAgent, authorizeFoundAgent } from "../auth/permissions.ts";
+import { NotAllowed } from "../lib/errors.ts";
 import type { Agent, AgentCreate, AgentUpdate } from "../schemas/agent.ts";
 import type { AgentRow, AgentStore } from "./agent-store.ts";
 import type { Enrolment } from "./enrolment.ts";
+import { labelsOf } from "./labels.ts";
 import type { OwnedJobs } from "./owned-jobs.ts";
 
 export interface Agents {
@@ -27,19 +29,24 @@ export function createAgents({ store, passwords, enrolment, ownedJobs }: AgentsO
   const register = async (
     action: Action,
     actor: Actor,
-    { ap_id, password, configuration }: AgentCreate,
+    { ap_id: apId, password, configuration, labels = {} }: AgentCreate,
   ): Promise<Agent> => {
     authorize(actor, action);
     // The limits do not apply to administrators.
-    const use = actor.kind === "enrolment" ? await enrolment.begin() : undefined;
+    const use = actor.kind === "enrolment" ? await enrolment.begin(actor.id) : undefined;
+    // An access point that enrols itself does not choose its labels.
+    const given = use?.labels ?? labels;
+    rejectOutside(actor, action, { apId, customLabels: given, configuration, owner: null });
     const credential = await passwords.hash(password);
-    const agent = { apId: ap_id, credentialKind: "argon2id" as const, credential, configuration };
+    const agent = { apId, credentialKind: "argon2id" as const, credential, configuration, labels: given };
     return toAgent(await (use === undefined ? store.insert(agent, actor) : store.enrol(agent, actor, use)));
   };
-  const find = async (apId: string): Promise<Agent> => {
+  /** Returns the agent if the caller may perform the action on it. */
+  const find = async (actor: Actor, action: Action, apId: string): Promise<AgentRow> => {
+    authorizeAgent(actor, action, apId);
     const row = await store.find(apId);
-    if (row === undefined) throw new NotFound("Agent");
-    return toAgent(row);
+    authorizeFoundAgent(actor, action, row);
+    return row;
   };
 
   return {
@@ -47,23 +54,36 @@ export function createAgents({ store, passwords, enrolment, ownedJobs }: AgentsO
     enrol: (actor, agent) => register("agents.enrol", actor, agent),
 
     async read(actor, apId) {
-      authorizeAgent(actor, "agents.read", apId);
-      return await find(apId);
+      return toAgent(await find(actor, "agents.read", apId));
     },
 
     async update(actor, apId, { password, configuration }) {
       authorizeAgent(actor, "agents.update", apId);
       if (password) authorizeAgent(actor, "agents.change_password", apId);
-      if (!password && !configuration) return await find(apId);
+      const row = await find(actor, "agents.update", apId);
+      if (!password && !configuration) return toAgent(row);
+      if (configuration) rejectOutside(actor, "agents.update", { ...row, configuration });
       const passwordHash = password ? await passwords.hash(password) : undefined;
       return toAgent(await store.update(apId, { passwordHash, configuration: configuration ?? undefined }, actor));
     },
 
     async delete(actor, apId) {
-      authorizeAgent(actor, "agents.delete", apId);
+      await find(actor, "agents.delete", apId);
       ownedJobs.closeStreams(await store.delete(apId, actor, ownedJobs.end));
     },
   };
 }
+
+/** Throws `NotAllowed` if the caller's grants would not include the agent: managers cannot move agents out of their scope. */
+export function rejectOutside(actor: Actor, action: Action, agent: NewLabels): void {
+  if (actor.kind !== "user" && actor.kind !== "app") return;
+  const { apId, customLabels, configuration, owner } = agent;
+  const labels = labelsOf({ apId, customLabels, accessPointType: configuration.access_point_type, owner });
+  if (!isInScope(agentScopeOf(actor, action), { apId, labels, ownerId: null })) {
+    throw new NotAllowed("Your grants do not include an agent with these labels");
+  }
+}
+
+type NewLabels = Pick<AgentRow, "apId" | "customLabels" | "configuration" | "owner">;
 
 const toAgent = ({ id, apId, configuration }: AgentRow): Agent => ({ id, ap_id: apId, configuration });

@@ -4,7 +4,7 @@ import { Duplicate, NotFound } from "../lib/errors.ts";
 import { Permissions } from "../schemas/app.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { ALL_ROWS, type Database, isUniqueViolation, query } from "../storage/libsql.ts";
-import { apps } from "./account-tables.ts";
+import { apps, type StoredGrant, StoredGrants } from "./account-tables.ts";
 import { type AuditActor, auditIfChanged } from "./audit.ts";
 import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
 
@@ -14,11 +14,16 @@ const AppRow = z.object({
   sealedApiKey: z.string(),
   permissions: Permissions,
   version: z.int(),
+  grants: StoredGrants,
 });
 export type AppRow = z.output<typeof AppRow>;
 
-export type NewApp = Omit<AppRow, "version">;
-export type AppChanges = { sealedApiKey?: string | undefined; permissions?: Permissions | undefined };
+export type NewApp = Omit<AppRow, "version" | "grants">;
+export type AppChanges = {
+  sealedApiKey?: string | undefined;
+  permissions?: Permissions | undefined;
+  grants?: StoredGrant[] | null | undefined;
+};
 
 export interface AppStore {
   find(appName: string): Promise<AppRow | undefined>;
@@ -69,8 +74,13 @@ export function createAppStore(database: Database): AppStore {
       }
     },
 
-    async update(app, { sealedApiKey, permissions }, by) {
-      const actions = [sealedApiKey && "change api key", permissions && "change permissions"].filter(Boolean);
+    async update(app, { sealedApiKey, permissions, grants }, by) {
+      const actions = [
+        sealedApiKey && "change api key",
+        permissions && "change permissions",
+        grants !== undefined && "change grants",
+      ].filter(Boolean);
+      const detail = grants === undefined ? null : JSON.stringify({ grants });
       const [rows] = await query(
         database.batch([
           database
@@ -78,11 +88,12 @@ export function createAppStore(database: Database): AppStore {
             .set({
               ...(sealedApiKey !== undefined && { sealedApiKey }),
               ...(permissions !== undefined && { permissions }),
+              ...(grants !== undefined && { grants }),
               version: sql`${apps.version} + 1`,
             })
             .where(eq(apps.id, app.id))
             .returning(),
-          auditIfChanged(database, by, actions.join(" and "), objectOf(app.appName)),
+          auditIfChanged(database, by, actions.join(" and "), objectOf(app.appName), detail),
         ]),
       );
       if (rows[0] === undefined) throw new NotFound("Third-party app");

@@ -50,6 +50,8 @@ export function createAuditFeed(database: Database, onEntries: () => void = () =
 }
 
 const JOB = "job:";
+/** Object of an entry for many agents whose labels one request has changed. */
+export const LABELLED_AGENTS = "agents";
 
 /**
  * Returns a test of whether the changes concern an account. One entry with the number of a job stands for all emulated agents of that

@@ -1,17 +1,24 @@
 import { eq } from "drizzle-orm";
 import { NotAllowed } from "../lib/errors.ts";
+import type { Labels } from "../lib/selectors.ts";
 import { type Database, query } from "../storage/libsql.ts";
 import { enrolmentUses } from "./account-tables.ts";
 
-/** One use of the enrolment token. The store counts it in the transaction that creates the agent. */
+/** One use of an enrolment token. The store counts it in the transaction that creates the agent. */
 export interface EnrolmentUse {
   tokenHash: string;
   maxUses: number;
+  /** Labels of the new agent. */
+  labels: Labels;
 }
 
 export interface Enrolment {
-  /** Returns the use to count. Throws `NotAllowed` if the token has expired or is used up. */
-  begin(): Promise<EnrolmentUse>;
+  /**
+   * Returns the use to count. Throws `NotAllowed` if the token has expired or is used up.
+   *
+   * @param tokenId of the token that the caller has. Empty for the one in the settings.
+   */
+  begin(tokenId: string): Promise<EnrolmentUse>;
 }
 
 export interface EnrolmentOptions {
@@ -33,7 +40,7 @@ export function createEnrolment(options: EnrolmentOptions): Enrolment {
       // Rejects before the expensive password hash. With concurrent requests only the check in the store is exact.
       const [row] = await query(database.select().from(enrolmentUses).where(eq(enrolmentUses.tokenHash, tokenHash)));
       if (row !== undefined && row.uses >= maxUses) throw usedUp(maxUses);
-      return { tokenHash, maxUses };
+      return { tokenHash, maxUses, labels: {} };
     },
   };
 }

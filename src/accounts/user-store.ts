@@ -4,7 +4,7 @@ import { ROLES, type Role } from "../auth/roles.ts";
 import { Conflict, Duplicate, NotFound } from "../lib/errors.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { ALL_ROWS, type Database, isUniqueViolation, query } from "../storage/libsql.ts";
-import { resetTokens, users } from "./account-tables.ts";
+import { resetTokens, type StoredGrant, StoredGrants, users } from "./account-tables.ts";
 import { type AuditActor, auditIfChanged } from "./audit.ts";
 import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
 
@@ -14,11 +14,16 @@ const User = z.object({
   passwordHash: z.string(),
   roles: z.array(z.enum(ROLES)),
   version: z.int(),
+  grants: StoredGrants,
 });
 export type User = z.output<typeof User>;
 
-export type NewUser = Pick<User, "username" | "passwordHash" | "roles">;
-export type UserChanges = { passwordHash?: string | undefined; roles?: Role[] | undefined };
+export type NewUser = Pick<User, "username" | "passwordHash" | "roles"> & { grants?: StoredGrant[] | null };
+export type UserChanges = {
+  passwordHash?: string | undefined;
+  roles?: Role[] | undefined;
+  grants?: StoredGrant[] | null | undefined;
+};
 
 export interface UserStore {
   find(username: string): Promise<User | undefined>;
@@ -44,6 +49,7 @@ const COLUMNS = {
   passwordHash: users.passwordHash,
   roles: users.roles,
   version: users.version,
+  grants: users.grants,
 };
 
 const objectOf = (username: string): string => `user:${username}`;
@@ -106,8 +112,13 @@ export function createUserStore(database: Database): UserStore {
       return inserted.rowsAffected > 0;
     },
 
-    async update(username, { passwordHash, roles }, by) {
-      const actions = [passwordHash && "change password", roles && "change roles"].filter(Boolean);
+    async update(username, { passwordHash, roles, grants }, by) {
+      const actions = [
+        passwordHash && "change password",
+        roles && "change roles",
+        grants !== undefined && "change grants",
+      ].filter(Boolean);
+      const detail = grants === undefined ? null : JSON.stringify({ grants });
       const staysAdministrator = roles === undefined || roles.includes("admin");
       const [rows] = await query(
         database.batch([
@@ -116,11 +127,12 @@ export function createUserStore(database: Database): UserStore {
             .set({
               ...(passwordHash !== undefined && { passwordHash }),
               ...(roles !== undefined && { roles }),
+              ...(grants !== undefined && { grants }),
               version: sql`${users.version} + 1`,
             })
             .where(and(eq(users.username, username), staysAdministrator ? undefined : leavesAdministrator))
             .returning(COLUMNS),
-          auditIfChanged(database, by, actions.join(" and "), objectOf(username)),
+          auditIfChanged(database, by, actions.join(" and "), objectOf(username), detail),
           // A reset link that was sent before must not replace the new password. Deletes nothing if the password stays.
           database
             .delete(resetTokens)

@@ -1,7 +1,7 @@
 import type { Actor } from "../auth/identity.ts";
 import type { Passwords } from "../auth/passwords.ts";
 import { authorize, authorizeAccount } from "../auth/permissions.ts";
-import { type Role, scopesOfRoles } from "../auth/roles.ts";
+import { type Role, scopesOfUser } from "../auth/roles.ts";
 import { NotAllowed, NotFound } from "../lib/errors.ts";
 import type { Page } from "../schemas/primitives.ts";
 import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../schemas/user.ts";
@@ -94,5 +94,5 @@ function notFound(): never {
 const toTokenData = ({ username, roles }: { username: string; roles: readonly Role[] }): TokenData => ({
   username,
   roles: roles.join(","),
-  scopes: scopesOfRoles(roles),
+  scopes: scopesOfUser(roles),
 });

@@ -1,3 +1,4 @@
+import type { ResolvedGrant } from "./agent-scope.ts";
 import type { Role } from "./roles.ts";
 
 /** Tokens from the settings that belong to no account. Each allows one operation. */
@@ -22,8 +23,10 @@ export interface Identity {
   scopes: ReadonlySet<string>;
   /** Whether the token has all scopes that the account grants. False if the login requested fewer. */
   hasFullScope: boolean;
-  /** The only agents that an app may access. Undefined for all agents. */
+  /** The only agents that an app may access, in addition to its grants. Undefined for all agents. */
   apIds?: readonly string[] | undefined;
+  /** Grants of a user or an app. Undefined if it operates all agents. */
+  grants?: readonly ResolvedGrant[] | undefined;
 }
 
 /** The caller and the id of its request. The audit trail records both. */

@@ -1,6 +1,7 @@
-import { NotAllowed } from "../lib/errors.ts";
+import { NotAllowed, NotFound } from "../lib/errors.ts";
+import { type AgentScope, ALL_AGENTS, isInScope, type ScopedAgent, scopeOfGrants } from "./agent-scope.ts";
 import type { CallerKind, Identity } from "./identity.ts";
-import type { Scope } from "./roles.ts";
+import { ROLE_OF_SCOPE, type Scope } from "./roles.ts";
 
 /** The permission matrix as data. Anything that it does not list is denied. */
 
@@ -30,6 +31,12 @@ const CALLBACK = {
   own: { admin: "none", user: "none", agent: "telemetry:write", app: "none" },
 } as const satisfies Row;
 
+/** Grants decide for which agents users and apps may do this. Only a manager's token has the second scope. */
+const VIEWERS = { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } } as const satisfies Row;
+const MANAGERS = {
+  any: { admin: "agents:manage", user: "agents:manage", app: "agents:manage" },
+} as const satisfies Row;
+
 /** Every operation of the API and its callers. A route cannot be declared without a row. */
 const matrix = {
   "service.health": PUBLIC,
@@ -53,21 +60,36 @@ const matrix = {
   "users.read": { any: { admin: "users:manage" }, own: { user: "none" } },
   "users.update": { any: { admin: "users:manage" }, own: { user: "full_scope" } },
   "users.change_roles": { any: { admin: "users:manage" } },
+  "users.read_grants": { any: { admin: "users:manage" }, own: { user: "none" } },
+  "users.change_grants": { any: { admin: "users:manage" } },
   "users.delete": { any: { admin: "users:manage" }, own: { user: "full_scope" } },
 
   "agents.enrol": { any: { admin: "agents:manage", enrolment: "none" } },
-  "agents.create": { any: { admin: "agents:manage" } },
+  "enrolment_tokens.list": MANAGERS,
+  "enrolment_tokens.create": MANAGERS,
+  "enrolment_tokens.revoke": MANAGERS,
+  "agents.create": MANAGERS,
   "agents.read": {
     any: { admin: "agents:read", user: "agents:read", app: "agents:read" },
     own: { agent: "agents:read" },
   },
-  "agents.update": { any: { admin: "agents:manage" }, own: { agent: "telemetry:write" } },
-  "agents.change_password": { any: { admin: "agents:manage" }, own: { agent: "full_scope" } },
-  "agents.delete": { any: { admin: "agents:manage" } },
+  "agents.update": { ...MANAGERS, own: { agent: "telemetry:write" } },
+  "agents.change_password": { ...MANAGERS, own: { agent: "full_scope" } },
+  "agents.delete": MANAGERS,
 
-  "agents.list": { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } },
+  "agents.list": VIEWERS,
   // The response also lists the agents: the overview additionally requires `agents.list`.
   "agents.overview": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
+
+  "labels.list": VIEWERS,
+  "labels.update": MANAGERS,
+  "labels.update_many": MANAGERS,
+  "labels.export": VIEWERS,
+  "labels.import": MANAGERS,
+  "groups.list": VIEWERS,
+  "groups.read": VIEWERS,
+  "groups.save": { any: { admin: "users:manage" } },
+  "groups.delete": { any: { admin: "users:manage" } },
 
   "telemetry.report": { own: { agent: "telemetry:write" } },
   "telemetry.deliver": { any: { app: "broker:use" } },
@@ -75,12 +97,15 @@ const matrix = {
     any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" },
     own: { agent: "telemetry:read" },
   },
+  "telemetry.aggregate": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
 
   "apps.list": { any: { admin: "apps:manage" } },
   "apps.create": { any: { admin: "apps:manage" } },
   "apps.read": { any: { admin: "apps:manage" }, own: { app: "full_scope" } },
   "apps.update": { any: { admin: "apps:manage" } },
   "apps.delete": { any: { admin: "apps:manage" } },
+  "apps.read_grants": { any: { admin: "apps:manage" }, own: { app: "none" } },
+  "apps.change_grants": { any: { admin: "apps:manage" } },
 
   "commands.send": { any: { admin: "commands:send", user: "commands:send", app: "commands:send" } },
   "commands.send_many": { any: { admin: "commands:send", user: "commands:send", app: "commands:send" } },
@@ -90,7 +115,7 @@ const matrix = {
   "emulator.list": OF_JOBS,
   "emulator.remove": OF_JOBS,
 
-  "jobs.request_details": { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } },
+  "jobs.request_details": VIEWERS,
   "jobs.request_data": {
     any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" },
     own: { agent: "telemetry:read" },
@@ -151,10 +176,36 @@ export function authorizeAccount(actor: Identity, action: Action, name: string):
   if (grant === undefined || (grant === "own" && !isOwn)) throw new NotAllowed();
 }
 
-/** Like `authorizeAccount`, for an agent. An app may be limited to some agents. */
+/** Like `authorizeAccount`, for an agent. An app may be limited to some names. Call `authorizeFoundAgent` with the agent afterwards. */
 export function authorizeAgent(actor: Identity, action: Action, apId: string): void {
   authorizeAccount(actor, action, apId);
   if (actor.apIds !== undefined && !actor.apIds.includes(apId)) throw new NotAllowed();
+}
+
+/** Returns the agents on which the caller may perform the action, if `authorize` accepts it. */
+export function agentScopeOf({ kind, id, grants, apIds }: Identity, action: Action): AgentScope {
+  if (kind !== "user" && kind !== "app") return ALL_AGENTS;
+  const requirement = rowOf(action).any?.[kind];
+  const role =
+    requirement === "none" || requirement === "full_scope" ? undefined : requirement && ROLE_OF_SCOPE[requirement];
+  const scope = grants === undefined || role === undefined ? ALL_AGENTS : scopeOfGrants(grants, role, id);
+  return apIds === undefined ? scope : { ...scope, apIds };
+}
+
+/** Returns the agents that the caller may see. For it, all others do not exist. */
+export const visibleAgents = (actor: Identity): AgentScope => agentScopeOf(actor, "agents.list");
+
+/**
+ * Throws `NotFound` if there is no such agent or the caller may not see it: both must look the same. Throws `NotAllowed` if the caller
+ * sees the agent and may not perform the action on it.
+ */
+export function authorizeFoundAgent<A extends ScopedAgent>(
+  actor: Identity,
+  action: Action,
+  agent: A | undefined,
+): asserts agent is A {
+  if (agent === undefined || !isInScope(visibleAgents(actor), agent)) throw new NotFound("Agent");
+  if (!isInScope(agentScopeOf(actor, action), agent)) throw new NotAllowed();
 }
 
 /** Returns whether the caller may perform the action on the jobs of all accounts. */

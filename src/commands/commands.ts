@@ -2,12 +2,13 @@ import type { AgentRow, AgentStore } from "../accounts/agent-store.ts";
 import type { RateLimiter } from "../accounts/login/rate-limiter.ts";
 import type { Encryptor } from "../auth/encryptor.ts";
 import type { Actor } from "../auth/identity.ts";
-import { authorize, authorizeAgent } from "../auth/permissions.ts";
+import { agentScopeOf, authorize, authorizeAgent, authorizeFoundAgent, visibleAgents } from "../auth/permissions.ts";
 import { commandTopic } from "../broker/topics.ts";
 import { isSelected } from "../fleet/selectors.ts";
 import { ownerOf } from "../jobs/job-store.ts";
-import { Conflict, Invalid, Malformed, NotFound, TooMany } from "../lib/errors.ts";
+import { Conflict, Invalid, Malformed, TooMany } from "../lib/errors.ts";
 import { describeError, log } from "../lib/log.ts";
+import type { Selector } from "../lib/selectors.ts";
 import {
   type CommandRequest,
   type CommandsQueued,
@@ -20,8 +21,8 @@ import type { CommandStore, NewCommand } from "./command-store.ts";
 /** Sends commands to agents. Each result arrives on the stream of the command's job. */
 export interface Commands {
   send(actor: Actor, request: CommandRequest): Promise<Queued>;
-  /** Sends one command to several agents: named ones, or all of a type or in an area. */
-  sendMany(actor: Actor, request: CommandsRequest): Promise<CommandsQueued>;
+  /** Sends one command to several agents: named ones, or all of a selector, of a type or in an area. */
+  sendMany(actor: Actor, request: CommandsRequest, selector?: Selector): Promise<CommandsQueued>;
 }
 
 export interface CommandsOptions {
@@ -40,6 +41,7 @@ const RESULT_TIMEOUT_MS = 60_000;
 
 const BUSY = "The agent was sent another command within the last 10 seconds";
 const UNKNOWN_COMMAND = "The agent does not know this command";
+const NOT_ALLOWED = "Not enough permissions";
 
 /** Limits the refusals in the audit trail, so that a caller cannot flood it with refused commands. */
 const MAX_REFUSALS_PER_MINUTE = 60;
@@ -92,11 +94,20 @@ export function createCommands(options: CommandsOptions): Commands {
     );
   };
 
+  /** Returns a refusal for each name that is not among the found agents. Names that the caller may not see count as unknown. */
+  const notFound = async (actor: Actor, apIds: readonly string[] = [], found: readonly { apId: string }[]) => {
+    const names = new Set(apIds);
+    for (const { apId } of found) names.delete(apId);
+    if (names.size === 0) return [];
+    const visible = new Set(await agents.names({ scope: visibleAgents(actor), apIds: [...names] }));
+    return [...names].map((apId) => ({ ap_id: apId, detail: visible.has(apId) ? NOT_ALLOWED : "Agent not found" }));
+  };
+
   return {
     async send(actor, { agent_id: apId, command }) {
       authorizeAgent(actor, "commands.send", apId);
       const agent = await agents.find(apId);
-      if (agent === undefined) throw new NotFound("Agent");
+      authorizeFoundAgent(actor, "commands.send", agent);
       if (!supports(agent, command)) {
         await recordRefusal(actor, `agent:${apId}`, { command, reason: UNKNOWN_COMMAND });
         throw new Malformed(UNKNOWN_COMMAND);
@@ -110,11 +121,11 @@ export function createCommands(options: CommandsOptions): Commands {
       throw new Conflict(`${BUSY}${job}`, Math.max(1, Math.ceil(waitMs / 1000)));
     },
 
-    async sendMany(actor, { command, agents: selection }) {
+    async sendMany(actor, { command, agents: selection }, selector = []) {
       authorize(actor, "commands.send_many");
-      const candidates = await agents.commandables(namesOf(command), selection.ap_ids ?? actor.apIds);
-      const allowed = candidates.filter(({ apId }) => actor.apIds?.includes(apId) ?? true);
-      const selected = allowed.filter((agent) => isSelected(agent, selection));
+      const scope = agentScopeOf(actor, "commands.send_many");
+      const found = await agents.commandables(namesOf(command), { scope, selector, apIds: selection.ap_ids });
+      const selected = found.filter((agent) => isSelected(agent, selection));
       if (selected.length > MAX_COMMAND_TARGETS) {
         const msg = `Value error, the selection has ${selected.length} agents; at most ${MAX_COMMAND_TARGETS} can be sent a command at once`;
         throw new Invalid([{ loc: ["agents"], msg, type: "value_error" }]);
@@ -124,7 +135,7 @@ export function createCommands(options: CommandsOptions): Commands {
       const refused = [
         ...selected.filter(({ knows }) => !knows).map(({ apId }) => ({ ap_id: apId, detail: UNKNOWN_COMMAND })),
         ...supporting.filter(({ apId }) => !jobs.has(apId)).map(({ apId }) => ({ ap_id: apId, detail: BUSY })),
-        ...notFound(selection.ap_ids, allowed).map((apId) => ({ ap_id: apId, detail: "Agent not found" })),
+        ...(await notFound(actor, selection.ap_ids, found)),
       ];
       if (refused.length > 0) {
         const some = refused.slice(0, MAX_REFUSED_NAMES).map(({ ap_id, detail: reason }) => ({ ap_id, reason }));
@@ -148,9 +159,4 @@ const namesOf = (command: string): string[] => [command, command.split(" ")[0] ?
 /** Returns whether an agent supports a command. An agent without a `commands` list supports all commands. */
 function supports({ configuration: { commands } }: AgentRow, command: string): boolean {
   return !Array.isArray(commands) || namesOf(command).some((name) => commands.includes(name));
-}
-
-function notFound(apIds: readonly string[] | undefined, found: readonly { apId: string }[]): string[] {
-  const existing = new Set(found.map(({ apId }) => apId));
-  return [...new Set(apIds)].filter((apId) => !existing.has(apId));
 }

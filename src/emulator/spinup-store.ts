@@ -1,6 +1,7 @@
 import { notInArray, sql } from "drizzle-orm";
 import { agents } from "../accounts/account-tables.ts";
 import { type AuditActor, auditIfChanged } from "../accounts/audit.ts";
+import { ownerLabel } from "../accounts/labels.ts";
 import type { NewOutboxMessage } from "../broker/outbox.ts";
 import { outbox } from "../broker/outbox-table.ts";
 import { jobs } from "../jobs/job-table.ts";
@@ -80,9 +81,9 @@ export function createSpinupStore(database: Database, quotas: Quotas = NO_QUOTAS
           ),
           ...chunks.map((chunk) =>
             database.run(
-              sql`insert into ${agents} (id, ap_id, credential_kind, credential, configuration, onboard, version, created_at)
+              sql`insert into ${agents} (id, ap_id, credential_kind, credential, configuration, onboard, version, created_at, owner_id, owner)
                   select json_extract(value, '$.id'), json_extract(value, '$.apId'), 'hmac', json_extract(value, '$.credential'),
-                    json_extract(value, '$.configuration'), 0, ${createdMs}, ${createdMs}
+                    json_extract(value, '$.configuration'), 0, ${createdMs}, ${createdMs}, ${ownerId}, ${ownerLabel(actor.name)}
                   from json_each(${JSON.stringify(chunk)}) where ${isAccepted}`,
             ),
           ),

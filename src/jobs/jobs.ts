@@ -1,8 +1,16 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
 import type { Actor } from "../auth/identity.ts";
-import { authorize, authorizeAgent, authorizeJob, canAccessAnyJob } from "../auth/permissions.ts";
+import {
+  authorize,
+  authorizeAgent,
+  authorizeFoundAgent,
+  authorizeJob,
+  canAccessAnyJob,
+  visibleAgents,
+} from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { Conflict, NotAllowed, NotFound } from "../lib/errors.ts";
+import type { Selector } from "../lib/selectors.ts";
 import {
   type DataRequest,
   type JobKind,
@@ -21,7 +29,8 @@ import type { StreamClient } from "./stream/stream-client.ts";
 
 /** Starts, reads, lists and cancels jobs. */
 export interface Jobs {
-  requestAgentDetails(actor: Actor): Promise<Queued>;
+  /** Requests the details of all agents that the caller sees, or of those that a selector selects. */
+  requestAgentDetails(actor: Actor, selector?: Selector): Promise<Queued>;
   requestAgentData(actor: Actor, request: DataRequest): Promise<Queued>;
   /** Returns the response that upgrades a request to a WebSocket. Creates the job if the number is unused. */
   open(actor: Actor, request: SocketRequest): Promise<Response>;
@@ -75,14 +84,16 @@ export function createJobs({ jobStore, jobCache, streams, agents, outbox }: Jobs
   };
 
   return {
-    async requestAgentDetails(actor) {
+    async requestAgentDetails(actor, selector) {
       authorize(actor, "jobs.request_details");
-      return await startJob(actor, "agent_details", null, { kind: "agent_details", apIds: actor.apIds });
+      // An object of an earlier version knows only the names.
+      const input = { kind: "agent_details", apIds: actor.apIds, scope: visibleAgents(actor), selector } as const;
+      return await startJob(actor, "agent_details", null, input);
     },
 
     async requestAgentData(actor, { agent_id: apId, start_time: fromMs, end_time: toMs }) {
       authorizeAgent(actor, "jobs.request_data", apId);
-      if ((await agents.find(apId)) === undefined) throw new NotFound("Agent");
+      authorizeFoundAgent(actor, "jobs.request_data", await agents.find(apId));
       return await startJob(actor, "agent_data", apId, { kind: "agent_data", apId, fromMs, toMs });
     },
 

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { CustomLabels } from "./labels.ts";
 import { dictionary, Identifier, Password } from "./primitives.ts";
 
 export interface Geolocation {
@@ -37,7 +38,12 @@ export const Agent = z
 export type Agent = z.output<typeof Agent>;
 
 export const AgentCreate = z
-  .object({ ap_id: Identifier, password: Password, configuration: Configuration })
+  .object({
+    ap_id: Identifier,
+    password: Password,
+    configuration: Configuration,
+    labels: CustomLabels.optional(),
+  })
   .meta({ id: "AgentCreate" });
 export type AgentCreate = z.output<typeof AgentCreate>;
 

@@ -1,10 +1,11 @@
+import type { AgentCache } from "../accounts/agent-cache.ts";
 import type { AgentListed } from "../accounts/agent-lists.ts";
 import type { AgentStore } from "../accounts/agent-store.ts";
+import { isUnlimited } from "../auth/agent-scope.ts";
 import type { Actor } from "../auth/identity.ts";
-import { authorize, authorizeAgent } from "../auth/permissions.ts";
-import { NotFound } from "../lib/errors.ts";
+import { authorize, authorizeAgent, authorizeFoundAgent, visibleAgents } from "../auth/permissions.ts";
 import { toIsoTime } from "../lib/iso-time.ts";
-import { TtlCache } from "../lib/ttl-cache.ts";
+import type { Selector } from "../lib/selectors.ts";
 import type { AgentData, AgentDetails, AgentMetrics, AgentState } from "../schemas/metrics.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { displayNameOf } from "./metric-names.ts";
@@ -17,8 +18,8 @@ import type { TelemetryStore } from "./store/telemetry-store.ts";
 export interface Metrics {
   /** Yields the agents page by page, because configurations may be large. */
   agentDetails(actor: Actor, page: Page): AsyncGenerator<AgentDetails[]>;
-  /** Yields the agents and whether each is online, page by page. */
-  agentStates(actor: Actor, page: Page): AsyncGenerator<AgentState[]>;
+  /** Yields the agents that a selector selects and whether each is online, page by page. */
+  agentStates(actor: Actor, page: Page, selector?: Selector): AsyncGenerator<AgentState[]>;
   agentData(actor: Actor, query: WindowQuery): Promise<AgentData>;
   /** Returns JSON text: charts poll about once a second, and the shard has most of the text cached. */
   multiMetricData(actor: Actor, query: WindowQuery & { metrics: string[] }): Promise<string>;
@@ -33,14 +34,12 @@ export interface WindowQuery {
   since?: number | undefined;
 }
 
-/** A chart polls every second, and agents are rarely deleted: their existence is cached. */
-const AGENT_CACHE_MS = 60_000;
-const MAX_CACHED_AGENTS = 10_000;
 /** Samples may be a little ahead, because clocks differ. */
 const AHEAD_MS = 5 * 60_000;
 
 export function createMetrics(
   agents: AgentStore,
+  agentCache: AgentCache,
   store: TelemetryStore,
   shards: Pick<ShardClient, "read">,
   liveWindowMs: number,
@@ -58,13 +57,10 @@ export function createMetrics(
     const byName = new Map((await store.series(query)).map((series) => [series.metric, toResponse(series)]));
     return query.metrics.map((metric) => JSON.stringify(byName.get(metric) ?? { metric, points: [] }));
   };
-  const agentCache = new TtlCache<true>({ maxEntries: MAX_CACHED_AGENTS, now });
-  /** Throws `NotAllowed` if the actor may not read the agent, and `NotFound` if the agent does not exist. */
+  /** Throws unless the agent exists and the caller may read it. Charts poll every second, so the agent comes from a cache. */
   const requireAgent = async (actor: Actor, apId: string): Promise<void> => {
     authorizeAgent(actor, "telemetry.read", apId);
-    if (agentCache.get(apId)) return;
-    if ((await agents.find(apId)) === undefined) throw new NotFound("Agent");
-    agentCache.set(apId, true, now() + AGENT_CACHE_MS);
+    authorizeFoundAgent(actor, "telemetry.read", await agentCache.find(apId));
   };
   const rangeOf = ({ window, since }: WindowQuery) => {
     const nowMs = now();
@@ -75,17 +71,21 @@ export function createMetrics(
   return {
     async *agentDetails(actor, { limit, offset }) {
       authorize(actor, "agents.list");
-      for await (const { rows } of agents.pages({ limit, offset, only: actor.apIds })) yield rows.map(toDetails);
+      const filter = { scope: visibleAgents(actor) };
+      for await (const { rows } of agents.pages({ limit, offset, filter })) yield rows.map(toDetails);
     },
 
-    async *agentStates(actor, { limit, offset }) {
+    async *agentStates(actor, { limit, offset }, selector = []) {
       authorize(actor, "agents.list");
+      const filter = { scope: visibleAgents(actor), selector };
       // To list all agents, one query is cheaper than one for each page.
-      const all = limit === undefined && actor.apIds === undefined ? await store.lastSeen() : undefined;
-      for await (const { rows } of agents.pages({ limit, offset, only: actor.apIds })) {
+      const all =
+        limit === undefined && isUnlimited(filter.scope) && selector.length === 0 ? await store.lastSeen() : undefined;
+      for await (const { rows } of agents.pages({ limit, offset, filter })) {
         const lastSeen = all ?? (await store.lastSeen(rows.map(({ apId }) => apId)));
         yield rows.map((row) => ({
           ...toDetails(row),
+          labels: row.labels,
           ...presenceOf(lastSeen.get(row.apId), row.configuration.interval, now()),
         }));
       }

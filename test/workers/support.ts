@@ -6,7 +6,7 @@ import { createAgentStore } from "../../src/accounts/agent-store.ts";
 import { anonymous } from "../../src/accounts/audit.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
 import { createApp } from "../../src/app.ts";
-import { SCOPES_OF_AGENT, scopesOfRoles } from "../../src/auth/roles.ts";
+import { SCOPES_OF_AGENT, scopesOfUser } from "../../src/auth/roles.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import type { OpenApiDocument } from "../../src/http/docs/openapi.ts";
@@ -148,7 +148,7 @@ export async function signedUp(): Promise<{ username: string; token: string }> {
   const username = uniqueEmail();
   await users.insert({ username, passwordHash: settings.PASSWORD_HASH ?? "", roles: ["user"] }, anonymous(""));
   const ver = (await users.find(username))?.version ?? 0;
-  const scope = scopesOfRoles(["user"]).join(" ");
+  const scope = scopesOfUser(["user"]).join(" ");
   return { username, token: await tokens.issue({ sub: username, login_type: "user", roles: ["user"], scope, ver }) };
 }
 

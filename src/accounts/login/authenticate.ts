@@ -1,13 +1,15 @@
 import { type Authenticate, type Identity, SERVICE_TOKENS, type ServiceTokenKind } from "../../auth/identity.ts";
-import { SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../../auth/roles.ts";
+import { SCOPES_OF_AGENT, scopesOfApp, scopesOfUser } from "../../auth/roles.ts";
 import { timingSafeEqual } from "../../auth/secrets.ts";
 import type { Tokens, VerifiedClaims } from "../../auth/tokens.ts";
 import { withDeadline } from "../../lib/deadline.ts";
 import { NotAuthenticated, Unavailable } from "../../lib/errors.ts";
 import { TtlCache } from "../../lib/ttl-cache.ts";
+import type { StoredGrant } from "../account-tables.ts";
 import type { AgentStore } from "../agent-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { type AuditFeed, type ChangedObjects, concernedBy } from "../audit-feed.ts";
+import type { GroupStore } from "../group-store.ts";
 import type { UserStore } from "../user-store.ts";
 
 export interface AuthenticateOptions {
@@ -15,7 +17,10 @@ export interface AuthenticateOptions {
   users: UserStore;
   agents: AgentStore;
   apps: AppStore;
+  groups: Pick<GroupStore, "resolveGrants">;
   auditFeed: AuditFeed;
+  /** Called with each set of changes, before the request that has read it continues. */
+  onChanges?: (changed: ChangedObjects) => void;
   /** An undefined token authenticates nothing. */
   serviceTokens: Record<ServiceTokenKind, string | undefined>;
   now?: () => number;
@@ -48,6 +53,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     const startedMs = now();
     const { mark: newMark, changed } = await withDeadline(REFRESH_TIMEOUT_MS, () => auditFeed.since(mark));
     if (changed === "everything" || changed.size > 0) cache.deleteWhere(isChanged(changed));
+    options.onChanges?.(changed);
     // Of two concurrent refreshes, the one that finishes later may have read less.
     mark = Math.max(mark ?? 0, newMark);
     refreshedMs = Math.max(refreshedMs, startedMs);
@@ -109,20 +115,23 @@ function isChanged(changed: ChangedObjects): (identity: Identity) => boolean {
 
 /** Returns the account of the claims. Undefined if it was deleted, or if a change has invalidated its earlier tokens. */
 async function identify(
-  { users, agents, apps }: AuthenticateOptions,
+  { users, agents, apps, groups }: AuthenticateOptions,
   claims: VerifiedClaims,
 ): Promise<Identity | undefined> {
   const { sub: name, login_type, ver, exp } = claims;
   const common = { name, version: ver, expiresAtMs: exp * 1000 };
   const scopes = new Set(claims.scope.split(" "));
   const hasAll = (granted: readonly string[]): boolean => granted.every((scope) => scopes.has(scope));
+  const resolve = async (grants: StoredGrant[] | null) =>
+    grants === null ? undefined : await groups.resolveGrants(grants);
   switch (login_type) {
     case "user": {
       const user = await users.find(name);
       if (user?.version !== ver) return undefined;
       const kind = user.roles.includes("admin") ? "admin" : "user";
-      const hasFullScope = hasAll(scopesOfRoles(user.roles));
-      return { ...common, kind, id: user.id, roles: user.roles, scopes, hasFullScope };
+      const grants = kind === "admin" ? undefined : await resolve(user.grants);
+      const hasFullScope = hasAll(scopesOfUser(user.roles, grants));
+      return { ...common, kind, id: user.id, roles: user.roles, scopes, hasFullScope, grants };
     }
     case "agent": {
       const agent = await agents.find(name);
@@ -132,8 +141,10 @@ async function identify(
     case "third_party_app": {
       const app = await apps.find(name);
       if (app?.version !== ver) return undefined;
-      const hasFullScope = hasAll(scopesOfApp(app.permissions));
-      return { ...common, kind: "app", id: app.id, roles: [], scopes, hasFullScope, apIds: app.permissions.ap_ids };
+      const grants = await resolve(app.grants);
+      const { ap_ids: apIds } = app.permissions;
+      const hasFullScope = hasAll(scopesOfApp(app.permissions, app.grants));
+      return { ...common, kind: "app", id: app.id, roles: [], scopes, hasFullScope, apIds, grants };
     }
   }
 }

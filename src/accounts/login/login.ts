@@ -1,6 +1,6 @@
 import type { Encryptor } from "../../auth/encryptor.ts";
 import { DUMMY_HASH, type Passwords } from "../../auth/passwords.ts";
-import { SCOPES_OF_AGENT, scopesOfApp, scopesOfRoles } from "../../auth/roles.ts";
+import { SCOPES_OF_AGENT, scopesOfApp, scopesOfUser } from "../../auth/roles.ts";
 import { type SecretHasher, timingSafeEqual } from "../../auth/secrets.ts";
 import type { Claims, LoginType, Tokens } from "../../auth/tokens.ts";
 import { NotAuthenticated } from "../../lib/errors.ts";
@@ -81,7 +81,13 @@ export function createLogin(options: LoginOptions): Login {
     // Verifies a hash for an unknown account, too: the response time must not reveal whether the account exists.
     const matches = await passwords.verify(user?.passwordHash ?? DUMMY_HASH, password);
     if (user === undefined || !matches) return undefined;
-    return { sub: name, login_type: "user", roles: user.roles, ver: user.version, scopes: scopesOfRoles(user.roles) };
+    return {
+      sub: name,
+      login_type: "user",
+      roles: user.roles,
+      ver: user.version,
+      scopes: scopesOfUser(user.roles, user.grants),
+    };
   };
 
   const grantAgent = ({ apId, version, onboard }: AgentRow): Grant => ({
@@ -114,7 +120,7 @@ export function createLogin(options: LoginOptions): Login {
     const app = await apps.find(appName);
     const matches = await matchesApp(app, apiKey);
     if (app === undefined || !matches) return undefined;
-    const scopes = scopesOfApp(app.permissions);
+    const scopes = scopesOfApp(app.permissions, app.grants);
     return { sub: appName, login_type: "third_party_app", roles: [], ver: app.version, scopes };
   };
 

@@ -1,12 +1,23 @@
 import * as z from "zod";
 import type { JsonText } from "../../lib/json-text.ts";
 
+const StoredSelector = z
+  .array(z.object({ key: z.string(), values: z.array(z.string()).readonly().optional(), negated: z.boolean() }))
+  .readonly();
+const StoredScope = z.object({
+  selectors: z.array(StoredSelector).readonly().optional(),
+  ownerId: z.string().optional(),
+  apIds: z.array(z.string()).readonly().optional(),
+});
+
 /** Tells a producer which rows a job requests. The job's Durable Object stores it. */
 export const ProducerInput = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("agent_details"),
-    /** If given, only these agents. */
+    /** If given, only these agents. Jobs that an earlier version started have no scope. */
     apIds: z.array(z.string()).readonly().optional(),
+    scope: StoredScope.optional(),
+    selector: StoredSelector.optional(),
   }),
   z.object({ kind: z.literal("agent_data"), apId: z.string(), fromMs: z.number(), toMs: z.number() }),
 ]);

@@ -26,7 +26,7 @@ export function createJobStreamDependencies(
   const createProducer = (input: ProducerInput): Producer => {
     switch (input.kind) {
       case "agent_details":
-        return produceAgentDetails(createAgentStore(database), input.apIds);
+        return produceAgentDetails(createAgentStore(database), input);
       case "agent_data":
         return produceAgentHistory({
           store: createTelemetryStore(createClickHouse(config)),
