@@ -38,7 +38,7 @@ interface Suspect {
   deliveredBefore: number;
 }
 
-/** Half of the controller's limit, so that one long message still fits after short ones. */
+/** Half of the controller's limit. The queue delivers a longer message alone. */
 const MAX_BATCH_BYTES = 512 * 1024;
 /** While this many messages, or bytes, wait, the bridge reads no more from the broker. */
 const HIGH_WATER = 10_000;
@@ -156,7 +156,7 @@ export class BatchQueue {
 
   /**
    * Puts a message aside for a later retry, and gives up the oldest suspect if there is no room. Returns false if there is no room and
-   * no other message was delivered since the oldest suspect failed: then the controller fails, not the message.
+   * no other message was delivered since the oldest suspect failed: then the controller is at fault, not the message.
    */
   async #addSuspect(message: Outgoing): Promise<boolean> {
     const bytes = this.#suspects.reduce((sum, suspect) => sum + suspect.message.bytes, message.bytes);
