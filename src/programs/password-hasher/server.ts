@@ -20,7 +20,7 @@ const MAX_WAITING = 64 * availableParallelism();
 const MAX_BODY_BYTES = 4_096;
 /** Longer than workerd keeps an idle connection, so that workerd never chooses one that this process is closing. */
 const KEEP_ALIVE_MS = 60_000;
-/** A waiting request gets a byte this often. If nothing arrives for several times this long, the Worker assumes that the process has stopped. */
+/** A waiting request gets a byte this often. If several do not arrive, the Worker assumes that the process has stopped. */
 const HEARTBEAT_MS = 250;
 
 // Web Crypto would run its digests in the thread pool, behind the passwords.
