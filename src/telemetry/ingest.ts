@@ -85,7 +85,7 @@ export function createIngest(
       const rejected = await shards.append(reports.flatMap(({ samples }) => samples));
       return new Set(reports.filter(({ samples }) => samples.some((sample) => rejected.has(sample))));
     } catch (error) {
-      // Configurations are in another store. During an outage of this one, only their time of receipt is lost.
+      // Ignores an outage if no report has telemetry: configurations are in another store, and only their time of receipt is lost.
       if (error instanceof Unavailable && !reports.some(({ isTelemetry }) => isTelemetry)) return new Set();
       throw error;
     }

@@ -96,7 +96,7 @@ export class JobStream extends DurableObject<Env> {
     await this.#sockets.deliver();
     await this.#scheduleNext();
     const { seq } = appended;
-    return { ...appended, delivered: this.#sockets.countAt(seq), queued: seq > this.#buffer.sentUpTo };
+    return { ...appended, delivered: this.#sockets.countSentUpTo(seq), queued: seq > this.#buffer.sentUpTo };
   }
 
   /** Opens a socket for a request made by `encodeHandshake`. */
