@@ -40,14 +40,14 @@ export interface AgentLists {
   page(slice: AgentSlice): Promise<AgentPage>;
   /** Yields all pages of a slice. */
   pages(slice: AgentSlice): AsyncGenerator<AgentPage>;
-  /** Returns those of the names that belong to agents. */
+  /** Returns the names that belong to existing agents. */
   existing(apIds: readonly string[]): Promise<string[]>;
   /** Returns a summary of every agent, ordered by name. */
   outlines(): Promise<AgentOutline[]>;
   /**
    * Returns all agents, or those in `only`, as targets of a command, ordered by name.
    *
-   * @param names of the command that an agent may list in its configuration
+   * @param names the names by which an agent may list the command in its configuration
    */
   commandTargets(names: readonly string[], only?: readonly string[]): Promise<CommandTarget[]>;
 }

@@ -9,9 +9,9 @@ import { type Database, query } from "../storage/libsql.ts";
 /** Stores commands in libSQL. Each command is a job and a message in the outbox. */
 export interface CommandStore {
   /**
-   * Inserts commands, writes them to the audit trail, and returns the job numbers of the inserted ones. Skips an agent that was sent another
-   * command within the minimum interval; for an administrator, only commands of administrators count. Throws `QuotaExceeded` if the
-   * quota has no room for all of them.
+   * Inserts commands, writes them to the audit trail, and returns the job numbers of the inserted ones. Skips an agent that was sent
+   * another command within the minimum interval; for an administrator, only commands of administrators count. Throws `QuotaExceeded` if
+   * the quota has no room for all of them.
    */
   insert(commands: readonly NewCommand[], times: CommandTimes, actor: AuditActor): Promise<Set<string>>;
   /** Returns the last command to an agent that can block a new command of this actor. */

@@ -34,7 +34,7 @@ export function createIngest(
   now: () => number = Date.now,
 ): Ingest {
   const agentCache = new TtlCache<true>({ maxEntries: MAX_CACHED_AGENTS, now });
-  /** Returns those of the agents that exist, with one query at most. */
+  /** Returns the agents that exist, with one query at most. */
   const existingAgents = async (apIds: readonly string[]): Promise<Set<string>> => {
     const [existing, uncached] = [new Set<string>(), new Set<string>()];
     for (const apId of apIds) (agentCache.get(apId) ? existing : uncached).add(apId);

@@ -188,7 +188,7 @@ export class JobStream extends DurableObject<Env> {
     return sinceMs === undefined ? undefined : Number(sinceMs);
   }
 
-  /** Stores when the last reader left. If the service was killed, its sockets closed without an event: their time is the next call. */
+  /** Stores when the last reader left. After a kill no event reports that sockets closed, so the next call stores its own time. */
   #recordReaders(): void {
     if (!this.#producer.isUnfinished) return;
     const isRecorded = this.#unreadSinceMs !== undefined;
