@@ -29,9 +29,9 @@ export interface AgentPage {
 }
 
 /** An agent as a possible target of a command. */
-export interface Commandable extends Pick<AgentOutline, "apId" | "accessPointType" | "latitude" | "longitude"> {
+export interface CommandTarget extends Pick<AgentOutline, "apId" | "accessPointType" | "latitude" | "longitude"> {
   /** Whether the agent supports the command. True if its configuration does not list commands. */
-  knows: boolean;
+  supportsCommand: boolean;
 }
 
 /** Queries over many agents. */
@@ -40,16 +40,16 @@ export interface AgentLists {
   page(slice: AgentSlice): Promise<AgentPage>;
   /** Yields all pages of a slice. */
   pages(slice: AgentSlice): AsyncGenerator<AgentPage>;
-  /** Returns those of the names that belong to agents. */
+  /** Returns the names that belong to existing agents. */
   existing(apIds: readonly string[]): Promise<string[]>;
   /** Returns a summary of every agent, ordered by name. */
   outlines(): Promise<AgentOutline[]>;
   /**
    * Returns all agents, or those in `only`, as targets of a command, ordered by name.
    *
-   * @param names of the command that an agent may list in its configuration
+   * @param names the names by which an agent may list the command in its configuration
    */
-  commandables(names: readonly string[], only?: readonly string[]): Promise<Commandable[]>;
+  commandTargets(names: readonly string[], only?: readonly string[]): Promise<CommandTarget[]>;
 }
 
 const NullableNumber = z.number().nullable();
@@ -61,17 +61,17 @@ const AgentOutlines = z
     z.array(z.tuple([z.string(), Flag, z.string().nullable(), NullableNumber, NullableNumber, NullableNumber, Flag])),
   )
   .transform((rows) =>
-    rows.map(([apId, onboard, accessPointType, latitude, longitude, interval, knows]) => ({
+    rows.map(([apId, onboard, accessPointType, latitude, longitude, interval, supportsCommand]) => ({
       apId,
       onboard,
       accessPointType,
       latitude,
       longitude,
       interval,
-      knows,
+      supportsCommand,
     })),
   );
-export type AgentOutline = Omit<z.output<typeof AgentOutlines>[number], "knows">;
+export type AgentOutline = Omit<z.output<typeof AgentOutlines>[number], "supportsCommand">;
 
 /** Longer types are not valid names. The overview omits them, because it sends every agent's type to every reader. */
 const MAX_TYPE_LENGTH = 64;
@@ -101,10 +101,10 @@ const isAfter = (after: string | undefined): SQL => (after === undefined ? sql`t
 const isOneOf = (only: readonly string[] | undefined): SQL =>
   only === undefined ? sql`true` : sql`ap_id in (select value from json_each(${JSON.stringify(only)}))`;
 /** Whether the agent's configuration lists one of these names in `commands`, or has no such list. */
-const knows = (names: readonly string[]): SQL =>
+const supportsOneOf = (names: readonly string[]): SQL =>
   sql`(json_type(configuration, '$.commands') is not 'array' or exists (
-    select 1 from json_each(configuration, '$.commands') as known
-    where known.type = 'text' and known.value in (select value from json_each(${JSON.stringify(names)}))))`;
+    select 1 from json_each(configuration, '$.commands') as command
+    where command.type = 'text' and command.value in (select value from json_each(${JSON.stringify(names)}))))`;
 
 export function createAgentLists(database: Database): AgentLists {
   const page: AgentLists["page"] = async ({ after, offset = 0, limit, only }) => {
@@ -149,7 +149,7 @@ export function createAgentLists(database: Database): AgentLists {
             then configuration -> '$.access_point_type' end),
           configuration -> '$.geolocation.latitude', configuration -> '$.geolocation.longitude',
           case when json_type(configuration, '$.interval') in ('integer', 'real') then configuration ->> '$.interval' end,
-          ${knows(names)}
+          ${supportsOneOf(names)}
         )) as outlines
         from (select ap_id, onboard, configuration from ${agents} where ${isAfter(after)} and ${isOneOf(only)}
           order by ap_id limit ${PAGE_OUTLINES})`),
@@ -179,7 +179,7 @@ export function createAgentLists(database: Database): AgentLists {
       return await outlines([]);
     },
 
-    async commandables(names, only) {
+    async commandTargets(names, only) {
       return await outlines(names, only);
     },
   };

@@ -49,7 +49,7 @@ export function createAuditFeed(database: Database, onEntries: () => void = () =
   };
 }
 
-const JOB = "job:";
+const JOB_PREFIX = "job:";
 
 /**
  * Returns a test of whether the changes concern an account. One entry with the number of a job stands for all emulated agents of that
@@ -59,8 +59,8 @@ export function concernedBy(changed: ChangedObjects): (kind: "user" | "agent" | 
   if (changed === "everything") return () => true;
   const jobs = new Set(
     [...changed]
-      .filter((object) => object.startsWith(JOB))
-      .map((object) => object.slice(JOB.length, JOB.length + JOB_CHARACTERS)),
+      .filter((object) => object.startsWith(JOB_PREFIX))
+      .map((object) => object.slice(JOB_PREFIX.length, JOB_PREFIX.length + JOB_CHARACTERS)),
   );
   return (kind, name) => {
     if (changed.has(`${kind}:${name}`)) return true;

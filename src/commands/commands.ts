@@ -112,17 +112,19 @@ export function createCommands(options: CommandsOptions): Commands {
 
     async sendMany(actor, { command, agents: selection }) {
       authorize(actor, "commands.send_many");
-      const candidates = await agents.commandables(namesOf(command), selection.ap_ids ?? actor.apIds);
+      const candidates = await agents.commandTargets(namesOf(command), selection.ap_ids ?? actor.apIds);
       const allowed = candidates.filter(({ apId }) => actor.apIds?.includes(apId) ?? true);
       const selected = allowed.filter((agent) => isSelected(agent, selection));
       if (selected.length > MAX_COMMAND_TARGETS) {
         const msg = `Value error, the selection has ${selected.length} agents; at most ${MAX_COMMAND_TARGETS} can be sent a command at once`;
         throw new Invalid([{ loc: ["agents"], msg, type: "value_error" }]);
       }
-      const supporting = selected.filter(({ knows }) => knows);
+      const supporting = selected.filter(({ supportsCommand }) => supportsCommand);
       const jobs = await dispatch(actor, command, supporting);
       const refused = [
-        ...selected.filter(({ knows }) => !knows).map(({ apId }) => ({ ap_id: apId, detail: UNKNOWN_COMMAND })),
+        ...selected
+          .filter(({ supportsCommand }) => !supportsCommand)
+          .map(({ apId }) => ({ ap_id: apId, detail: UNKNOWN_COMMAND })),
         ...supporting.filter(({ apId }) => !jobs.has(apId)).map(({ apId }) => ({ ap_id: apId, detail: BUSY })),
         ...notFound(selection.ap_ids, allowed).map((apId) => ({ ap_id: apId, detail: "Agent not found" })),
       ];

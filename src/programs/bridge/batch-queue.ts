@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { MAX_DELIVERY } from "../../schemas/telemetry.ts";
+import { MAX_DELIVERY_MESSAGES } from "../../schemas/telemetry.ts";
 import { print } from "../shared/cli.ts";
 import { type Outgoing, rejection } from "./outgoing.ts";
 
@@ -115,7 +115,7 @@ export class BatchQueue {
     let bytes = 0;
     let count = 0;
     for (const message of this.#waiting) {
-      if (count === MAX_DELIVERY || (count > 0 && bytes + message.bytes > MAX_BATCH_BYTES)) break;
+      if (count === MAX_DELIVERY_MESSAGES || (count > 0 && bytes + message.bytes > MAX_BATCH_BYTES)) break;
       bytes += message.bytes;
       count++;
     }

@@ -91,9 +91,11 @@ describe("the possible targets of a command", () => {
       5_001,
       '{"commands":["go"],"access_point_type":"LiFi","large":"xxxxxxxxxxxx"}',
     );
-    const found = await store.commandables(["go on", "go"], names);
+    const found = await store.commandTargets(["go on", "go"], names);
     expect(found.map(({ apId }) => apId)).toEqual(names);
-    expect(found.every(({ knows, accessPointType }) => knows && accessPointType === "LiFi")).toBe(true);
+    expect(found.every(({ supportsCommand, accessPointType }) => supportsCommand && accessPointType === "LiFi")).toBe(
+      true,
+    );
     expect(JSON.stringify(found)).not.toContain("xxx");
     expect((await store.outlines()).filter(({ apId }) => apId.startsWith(prefix))).toHaveLength(5_001);
     await remove(prefix);
@@ -106,11 +108,11 @@ describe("the possible targets of a command", () => {
     ['{"commands":[]}', false],
     ['{"commands":["stop",1,null,["go"],"\\ud800"]}', false],
     ['{"commands":["\\udc00","go"]}', true],
-  ])("state whether the agent supports the command: %s", async (configuration, knows) => {
+  ])("state whether the agent supports the command: %s", async (configuration, supportsCommand) => {
     const prefix = `${uniqueName()}-`;
     const only = await insertMany(prefix, 1, configuration);
     // The second name is the JSON of a list, which is no name.
-    expect(await store.commandables(["go", '["go"]'], only)).toMatchObject([{ knows }]);
+    expect(await store.commandTargets(["go", '["go"]'], only)).toMatchObject([{ supportsCommand }]);
     await remove(prefix);
   });
 });
