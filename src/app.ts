@@ -32,7 +32,7 @@ export function createApp(services: Services) {
   const app = new Hono<AppEnv>({ router: new CachingRouter() });
   app.onError(onError);
 
-  app.use(responseHeaders(tilesOrigin(services.dashboard.map.tiles)));
+  app.use(responseHeaders(tileOrigins(services.dashboard.map.tiles)));
   app.use(requestLog(services.loggedRequests, services.countRequest));
   if (services.corsOrigins.length > 0) {
     app.use(
@@ -73,4 +73,4 @@ export function createApp(services: Services) {
 }
 
 /** Returns the origins that may serve map tiles, for the content security policy. */
-const tilesOrigin = (tiles: string | null): string[] => (tiles === null ? [] : [new URL(tiles).origin]);
+const tileOrigins = (tiles: string | null): string[] => (tiles === null ? [] : [new URL(tiles).origin]);

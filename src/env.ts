@@ -42,6 +42,11 @@ const wholeNumber = (min: number, max: number) =>
       error: `must be a whole number from ${min} to ${max}`,
     });
 
+/** A name that needs no quotes in SQL. */
+const sqlName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must contain only letters, digits and underscores, and not begin with a digit");
+
 const emptyIsUnset = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (value === "" ? undefined : value), schema);
 
@@ -54,16 +59,8 @@ const EnvironmentFields = z.object({
   CLICKHOUSE_URL: url("http:", "https:"),
   CLICKHOUSE_USER: z.string().default("default"),
   CLICKHOUSE_PASSWORD: z.string().default(""),
-  CLICKHOUSE_DATABASE: z
-    .string()
-    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a plain name")
-    .default("controller"),
-  CLICKHOUSE_CLUSTER: emptyIsUnset(
-    z
-      .string()
-      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a plain name")
-      .optional(),
-  ),
+  CLICKHOUSE_DATABASE: sqlName.default("controller"),
+  CLICKHOUSE_CLUSTER: emptyIsUnset(sqlName.optional()),
   TELEMETRY_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
   ROLLUP_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
   AUDIT_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),

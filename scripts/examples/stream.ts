@@ -135,7 +135,7 @@ async function findStatus(job: string): Promise<Record<string, unknown> | undefi
   });
 }
 
-/** Returns whether all messages of the service itself are written. It does not repeat the last one once it is acknowledged. */
+/** Returns whether all messages of the service itself are written. The service does not repeat messages that are acknowledged. */
 async function isComplete(job: string): Promise<boolean> {
   const known = options.stay ? undefined : await findStatus(job);
   const isDone = known?.state === "done" || known?.state === "failed";

@@ -16,7 +16,7 @@ import {
 } from "../../src/programs/stack/stack-secrets.ts";
 import { Email, Password } from "../../src/schemas/primitives.ts";
 import { createDatabase, type DatabaseOptions } from "../../src/storage/libsql.ts";
-import { reencryptSecrets } from "./rotate-keys.ts";
+import { reencryptSecrets } from "./reencrypt-secrets.ts";
 
 const ACTOR = { kind: "console", name: "admin", requestId: "" } as const;
 

@@ -30,9 +30,9 @@ export interface AgentPage {
 }
 
 /** An agent as a possible target of a command. */
-export interface Commandable extends Pick<AgentOutline, "apId" | "accessPointType" | "latitude" | "longitude"> {
+export interface CommandTarget extends Pick<AgentOutline, "apId" | "accessPointType" | "latitude" | "longitude"> {
   /** Whether the agent supports the command. True if its configuration does not list commands. */
-  knows: boolean;
+  supportsCommand: boolean;
 }
 
 /** Queries over many agents. */
@@ -41,16 +41,16 @@ export interface AgentLists {
   page(slice: AgentSlice): Promise<AgentPage>;
   /** Yields all pages of a slice. */
   pages(slice: AgentSlice): AsyncGenerator<AgentPage>;
-  /** Returns those of the names that belong to agents. */
+  /** Returns the names that belong to existing agents. */
   existing(apIds: readonly string[]): Promise<string[]>;
   /** Returns a summary of every agent, ordered by name. */
   outlines(): Promise<AgentOutline[]>;
   /**
    * Returns the agents of a filter as targets of a command, ordered by name.
    *
-   * @param names of the command that an agent may list in its configuration
+   * @param names the names by which an agent may list the command in its configuration
    */
-  commandables(names: readonly string[], filter: AgentFilter): Promise<Commandable[]>;
+  commandTargets(names: readonly string[], filter: AgentFilter): Promise<CommandTarget[]>;
   /** Returns the names of the agents of a filter, in order. */
   names(filter: AgentFilter): Promise<string[]>;
 }
@@ -77,21 +77,34 @@ const AgentOutlines = z
     ),
   )
   .transform((rows) =>
-    rows.map(([apId, onboard, accessPointType, latitude, longitude, interval, knows, labelsText, owner, ownerId]) => ({
-      apId,
-      onboard,
-      accessPointType,
-      latitude,
-      longitude,
-      interval,
-      knows,
-      /** The labels that callers have set, as JSON: most readers do not need them. */
-      labelsText,
-      owner,
-      ownerId,
-    })),
+    rows.map(
+      ([
+        apId,
+        onboard,
+        accessPointType,
+        latitude,
+        longitude,
+        interval,
+        supportsCommand,
+        labelsText,
+        owner,
+        ownerId,
+      ]) => ({
+        apId,
+        onboard,
+        accessPointType,
+        latitude,
+        longitude,
+        interval,
+        supportsCommand,
+        /** The labels that callers have set, as JSON: most readers do not need them. */
+        labelsText,
+        owner,
+        ownerId,
+      }),
+    ),
   );
-export type AgentOutline = Omit<z.output<typeof AgentOutlines>[number], "knows">;
+export type AgentOutline = Omit<z.output<typeof AgentOutlines>[number], "supportsCommand">;
 
 /** Returns the agent of an outline with its labels. */
 export function withLabels({ apId, accessPointType, labelsText, owner, ownerId }: AgentOutline): ScopedAgent {
@@ -142,10 +155,10 @@ const toListed = ({ id, apId, configuration, onboard, labels, owner, ownerId }: 
 
 const isAfter = (after: string | undefined): SQL => (after === undefined ? sql`true` : sql`ap_id > ${after}`);
 /** Whether the agent's configuration lists one of these names in `commands`, or has no such list. */
-const knows = (names: readonly string[]): SQL =>
+const supportsOneOf = (names: readonly string[]): SQL =>
   sql`(json_type(configuration, '$.commands') is not 'array' or exists (
-    select 1 from json_each(configuration, '$.commands') as known
-    where known.type = 'text' and known.value in (select value from json_each(${JSON.stringify(names)}))))`;
+    select 1 from json_each(configuration, '$.commands') as command
+    where command.type = 'text' and command.value in (select value from json_each(${JSON.stringify(names)}))))`;
 
 export function createAgentLists(database: Database): AgentLists {
   const page: AgentLists["page"] = async ({ after, offset = 0, limit, filter = {} }) => {
@@ -190,7 +203,7 @@ export function createAgentLists(database: Database): AgentLists {
             then configuration -> '$.access_point_type' end),
           configuration -> '$.geolocation.latitude', configuration -> '$.geolocation.longitude',
           case when json_type(configuration, '$.interval') in ('integer', 'real') then configuration ->> '$.interval' end,
-          ${knows(names)}, labels, owner, owner_id
+          ${supportsOneOf(names)}, labels, owner, owner_id
         )) as outlines
         from (select ap_id, onboard, configuration, labels, owner, owner_id from ${agents}
           where ${isAfter(after)} and ${isChosen(filter)}
@@ -225,6 +238,6 @@ export function createAgentLists(database: Database): AgentLists {
       return await outlines([], {});
     },
 
-    commandables: outlines,
+    commandTargets: outlines,
   };
 }

@@ -1,5 +1,6 @@
-/** Names of emulated agents start with this prefix. In the order of names they lie from here to before `BEYOND_EMULATED`. */
+/** Names of emulated agents start with this prefix. */
 export const EMULATED_PREFIX = "emu-";
+/** Sorts directly after all names with the prefix. Used as the end of a range in queries. */
 export const BEYOND_EMULATED = "emu.";
 
 export const isEmulated = (apId: string): boolean => apId.startsWith(EMULATED_PREFIX);

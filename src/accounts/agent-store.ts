@@ -36,8 +36,8 @@ const AgentRow = z
 export type AgentRow = z.output<typeof AgentRow>;
 
 export type NewAgent = Pick<AgentRow, "apId" | "credentialKind" | "credential" | "configuration"> & {
-  /** Labels that callers set. */
-  labels: Labels;
+  /** Labels that callers set. Default: none. */
+  labels?: Labels;
 };
 export type AgentChanges = {
   /** A new argon2id hash. */
@@ -76,7 +76,7 @@ const objectOf = (apId: string): string => `agent:${apId}`;
 
 const newRow = (agent: NewAgent) => {
   rejectLarge(JSON.stringify(agent.configuration));
-  return { id: crypto.randomUUID(), createdAt: new Date(), version: Date.now(), ...agent };
+  return { id: crypto.randomUUID(), createdAt: new Date(), version: Date.now(), labels: {}, ...agent };
 };
 
 export function createAgentStore(database: Database): AgentStore {

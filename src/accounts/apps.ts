@@ -48,7 +48,7 @@ export function createApps(store: AppStore, apiKeys: Encryptor, ownedJobs: Owned
 
     async update(actor, appName, { api_key, permissions }) {
       authorizeAccount(actor, "apps.update", appName);
-      // Reads the row first: the key is sealed with the app's id as context.
+      // Reads the row first: the encryption of the key depends on the app's id.
       const row = await find(appName);
       if (!api_key && !permissions) return await toApp(row);
       const sealedApiKey = api_key ? await apiKeys.seal(api_key, row.id) : undefined;

@@ -49,7 +49,7 @@ export function createAuditFeed(database: Database, onEntries: () => void = () =
   };
 }
 
-const JOB = "job:";
+const JOB_PREFIX = "job:";
 /** Object of an entry for many agents whose labels one request has changed. */
 export const LABELLED_AGENTS = "agents";
 
@@ -61,8 +61,8 @@ export function concernedBy(changed: ChangedObjects): (kind: "user" | "agent" | 
   if (changed === "everything") return () => true;
   const jobs = new Set(
     [...changed]
-      .filter((object) => object.startsWith(JOB))
-      .map((object) => object.slice(JOB.length, JOB.length + JOB_CHARACTERS)),
+      .filter((object) => object.startsWith(JOB_PREFIX))
+      .map((object) => object.slice(JOB_PREFIX.length, JOB_PREFIX.length + JOB_CHARACTERS)),
   );
   return (kind, name) => {
     if (changed.has(`${kind}:${name}`)) return true;

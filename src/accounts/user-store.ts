@@ -133,7 +133,7 @@ export function createUserStore(database: Database): UserStore {
             .where(and(eq(users.username, username), staysAdministrator ? undefined : leavesAdministrator))
             .returning(COLUMNS),
           auditIfChanged(database, by, actions.join(" and "), objectOf(username), detail),
-          // A reset link that was sent before must not replace the new password. Deletes nothing if the password stays.
+          // A reset link that was sent before must not replace the new password. Deletes nothing if the password does not change.
           database
             .delete(resetTokens)
             .where(

@@ -16,7 +16,7 @@ const decoder = new TextDecoder();
 
 /** Seals with the first key. Opens with any of them, so that texts from before a key rotation stay readable. */
 export function createEncryptor(secretsBase64: readonly string[]): Encryptor {
-  // Caches the keys, not promises of them: a promise belongs to the request that created it and may never settle once that ends.
+  // Caches the keys, not promises of them: a promise belongs to the request that created it and may never settle after that request ends.
   let imported: WebCryptoKey[] | undefined;
   const keys = async (): Promise<WebCryptoKey[]> => {
     imported ??= await Promise.all(

@@ -10,6 +10,6 @@ export interface Passwords {
 /** The parameters that OWASP recommends for argon2id. */
 export const ARGON2_PARAMETERS = { memoryKiB: 19_456, passes: 2, lanes: 1 } as const;
 
-/** A hash that no password matches. A login to an unknown account verifies it to take as long as one to a known account. */
+/** A hash that no password matches. A login to an unknown account verifies it, so that it takes as long as for a known one. */
 export const DUMMY_HASH =
   "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";

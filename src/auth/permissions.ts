@@ -7,7 +7,7 @@ import { ROLE_OF_SCOPE, type Scope } from "./roles.ts";
 
 /**
  * The scope that the caller's token must have. `none`: no scope is needed. `full_scope`: the token must have all scopes of its account,
- * because the operation gives full control of the account, which a token with fewer scopes must not regain.
+ * because the operation gives full control of the account, which a token with fewer scopes must not gain.
  */
 type Requirement = Scope | "none" | "full_scope";
 
@@ -20,7 +20,7 @@ interface Row {
 
 const PUBLIC = "public";
 
-/** Callers have access to their own jobs with any scope. The data that a job returns has rows of its own. */
+/** Callers have access to their own jobs with any scope. Other rows of the matrix cover the data that a job returns. */
 const OF_JOBS = {
   any: { admin: "telemetry:read" },
   own: { admin: "none", user: "none", agent: "none", app: "none" },

@@ -19,13 +19,13 @@ export interface RemotePasswords extends Passwords {
 }
 
 /**
- * Maximum time between two bytes. The process sends a byte several times a second until it responds, which distinguishes a busy process
- * from a stopped one. Shorter than the two seconds within which a caller must learn of an outage.
+ * Maximum time between two bytes. The password service sends keep-alive bytes several times a second until the hash is ready, which
+ * distinguishes a busy process from a stopped one. Shorter than the two seconds within which a caller must learn of an outage.
  */
 const MAX_SILENCE_MS = 1_200;
 /** Limit for the whole response, while many requests are queued. */
 const TIMEOUT_MS = 10_000;
-/** A response is a hash in JSON after the keep-alive bytes. */
+/** A response consists of keep-alive bytes and then a hash in JSON. */
 const MAX_RESPONSE_BYTES = 4_096;
 
 const HashResponse = z.object({ hash: z.string() });
@@ -48,7 +48,7 @@ export function createRemotePasswords({ url, token }: RemotePasswordsOptions): R
         return JSON.parse(await readText(response));
       });
     } catch (error) {
-      // The process then skips the hash if it has not started it.
+      // The password service skips a hash that it has not started when the request is aborted.
       controller.abort();
       throw new Unavailable("password service", error);
     }

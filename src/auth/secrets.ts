@@ -30,7 +30,7 @@ export interface SecretHasher {
 
 /** Hashes with the first pepper. Verifies with any of them, so that hashes from before a rotation stay valid. */
 export function createSecretHasher(peppersBase64: readonly string[]): SecretHasher {
-  // Caches the keys, not promises of them: a promise belongs to the request that created it and may never settle once that ends.
+  // Caches the keys, not promises of them: a promise belongs to the request that created it and may never settle after that request ends.
   let imported: WebCryptoKey[] | undefined;
   const hashes = async (secret: string): Promise<string[]> => {
     imported ??= await Promise.all(

@@ -42,7 +42,7 @@ export function createTokens({ keys, issuer, lifetimeSeconds, now = () => new Da
   const publicJwks = new Map(
     keys.map(({ kid, kty, crv, x, y }) => [kid, { kid, kty, crv, x, y, alg: ALGORITHM, use: "sig" } as JWK]),
   );
-  // Caches the keys, not promises of them: a promise belongs to the request that created it and may never settle once that ends.
+  // Caches the keys, not promises of them: a promise belongs to the request that created it and may never settle after that request ends.
   const imported = new Map<string, WebCryptoKey | Uint8Array>();
   const importOnce = async (id: string, jwk: JWK): Promise<WebCryptoKey | Uint8Array> => {
     const key = imported.get(id) ?? (await importJWK(jwk, ALGORITHM));

@@ -2,7 +2,7 @@ import { connectPacket, PACKET_TYPE, PacketReader } from "./packets.ts";
 import { openTransport } from "./transport.ts";
 
 /**
- * Throws if an MQTT broker does not respond. Sends CONNECT and accepts any CONNACK, also a refusal: a broker that refuses is alive. An
+ * Throws if an MQTT broker does not respond. Sends CONNECT and accepts any CONNACK, even a refusal: a broker that refuses is alive. An
  * open port alone proves nothing, because the kernel accepts connections for a process that hangs.
  */
 export async function probeBroker(url: string, signal: AbortSignal): Promise<void> {

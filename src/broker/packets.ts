@@ -37,7 +37,7 @@ export const DISCONNECT_PACKET = new Uint8Array([0xe0, 0]);
 export const packetIdOf = ({ body }: Packet): number => ((body[0] ?? 0) << 8) | (body[1] ?? 0);
 
 /** Limit of a packet's body. A broker sends only short packets to a client that does not subscribe. */
-const MAX_BODY = 1_024;
+const MAX_BODY_BYTES = 1_024;
 
 /** Splits a stream of bytes, in chunks of any size, into packets. */
 export class PacketReader {
@@ -66,7 +66,7 @@ function readPacket(bytes: Uint8Array, at: number): { packet: Packet; end: numbe
     if (byte === undefined) return undefined;
     length |= (byte & 0x7f) << (7 * (i - 1));
     if (byte & 0x80) continue;
-    if (length > MAX_BODY) break;
+    if (length > MAX_BODY_BYTES) break;
     const start = at + i + 1;
     if (bytes.length < start + length) return undefined;
     return { packet: { type: (bytes[at] ?? 0) >> 4, body: bytes.slice(start, start + length) }, end: start + length };

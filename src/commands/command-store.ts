@@ -9,12 +9,12 @@ import { type Database, query } from "../storage/libsql.ts";
 /** Stores commands in libSQL. Each command is a job and a message in the outbox. */
 export interface CommandStore {
   /**
-   * Inserts commands, also into the audit trail, and returns the job numbers of the inserted ones. Skips an agent that was sent another
-   * command within the minimum interval; for an administrator, only commands of administrators count. Throws `QuotaExceeded` if the
-   * quota has no room for all of them.
+   * Inserts commands, writes them to the audit trail, and returns the job numbers of the inserted ones. Skips an agent that was sent
+   * another command within the minimum interval; for an administrator, only commands of administrators count. Throws `QuotaExceeded` if
+   * the quota has no room for all of them.
    */
   insert(commands: readonly NewCommand[], times: CommandTimes, actor: AuditActor): Promise<Set<string>>;
-  /** Returns an agent's last command, of those that can block a command of this actor. */
+  /** Returns the last command to an agent that can block a new command of this actor. */
   last(apId: string, actor: AuditActor): Promise<{ jobNumber: string; createdMs: number } | undefined>;
   /** Writes a refusal to the audit trail. */
   recordRefusal(object: string, detail: Record<string, unknown>, actor: AuditActor): Promise<void>;
@@ -45,8 +45,8 @@ export function createCommandStore(database: Database, quotas: Quotas = NO_QUOTA
       // One parameter holds all commands, so that a thousand commands need only a few statements.
       const given = sql`json_each(${JSON.stringify(commands)})`;
       const field = (name: keyof NewCommand) => sql.raw(`json_extract(value, '$.${name}')`);
-      const numbers = JSON.stringify(commands.map(({ jobNumber }) => jobNumber));
-      const isInserted = sql`job_number in (select value from json_each(${numbers}))`;
+      const jobNumbers = JSON.stringify(commands.map(({ jobNumber }) => jobNumber));
+      const isInserted = sql`job_number in (select value from json_each(${jobNumbers}))`;
       const demand = { ownerId: commands[0]?.ownerId ?? "", nowMs: createdMs, jobs: commands.length };
       const [, , , rows, used] = await query(
         database.batch([

@@ -124,16 +124,18 @@ export function createCommands(options: CommandsOptions): Commands {
     async sendMany(actor, { command, agents: selection }, selector = []) {
       authorize(actor, "commands.send_many");
       const scope = agentScopeOf(actor, "commands.send_many");
-      const found = await agents.commandables(namesOf(command), { scope, selector, apIds: selection.ap_ids });
+      const found = await agents.commandTargets(namesOf(command), { scope, selector, apIds: selection.ap_ids });
       const selected = found.filter((agent) => isSelected(agent, selection));
       if (selected.length > MAX_COMMAND_TARGETS) {
         const msg = `Value error, the selection has ${selected.length} agents; at most ${MAX_COMMAND_TARGETS} can be sent a command at once`;
         throw new Invalid([{ loc: ["agents"], msg, type: "value_error" }]);
       }
-      const supporting = selected.filter(({ knows }) => knows);
+      const supporting = selected.filter(({ supportsCommand }) => supportsCommand);
       const jobs = await dispatch(actor, command, supporting);
       const refused = [
-        ...selected.filter(({ knows }) => !knows).map(({ apId }) => ({ ap_id: apId, detail: UNKNOWN_COMMAND })),
+        ...selected
+          .filter(({ supportsCommand }) => !supportsCommand)
+          .map(({ apId }) => ({ ap_id: apId, detail: UNKNOWN_COMMAND })),
         ...supporting.filter(({ apId }) => !jobs.has(apId)).map(({ apId }) => ({ ap_id: apId, detail: BUSY })),
         ...(await notFound(actor, selection.ap_ids, found)),
       ];

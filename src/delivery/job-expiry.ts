@@ -4,7 +4,7 @@ import type { StreamClient } from "../jobs/stream/stream-client.ts";
 import { encodeJson } from "../lib/json-text.ts";
 import type { Progress } from "../schemas/stream.ts";
 
-/** Ends jobs that have no result in time. */
+/** Ends jobs whose result did not arrive in time. */
 export interface JobExpiry {
   expire(jobNumber: string): Promise<void>;
 }
@@ -17,7 +17,7 @@ export function createJobExpiry(
 ): JobExpiry {
   return {
     async expire(jobNumber) {
-      // Update the job store first: it decides whether a result at the same moment is in time or gets 409.
+      // Update the job store first: it decides whether a result at the same moment is accepted or rejected.
       const state = await jobStore.update(
         jobNumber,
         { state: "expired", detail: "No result arrived in time" },

@@ -215,7 +215,7 @@ export function publisherOf(namespace: DurableObjectNamespace<Publisher>): Pick<
   };
 }
 
-/** Awaits all promises, also after one has failed, and then returns their values or throws the first error. */
+/** Awaits all promises, even after one has failed, and then returns their values or throws the first error. */
 async function settleAll<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(promises);
   return await Promise.all(promises);

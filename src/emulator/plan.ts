@@ -28,6 +28,7 @@ const MAX_AGENTS_PER_MESSAGE = 1_000;
 
 /** An access point before its position is chosen. */
 interface UnplacedAgent {
+  /** Index in the request's `emulators`. */
   spec: number;
   apId: string;
   type: AccessPointType;
@@ -36,6 +37,7 @@ interface UnplacedAgent {
 }
 
 interface PlannedAgent {
+  /** Index in the request's `emulators`. */
   spec: number;
   apId: string;
   site: string;

@@ -11,7 +11,7 @@ export async function removeAllAgents(
   for (let batch = REMOVAL_BATCH_SIZE; batch === REMOVAL_BATCH_SIZE; removed += batch) {
     batch = await store.removeSomeAgents(emulation.jobNumber);
   }
-  // Mark last: if this stopped earlier, the sweep would never remove the remaining agents.
+  // Marks the emulation last: if the removal stops earlier, the next sweep still finds the remaining agents.
   await store.markRemoved(emulation, removed, actor);
   return removed;
 }

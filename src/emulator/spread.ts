@@ -40,9 +40,9 @@ export function spreadAround(centre: Geolocation, type: AccessPointType, index: 
   }
   const direction = times(FIRST_DIRECTION[type], power(GOLDEN, index));
   // A degree of longitude is longest at the edge nearest to the equator. With that length, no position is too far away.
-  const widest = cosine(Math.max(0, Math.abs(latitude) - MAX_DISTANCE_M[type] / M_PER_DEGREE));
+  const maxCosine = cosine(Math.max(0, Math.abs(latitude) - MAX_DISTANCE_M[type] / M_PER_DEGREE));
   const northDegrees = (radiusM * direction.re) / M_PER_DEGREE;
-  const eastDegrees = (radiusM * direction.im) / (M_PER_DEGREE * widest);
+  const eastDegrees = (radiusM * direction.im) / (M_PER_DEGREE * maxCosine);
   return { latitude: rounded(latitude + northDegrees), longitude: wrapped(rounded(longitude + eastDegrees)) };
 }
 

@@ -1,6 +1,9 @@
+import { withLabels } from "../accounts/agent-lists.ts";
 import type { AgentStore } from "../accounts/agent-store.ts";
+import { isUnlimited, type ScopedAgent, scopeFilter } from "../auth/agent-scope.ts";
 import type { Actor } from "../auth/identity.ts";
-import { authorize } from "../auth/permissions.ts";
+import { authorize, visibleAgents } from "../auth/permissions.ts";
+import { matches, type Selector } from "../lib/selectors.ts";
 import type { AccessPointState, Overview } from "../schemas/overview.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { presenceOf } from "../telemetry/presence.ts";
@@ -9,8 +12,8 @@ import type { TelemetryStore } from "../telemetry/store/telemetry-store.ts";
 
 /** The state of all access points. */
 export interface NetworkOverview {
-  /** Returns an `Overview`, or one page of it, as JSON text, which many requests share. */
-  json(actor: Actor, page?: Page): Promise<string>;
+  /** Returns an `Overview`, or one page of it, as JSON text. Requests without limits share one text. */
+  json(actor: Actor, page?: Page, selector?: Selector): Promise<string>;
 }
 
 /** The overview is built at most once in this time, for any number of requests. */
@@ -24,7 +27,13 @@ interface Snapshot {
   atMs: number;
   overview: Overview;
   json: string;
+  /** The same access points with their labels, in the same order. Computed on first use: an unlimited overview needs none. */
+  labelled: () => readonly ScopedAgent[];
 }
+
+const SITE = /"site":"([^"]*)"/;
+/** Returns the label `site`. Values of labels have no characters that JSON escapes, and a search is cheaper than parsing. */
+const siteOf = (labelsText: string): string | null => SITE.exec(labelsText)?.[1] ?? null;
 
 export function createOverview(
   agents: Pick<AgentStore, "outlines">,
@@ -38,13 +47,14 @@ export function createOverview(
   const build = async (atMs: number): Promise<Snapshot> => {
     const [outlines, lastSeen, metrics] = await Promise.all([agents.outlines(), store.lastSeen(), shards.latest()]);
     const access_points = outlines.map(
-      ({ apId, onboard, accessPointType, latitude, longitude, interval }): AccessPointState => {
+      ({ apId, onboard, accessPointType, latitude, longitude, interval, labelsText }): AccessPointState => {
         const { load, quality, users } = metrics.get(apId) ?? NO_METRICS;
         return {
           ap_id: apId,
           access_point_type: accessPointType,
           latitude,
           longitude,
+          site: siteOf(labelsText),
           onboard,
           ...presenceOf(lastSeen.get(apId), interval, atMs),
           load,
@@ -54,7 +64,16 @@ export function createOverview(
       },
     );
     const overview = { at: new Date(atMs).toISOString(), access_points };
-    return { atMs, overview, json: JSON.stringify(overview) };
+    let agentsWithLabels: ScopedAgent[] | undefined;
+    return {
+      atMs,
+      overview,
+      json: JSON.stringify(overview),
+      labelled: () => {
+        agentsWithLabels ??= outlines.map(withLabels);
+        return agentsWithLabels;
+      },
+    };
   };
 
   /** Does not share one promise between requests: the platform cancels it with the request that started it. */
@@ -69,15 +88,20 @@ export function createOverview(
   };
 
   return {
-    async json(actor, { limit, offset } = { offset: 0 }) {
+    async json(actor, { limit, offset } = { offset: 0 }, selector = []) {
       authorize(actor, "agents.overview");
       authorize(actor, "agents.list");
-      const { overview, json } = await current();
-      if (actor.apIds === undefined && limit === undefined && offset === 0) return json;
-      const allowed = actor.apIds && new Set(actor.apIds);
-      const access_points = overview.access_points
-        .filter(({ ap_id }) => allowed?.has(ap_id) ?? true)
-        .slice(offset, limit === undefined ? undefined : offset + limit);
+      const scope = visibleAgents(actor);
+      const { overview, json, labelled } = await current();
+      const isWhole = isUnlimited(scope) && selector.length === 0;
+      if (isWhole && limit === undefined && offset === 0) return json;
+      const isVisible = scopeFilter(scope);
+      const isChosen = (agent: ScopedAgent | undefined) =>
+        agent !== undefined && isVisible(agent) && matches(selector, agent.labels);
+      const chosen = isWhole
+        ? overview.access_points
+        : overview.access_points.filter((_, i) => isChosen(labelled()[i]));
+      const access_points = chosen.slice(offset, limit === undefined ? undefined : offset + limit);
       return JSON.stringify({ at: overview.at, access_points } satisfies Overview);
     },
   };

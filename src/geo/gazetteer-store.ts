@@ -22,7 +22,7 @@ const FoundRow = z.object({
 
 /** Sorts after every other character of a key. */
 const LAST_CHARACTER = "\u{10FFFF}";
-/** Names with the highest weight that match a prefix. A town has several names, so this yields fewer towns. */
+/** Number of names to read for a prefix, by descending weight. A town has several names, so this yields fewer towns. */
 const MAX_NAMES = 400;
 /** Keeps each statement far below its time limit. */
 const QUERIES_PER_STATEMENT = 1_000;

@@ -6,7 +6,7 @@ import type { DeclaredRoute } from "./route-registry.ts";
 
 /**
  * Creates the handler for requests that match no route. It responds with 405 and `Allow` if another method matches, with 307 if only the
- * final slash differs, and else with 404. It matches the path itself, so that other requests pay nothing for it.
+ * final slash differs, and otherwise with 404. It matches the path itself, so that it adds no cost to other requests.
  */
 export function createNotFound(routes: readonly DeclaredRoute[]): NotFoundHandler<AppEnv> {
   const router = new TrieRouter<string>();

@@ -30,7 +30,7 @@ const limitStreamedBody = bodyLimit({
 async function limitBody(c: AppContext): Promise<void> {
   const { headers } = c.req.raw;
   const length = headers.get("Content-Length");
-  // If the length is declared, the body need not be inspected, which is slower.
+  // Inspects the body only if its length is not declared: this is slower.
   if (length === null || headers.has("Transfer-Encoding")) await limitStreamedBody(c, async () => {});
   else if (Number(length) > MAX_BODY_BYTES) throw new TooLarge();
 }

@@ -37,7 +37,7 @@ const RESULT_KEY = "result";
 /** States that a callback can move a job to. */
 type ProgressState = Exclude<JobState, "queued" | "cancelled" | "expired">;
 
-/** Records the reports in a callback's items, and returns the state that the job reaches by them, if any. */
+/** Records the reports in a callback's items. Returns the job's new state if they change it. */
 export type ReportHandler = (jobNumber: string, items: readonly unknown[]) => Promise<ProgressState | undefined>;
 
 export interface CallbacksOptions {
@@ -78,7 +78,7 @@ export function createCallbacks(options: CallbacksOptions): Callbacks {
       authorize(actor, action);
       const job = await jobCache.find(jobNumber);
       if (job !== undefined) authorizeJob(actor, action, job);
-      // A caller that may post to any job does not claim an unused number: it belongs to the first reader.
+      // A caller that may post to any job does not claim an unused number: the first reader does.
       else if (!canAccessAnyJob(actor, action)) authorizeJob(actor, action, await jobCache.claim(actor, jobNumber));
       const isResult = kind === "command" && job?.kind === "command";
       if (isResult) await advance(jobNumber, resultStatus(items), actor);

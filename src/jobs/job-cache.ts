@@ -3,11 +3,11 @@ import { NotAllowed } from "../lib/errors.ts";
 import { TtlCache } from "../lib/ttl-cache.ts";
 import { type JobRow, type JobStore, ownerOf } from "./job-store.ts";
 
-/** Jobs by the numbers that callbacks and sockets name: issued by the service, or chosen by a caller. */
+/** Finds the job of a callback or a socket by its number, which the service issued or a caller chose. */
 export interface JobCache {
   /** Returns the job. Its state may be out of date. */
   find(jobNumber: string): Promise<JobRow | undefined>;
-  /** Creates a job with a number that the caller chose, which becomes its owner. Throws `NotAllowed` for an agent. */
+  /** Creates a job with a number that the caller chose. The caller becomes its owner. Throws `NotAllowed` for an agent. */
   claim(actor: Actor, jobNumber: string): Promise<JobRow>;
 }
 

@@ -146,7 +146,7 @@ export function createJobs({ jobStore, jobCache, streams, agents, outbox }: Jobs
   };
 }
 
-/** Throws if the caller may no longer request such a job: a permission that was withdrawn also ends reading. */
+/** Throws if the caller may no longer request such a job: without that permission, it must not read the results either. */
 function authorizeRead(actor: Actor, { kind, target }: JobRow): void {
   if (kind === "agent_details") authorize(actor, "jobs.request_details");
   if (kind === "agent_data") authorizeAgent(actor, "jobs.request_data", target ?? "");

@@ -8,12 +8,15 @@ import { QuotaExceeded } from "../lib/errors.ts";
  * requests cannot exceed them.
  */
 export interface Quotas {
+  /** Running emulated access points. */
   emulatedPerAccount: number;
   emulatedTotal: number;
+  /** Registered emulated access points, running or ended. */
   keptPerAccount: number;
   keptTotal: number;
   openJobsPerAccount: number;
   openJobsTotal: number;
+  /** Live jobs that end more than 24 hours from now. */
   longLiveJobsPerAccount: number;
   longLiveJobsTotal: number;
 }
@@ -157,7 +160,7 @@ function limitsFor({ ownerId, nowMs, jobs, endsMs = 0, emulated = 0 }: Demand, q
   return limits.filter(({ demanded, limit }) => demanded > 0 && limit < Number.MAX_SAFE_INTEGER);
 }
 
-/** Returns a condition for the statement that stores the demanded jobs. */
+/** Returns the condition that the quotas have room for a demand, for the statement that stores the jobs. */
 export function hasRoom(demand: Demand, quotas: Quotas): SQL {
   const conditions = limitsFor(demand, quotas).map(
     ({ used, demanded, limit }) => sql`${used} + ${demanded} <= ${limit}`,
@@ -166,8 +169,8 @@ export function hasRoom(demand: Demand, quotas: Quotas): SQL {
 }
 
 /**
- * Returns the statement that reads the usage for `exceededQuota`. Run it in the same batch after the statement that stores. It reads
- * only if nothing was stored, so that an accepted job pays for one count only.
+ * Returns the statement that reads the usage for `exceededQuota`. Run it in the same batch, after the statement that stores the jobs. It
+ * counts only if nothing was stored, so that the usage is counted once for an accepted job.
  */
 export const usedUnless = (isStored: SQL, demand: Demand, quotas: Quotas): SQL =>
   sql`select json_array(${sql.join(

@@ -8,7 +8,7 @@ export interface BatchOptions {
 
 /**
  * Gathers items that are sent together. The batch is due when its first item has waited for the gathering delay, when more items do not
- * fit, or when its owner says so. It accepts items until its owner takes it: a batch that is due may have to wait for its turn.
+ * fit, or when its owner calls `makeDue`. It accepts items until its owner takes it: a batch that is due may have to wait for its turn.
  */
 export class Batch<T> {
   readonly items: T[] = [];

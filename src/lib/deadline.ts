@@ -2,8 +2,8 @@
 const STEP_MS = 50;
 
 /**
- * Runs `work`. Rejects and aborts its signal if it takes longer than `ms`. The time is counted in short steps because a password hash
- * blocks the isolate, many of them for seconds, while a response is already waiting to be read. A blocked period counts as one step.
+ * Runs `work`. Rejects and aborts its signal if it takes longer than `ms`. Counts the time in short steps, and a period in which the
+ * isolate is blocked as one step: password hashes can block it for seconds, while a response is already waiting to be read.
  */
 export async function withDeadline<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController();

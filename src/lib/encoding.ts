@@ -1,5 +1,5 @@
 /**
- * Standard base64 with padding, the form of stored hashes, sealed texts and key settings. `base64url` of `jose` has no variant for it:
+ * Standard base64 with padding, the form of stored hashes, encrypted texts and key settings. `base64url` of `jose` has no variant for it:
  * its `encode` omits the padding, and its `decode` rejects `+` and `/`.
  */
 

@@ -29,7 +29,7 @@ export interface ValidationItem {
   type: string;
 }
 
-/** Rejects input. The paths of the items are relative to the input, which is in one place of the request. */
+/** Rejects input. The paths of the items are relative to `place`, the part of the request that holds the input. */
 export class Invalid extends DomainError {
   readonly items: ValidationItem[];
   readonly place: "body" | "query" | "path" | "header";

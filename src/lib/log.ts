@@ -16,7 +16,7 @@ export const log = {
 };
 
 /**
- * Returns an error and its causes as text. Cuts the parameters that a database driver appends to its message: they may hold secrets.
+ * Returns an error and its causes as text. Removes the parameters that a database driver appends to its message: they may contain secrets.
  */
 export function describeError(error: unknown): string {
   const causes: string[] = [];

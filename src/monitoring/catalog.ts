@@ -6,8 +6,8 @@ export interface MetricDefinition {
   /** Names of the labels, in the order of a series' label values. The values are constants of the code, never taken from a request. */
   labels: readonly string[];
   /**
-   * Label values of series that are shown as zero before their first event. A counter that first appears with the value 1 does not count
-   * as an increase, so an alert would miss that event.
+   * Label values of series that are shown as zero before their first event. Prometheus sees no increase if a counter first appears with
+   * the value 1, so an alert would miss that event.
    */
   initial?: readonly string[];
 }

@@ -22,8 +22,8 @@ const plainLines = (name: string, { labels }: MetricDefinition, own: ReadonlyMap
     .map(([labelValues, value]) => `${name}${inBraces(pairs(labels, labelValues))} ${value}`);
 
 function histogramLines(name: string, { labels }: MetricDefinition, own: ReadonlyMap<string, number>): string[] {
-  const all = new Set([...own.keys()].map((key) => key.slice(0, key.lastIndexOf(" "))));
-  return [...all].toSorted().flatMap((labelValues) => {
+  const labelSets = new Set([...own.keys()].map((key) => key.slice(0, key.lastIndexOf(" "))));
+  return [...labelSets].toSorted().flatMap((labelValues) => {
     const valueIn = (bucket: string): number => own.get(`${labelValues} ${bucket}`) ?? 0;
     const labelPairs = pairs(labels, labelValues);
     let count = 0;
@@ -33,19 +33,19 @@ function histogramLines(name: string, { labels }: MetricDefinition, own: Readonl
       return `${name}_bucket${inBraces([...labelPairs, `le="${le}"`])} ${count}`;
     };
     const buckets = BUCKETS_MS.map((ms) => line(String(ms), String(ms / 1_000)));
-    const end = inBraces(labelPairs);
+    const labelText = inBraces(labelPairs);
     return [
       ...buckets,
       line(INFINITE, INFINITE),
-      `${name}_sum${end} ${valueIn(SUM) / 1_000}`,
-      `${name}_count${end} ${count}`,
+      `${name}_sum${labelText} ${valueIn(SUM) / 1_000}`,
+      `${name}_count${labelText} ${count}`,
     ];
   });
 }
 
 const byLabelValues = ([a]: [string, number], [b]: [string, number]): number => (a < b ? -1 : 1);
 
-/** Needs no escaping: label values contain neither quotes nor backslashes nor line breaks. */
+/** Does not escape the values: they never contain quotes, backslashes or line breaks. */
 const pairs = (labels: readonly string[], labelValues: string): string[] => {
   const values = labelValues.split(" ");
   return labels.map((label, i) => `${label}="${values[i]}"`);

@@ -31,6 +31,7 @@ export class Ledger extends DurableObject<Env> {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
+    // `told_ms` is the time of the last `setSockets`. Existing objects have this column: do not rename it.
     ctx.storage.sql.exec(
       "CREATE TABLE IF NOT EXISTS job (number TEXT PRIMARY KEY, sockets INTEGER NOT NULL, told_ms INTEGER NOT NULL)",
     );

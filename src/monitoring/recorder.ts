@@ -12,7 +12,7 @@ export interface MetricRecorderOptions {
 const FLUSH_INTERVAL_MS = 30_000;
 
 /**
- * Collects the metrics of one isolate between two flushes. On Cloudflare the service runs in many isolates that do not know each other.
+ * Collects the metrics of one isolate between two flushes. On Cloudflare the service runs in many isolates, which share no memory.
  * Each sends its increments to the ledger with the first event after the flush interval, without delaying the response. A scrape
  * flushes immediately. An isolate that ends loses at most the increments of one interval.
  */

@@ -46,7 +46,7 @@ export function createScrape({ recorder, ledger, health, flushShards, collectors
       const read = await collectOrSkip("ledger", () => ledger.read());
       set({ metric: "controller_up", labelValues: ["ledger"], value: read === undefined ? 0 : 1 });
       if (read === undefined) return;
-      // Not before the sums are read: zeros without them would look like a counter reset.
+      // Adds the zeros only after reading the sums: zeros without the sums would look like a counter reset.
       for (const name of INITIAL_SERIES) values.set(name, 0);
       for (const [name, sum] of read.sums) values.set(name, sum);
       set({ metric: "controller_job_sockets", value: read.sockets });

@@ -37,7 +37,7 @@ export function emulatorRoutes(operation: Operation, { emulators }: Pick<Service
         tag: TAG,
         summary: "Suggest towns by the first characters of their names",
         description:
-          "For a form with completion. Each town appears once, whichever of its names matches. Cities whose main name matches are " +
+          "For a form field with autocompletion. Each town appears once, whichever of its names matches. Cities whose main name matches are " +
           "first; then the order is by population.",
         response: z.array(PlaceSuggestion),
       }),
@@ -62,7 +62,7 @@ export function emulatorRoutes(operation: Operation, { emulators }: Pick<Service
         tag: TAG,
         summary: "Stop an emulator job and remove its agents",
         description:
-          "For the owner of the job and administrators, at any time: also after the emulation has ended or its agents were removed.",
+          "For the owner of the job and administrators, at any time, even after the emulation has ended or its agents were removed.",
         response: Ack,
         errorResponses: { 404: "The job does not exist, or was removed more than 30 days ago" },
       }),

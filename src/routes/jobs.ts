@@ -47,7 +47,7 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
         action: "jobs.list",
         tag: TAG,
         summary: "List the caller's jobs, newest first",
-        description: "Lists the jobs of all accounts for an administrator.",
+        description: "An administrator gets the jobs of all accounts.",
         response: z.array(JobRecord),
       }),
       query(JobsQuery),

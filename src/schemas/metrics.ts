@@ -63,6 +63,7 @@ export const AgentState = AgentDetails.extend({
         "3600), or less than 10 seconds ago. The agent's clock is not used.",
     ),
   last_seen: z.iso.datetime().nullable().describe("Time of the last report, by the service's clock."),
+  labels: z.record(z.string(), z.string()),
 }).meta({ id: "AgentState" });
 export type AgentState = z.output<typeof AgentState>;
 

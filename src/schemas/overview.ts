@@ -12,6 +12,7 @@ export const AccessPointState = z
       .describe("`configuration.access_point_type`, if it is a string of up to 64 characters."),
     latitude: z.number().nullable().describe("From `configuration.geolocation`."),
     longitude: z.number().nullable(),
+    site: z.string().nullable().describe("The label `site`."),
     onboard: z.boolean(),
     online: z.boolean().describe("As in `GET /api/v1/agents/`."),
     last_seen: z.iso.datetime().nullable(),

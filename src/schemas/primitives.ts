@@ -17,7 +17,7 @@ export function dictionary<S extends z.ZodType>(schema: S) {
   }, schema);
 }
 
-/** Accepts an integer, also as text, for queries and forms. */
+/** Accepts an integer or its text, for queries and forms. */
 export function integer(schema: z.ZodInt | z.ZodNumber = z.int()) {
   return z.preprocess((value, context) => {
     if (typeof value === "string" && /^\s*[+-]?\d+\s*$/.test(value)) return Number(value);

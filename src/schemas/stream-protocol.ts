@@ -21,7 +21,7 @@ export const BUFFER_LIMITS = {
 
 export const SOCKET_LIMITS = { sockets: 16, unacknowledgedBytes: 16 * 1024 * 1024 };
 
-/** Reasons for which the service closes a socket, and what a client should do. */
+/** Reasons why the service closes a socket, and what a client should do. */
 export const CLOSE = {
   /** The client sent an unknown message. Only in the envelope format. */
   unknown: { code: 1008, reason: 'Only {"ack": <seq>} and ping are understood', remedy: "Fix the client." },

@@ -41,7 +41,7 @@ const Payload = z.record(z.string(), z.unknown());
 
 export const MAX_SAMPLES = 1_000;
 
-/** An agent's report. An object with none of these members except `ap_id` and `ts` is itself one sample. */
+/** An agent's report. An object without `configuration`, `geolocation`, `payload` and `samples` is itself one sample. */
 const ReportMembers = z
   .looseObject({
     ap_id: z.string().optional().describe("Must be the caller's own name."),
@@ -73,9 +73,9 @@ export const ReportResponse = z
   .meta({ id: "ReportAnswer" });
 export type ReportResponse = z.output<typeof ReportResponse>;
 
-/** Messages in one request of a bridge. */
-export const MAX_DELIVERY = 1_000;
-export const MAX_DELIVERY_ERROR = 200;
+/** Maximum number of messages in one request of a bridge. */
+export const MAX_DELIVERY_MESSAGES = 1_000;
+export const MAX_DELIVERY_ERROR_LENGTH = 200;
 
 export const Delivery = z
   .object({
@@ -87,18 +87,21 @@ export const Delivery = z
             "Time at which the bridge received the message. Used for the agent's presence and for samples without a time; limited to now.",
           ),
           report: z.unknown().optional().describe("The agent's report: an `AgentReport`."),
-          result: z.unknown().optional().describe("Instead, the agent's result of a command: a `CommandResult`."),
+          result: z
+            .unknown()
+            .optional()
+            .describe("Instead of a report: the agent's result of a command, a `CommandResult`."),
           error: z
             .string()
-            .max(MAX_DELIVERY_ERROR)
+            .max(MAX_DELIVERY_ERROR_LENGTH)
             .optional()
             .describe(
-              "Instead, the reason for which the bridge rejects the message. The service counts the message as rejected and returns the reason.",
+              "Instead of a report: the reason why the bridge rejected the message. The service counts the message as rejected and returns the reason.",
             ),
         }),
       )
       .min(1)
-      .max(MAX_DELIVERY),
+      .max(MAX_DELIVERY_MESSAGES),
   })
   .meta({ id: "Delivery" });
 export type Delivery = z.output<typeof Delivery>;

@@ -78,10 +78,10 @@ const OVERLOAD_CODES = new Set(["159", "160", "241"]);
 /** The server cannot run any query at the moment: too many queries or parts, or a full disk. */
 const RETRYABLE_CODES = new Set(["202", "252", "75", "76", "243", "1001"]);
 
-/** Returns whether the server rejected the query itself. */
+/** Returns whether the query itself is wrong, so that a retry cannot succeed. */
 const isBug = (error: unknown): boolean =>
   error instanceof ClickHouseError && !OVERLOAD_CODES.has(error.code) && !RETRYABLE_CODES.has(error.code);
 
-/** Returns whether the server reported that this query was too much for it. */
+/** Returns whether the server stopped the query because it took too much time or memory. */
 export const isRefused = ({ cause }: Unavailable): boolean =>
   cause instanceof ClickHouseError && OVERLOAD_CODES.has(cause.code);

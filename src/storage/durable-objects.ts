@@ -1,12 +1,12 @@
 import { Unavailable } from "../lib/errors.ts";
 
-/** Messages of a full disk and of an internal error of the platform, which a full disk can also cause. */
+/** Matches the error messages of a full disk and of an internal error of the platform, which a full disk can also cause. */
 const PLATFORM_ERROR = /SQLITE_(FULL|IOERR)|^internal error; reference = /;
 
 /**
- * Awaits a call to a Durable Object. Throws `Unavailable` on errors that a retry may resolve: the platform marks an object that is
- * overloaded or is moving to another machine, and its own errors are temporary as well. The call may have taken effect, so a retry
- * must be idempotent.
+ * Awaits a call to a Durable Object. Throws `Unavailable` on errors that a retry may resolve: the platform marks the error if the object
+ * is overloaded or moves to another machine. Internal errors of the platform are temporary as well. The call may have taken effect, so a
+ * retry must be idempotent.
  */
 export async function callObject<T>(component: string, call: Promise<T>): Promise<T> {
   try {

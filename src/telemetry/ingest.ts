@@ -34,7 +34,7 @@ export function createIngest(
   now: () => number = Date.now,
 ): Ingest {
   const agentCache = new TtlCache<true>({ maxEntries: MAX_CACHED_AGENTS, now });
-  /** Returns those of the agents that exist, with one query at most. */
+  /** Returns the agents that exist, with one query at most. */
   const existingAgents = async (apIds: readonly string[]): Promise<Set<string>> => {
     const [existing, uncached] = [new Set<string>(), new Set<string>()];
     for (const apId of apIds) (agentCache.get(apId) ? existing : uncached).add(apId);
@@ -85,7 +85,7 @@ export function createIngest(
       const rejected = await shards.append(reports.flatMap(({ samples }) => samples));
       return new Set(reports.filter(({ samples }) => samples.some((sample) => rejected.has(sample))));
     } catch (error) {
-      // Configurations are in another store. During an outage of this one, only their time of receipt is lost.
+      // Ignores an outage if no report has telemetry: configurations are in another store, and only their time of receipt is lost.
       if (error instanceof Unavailable && !reports.some(({ isTelemetry }) => isTelemetry)) return new Set();
       throw error;
     }

@@ -2,6 +2,7 @@ import { createExecutionContext, env, waitOnExecutionContext } from "cloudflare:
 import { Validator } from "@cfworker/json-schema";
 import * as fc from "fast-check";
 import { expect } from "vitest";
+import type { StoredGrant } from "../../src/accounts/account-tables.ts";
 import { createAgentStore } from "../../src/accounts/agent-store.ts";
 import { anonymous } from "../../src/accounts/audit.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
@@ -10,6 +11,7 @@ import { SCOPES_OF_AGENT, scopesOfUser } from "../../src/auth/roles.ts";
 import { createTokens } from "../../src/auth/tokens.ts";
 import { parseEnv } from "../../src/env.ts";
 import type { OpenApiDocument } from "../../src/http/docs/openapi.ts";
+import type { Labels } from "../../src/lib/selectors.ts";
 import { Configuration } from "../../src/schemas/agent.ts";
 import { type Bindings, createServices } from "../../src/services.ts";
 import { createClickHouse } from "../../src/storage/clickhouse.ts";
@@ -143,21 +145,25 @@ const tokens = createTokens({
 const BY = { kind: "console", name: "test", requestId: "" } as const;
 
 /** Creates a user with PASSWORD and a token. Writes to the database directly: hashing would take most of the suite's time. */
-export async function signedUp(): Promise<{ username: string; token: string }> {
+export async function signedUp(grants: StoredGrant[] | null = null): Promise<{ username: string; token: string }> {
   const users = createUserStore(database);
   const username = uniqueEmail();
-  await users.insert({ username, passwordHash: settings.PASSWORD_HASH ?? "", roles: ["user"] }, anonymous(""));
+  const user = { username, passwordHash: settings.PASSWORD_HASH ?? "", roles: ["user" as const], grants };
+  await users.insert(user, anonymous(""));
   const ver = (await users.find(username))?.version ?? 0;
-  const scope = scopesOfUser(["user"]).join(" ");
+  const scope = scopesOfUser(["user"], grants).join(" ");
   return { username, token: await tokens.issue({ sub: username, login_type: "user", roles: ["user"], scope, ver }) };
 }
 
 /** Creates an agent with PASSWORD and a token, directly in the database as well. */
-export async function newAgent(configuration: Record<string, unknown> = {}): Promise<{ apId: string; token: string }> {
+export async function newAgent(
+  configuration: Record<string, unknown> = {},
+  labels: Labels = {},
+): Promise<{ apId: string; token: string }> {
   const agents = createAgentStore(database);
   const apId = uniqueName();
   const credential = { credentialKind: "argon2id", credential: settings.PASSWORD_HASH ?? "" } as const;
-  const agent = { apId, ...credential, configuration: Configuration.parse(configuration) };
+  const agent = { apId, ...credential, configuration: Configuration.parse(configuration), labels };
   const { version: ver } = await agents.insert(agent, BY);
   await agents.markOnboard(apId);
   const scope = SCOPES_OF_AGENT.join(" ");

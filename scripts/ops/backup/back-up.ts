@@ -13,7 +13,7 @@ export interface BackUpOptions {
   signal: AbortSignal;
 }
 
-/** Writes a backup into a new folder. The folder gets its name only when the backup is complete. */
+/** Writes a backup into a new folder. The folder gets its final name only when the backup is complete. */
 export async function backUp(stores: Stores, folder: string, options: BackUpOptions): Promise<void> {
   if (existsSync(folder)) throw new UserError(`${folder} already exists. Choose another folder.`);
   const draft = `${folder}.partial`;

@@ -6,7 +6,7 @@ import type { Problem } from "./problems.ts";
 
 const TIMEOUT_MS = 10_000;
 
-/** Checks from this machine that the stores and the broker respond to the settings of the Worker. */
+/** Checks from this machine that the stores and the broker are available with the settings of the Worker. */
 export async function checkStores(config: StoresConfig, mqttUrl: string | undefined): Promise<Problem[]> {
   const problems = await Promise.all([
     check("stores", "The accounts database (LIBSQL_URL)", queryLibsql(config)),

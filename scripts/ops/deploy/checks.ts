@@ -27,7 +27,7 @@ export interface CheckResult {
 
 export async function checkDeployment(plan: DeployPlan, settings: DeploySettings): Promise<CheckResult> {
   const result: CheckResult = { problems: [], notes: [], stores: undefined, postponed: [], bundleBytes: 0 };
-  // A dry run also works without Cloudflare, so problems that only Cloudflare would have are notes.
+  // A dry run also works without access to Cloudflare, so it reports problems with Cloudflare as notes.
   const addCloudflareProblems = (problems: Problem[]): void => {
     if (plan.dryRun) result.notes.push(...problems.map(({ message }) => message));
     else result.problems.push(...problems);

@@ -38,7 +38,7 @@ export interface LoginOptions {
 }
 
 /**
- * Maximum of failed logins per minute. The first limit stops guesses at one account without locking out its owner, who uses another
+ * Maximum number of failed logins per minute. The first limit stops guesses at one account without locking out its owner, who uses another
  * address. The other two stop guesses at one account from many addresses, and at many accounts from one address.
  */
 const MAX_FAILURES = { byNameAndAddress: 10, byName: 100, byAddress: 100 } as const;

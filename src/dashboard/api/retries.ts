@@ -5,7 +5,7 @@ const DELAYS_MS = [150, 500] as const;
 
 const LOGIN = "/api/v1/token/";
 
-/** Returns whether repeating the request changes nothing further on the service. */
+/** Returns whether a second copy of the request has no further effect on the service. */
 export const isRepeatable = (method: string, path: string, headers: Headers): boolean =>
   method === "GET" || method === "HEAD" || path === LOGIN || headers.has("Idempotency-Key");
 

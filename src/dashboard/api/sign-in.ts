@@ -3,7 +3,7 @@ import type { TokenData } from "../../schemas/user.ts";
 import { startSession } from "../app/session.ts";
 import { call } from "./call.ts";
 
-/** The user is asked to sign in again this long before the token expires: the shorter of the two. */
+/** The page asks the user to sign in again before the token expires: by this time or this share of its lifetime, whichever is shorter. */
 const RENEW_BEFORE_MS = 2 * 60_000;
 const RENEW_BEFORE_SHARE = 0.1;
 

@@ -48,7 +48,7 @@ export function Page({ entry, route }: { entry: PageEntry; route: Route }) {
       (component) => setLoaded(() => component),
       (error: unknown) => {
         console.error(error);
-        // A module may throw any value, also undefined.
+        // A module may throw any value, including undefined.
         setLoadError(error ?? new Error("The module threw no error"));
       },
     );

@@ -53,7 +53,7 @@ export class SeriesStore {
       if (bucketMs !== undefined) newestBucketMs = Math.max(newestBucketMs, lastMs);
     }
     if (newestMs === Number.NEGATIVE_INFINITY) return undefined;
-    // A point ahead of our clock must not hide later points with earlier times.
+    // A point with a time in the future must not hide points that arrive after it.
     const overlapMs = Math.min(newestMs, nowMs) - OVERLAP_MS;
     return newestBucketMs === Number.NEGATIVE_INFINITY ? overlapMs : Math.min(overlapMs, newestBucketMs - 1);
   }

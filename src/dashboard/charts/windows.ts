@@ -7,7 +7,7 @@ export interface ChartWindow {
   intervalMs: number;
   /**
    * How often all points are loaded instead of new ones: an access point that was offline sends its stored samples late. Long windows
-   * show means over minutes, which only the service can compute, so that they reload every time.
+   * show means over minutes, which only the service can compute, so they reload every time.
    */
   reloadIntervalMs: number;
 }

@@ -22,7 +22,7 @@ function agoText(ts: string, nowMs: number): string {
 /** Shows how long ago a time was, and keeps it up to date. The tooltip shows the exact time. */
 export function Ago({ ts }: { ts: string | null }) {
   const [nowMs, setNowMs] = useState(serviceNowMs);
-  // After a minute no seconds are shown, so that a long list renders less often.
+  // The text shows no seconds after a minute, so it needs fewer updates. This makes long lists cheaper.
   const intervalMs = ts !== null && nowMs - Date.parse(ts) > 60_000 ? 30_000 : 1_000;
   useEffect(() => {
     const timer = setInterval(() => setNowMs(serviceNowMs()), intervalMs);

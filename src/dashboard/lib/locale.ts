@@ -23,7 +23,7 @@ function canonical(language: string | undefined): string | undefined {
 export const locale = validLocale(navigator.language);
 
 /**
- * Replaces an invalid `navigator.language`. uPlot passes it to `Intl` when it is imported, so that an invalid value would keep the
+ * Replaces an invalid `navigator.language`. uPlot passes it to `Intl` when it is imported, so an invalid value would keep the
  * whole page from loading. Replacing the value needs no patch of uPlot, and helps every other library.
  */
 export function correctLanguage(browser: { readonly language: string }): void {

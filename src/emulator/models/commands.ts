@@ -14,7 +14,7 @@ const echo = (text: string): string => text.slice(0, ECHO_MAX).replace(/[^ -~]/g
 
 const isCommand = (name: string): name is Command => COMMANDS.some((known) => known === name);
 
-/** Returns the settings after a command, or the reason for which the command is refused. */
+/** Returns the settings after a command, or the reason why the command is refused. */
 export function applyCommand(controls: Controls, command: string, nowMs: number, limits: RadioLimits): CommandOutcome {
   // Words are separated by spaces. A valid command has at most two short words.
   const [name = "", argument, ...more] = command

@@ -49,7 +49,7 @@ const LED_MEMORY_S = 400;
 const BLOCKAGES_PER_S = 1 / 150;
 const BLOCKAGE_MIN_S = 1;
 const BLOCKAGE_MAX_S = 5;
-/** After a long step, a blockage that still lasts must have begun within this time. */
+/** Limits the time that a long step counts: a blockage that began earlier has usually ended. */
 const BLOCKAGE_MEAN_S = (BLOCKAGE_MIN_S + BLOCKAGE_MAX_S) / 2;
 
 const bitsPerHz = (snrDb: number): number => Math.min(BITS_PER_HZ_MAX, EFFICIENCY * Math.log2(1 + fromDecibels(snrDb)));

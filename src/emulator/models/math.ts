@@ -9,7 +9,7 @@ export function round(value: number, digits: number): number {
   return Math.round(value * scale) / scale + 0;
 }
 
-/** Returns the utilisation (0–1) of a resource for a demand relative to its capacity. Equals a low demand and never exceeds 1. */
+/** Returns the utilisation (0–1) of a resource for a demand relative to its capacity. About equal to a low demand, and never above 1. */
 export const saturate = (demand: number): number => demand / (1 + demand ** 4) ** 0.25;
 
 /** Returns the factor by which a queue of this utilisation (0–1) delays: 1 when empty, about 30 when full. */

@@ -1,16 +1,16 @@
 /** A seeded random number generator: the same seed gives the same numbers on every machine. */
 export interface Random {
-  /** Returns a uniform number from 0 (inclusive) to 1 (exclusive). */
+  /** Returns a uniformly distributed number from 0 (inclusive) to 1 (exclusive). */
   uniform(): number;
   between(low: number, high: number): number;
-  /** Returns a normal number with mean 0 and deviation 1. */
+  /** Returns a normally distributed number with mean 0 and deviation 1. */
   normal(): number;
   /** Returns a number of events with a Poisson distribution. */
   poisson(mean: number): number;
   chance(probability: number): boolean;
 }
 
-/** Combines numbers to a 32-bit seed. Neighbouring inputs give unrelated seeds. */
+/** Combines numbers into a 32-bit seed. Neighbouring inputs give unrelated seeds. */
 export function seedOf(...inputs: number[]): number {
   let hash = 0x9e3779b9;
   for (const input of inputs) {

@@ -61,7 +61,7 @@ const NEIGHBOURS = 3;
 
 const limitsOf = (technology: Technology): RadioLimits => ({ "5G": fiveG, WiFi: wifi, LiFi: lifi })[technology];
 
-/** Separates the uses of random numbers at the same time. */
+/** Parts of the seed that give each use of random numbers a sequence of its own. */
 const STREAM = { start: 1, place: 2, presence: 3, radio: 4, channel: 5 };
 
 export function createSite({ longitudeDeg, accessPoints }: SiteSpec, seed: number): Site {

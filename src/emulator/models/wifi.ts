@@ -28,6 +28,7 @@ const MCS_SNR_DB = [5, 8, 11, 14, 18, 22, 24, 26, 30, 33, 36, 39];
 const MCS_MBPS = [72, 144, 216, 288, 432, 576, 648, 721, 865, 961, 1_081, 1_201];
 /** Share of the data rate that is left for payload. */
 const EFFICIENCY = 0.6;
+/** Uplink demand relative to downlink demand. */
 const UPLINK_DEMAND = 0.2;
 const DELAY_MS = 2;
 const BYTES_PER_FRAME = 1_500;

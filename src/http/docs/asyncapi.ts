@@ -164,7 +164,7 @@ function toOperations(name: string, format: StreamFormat): Record<string, Operat
       "acknowledgement",
     ]),
     [`${name}.ping`]: {
-      ...operation("receive", "Check and keep alive the connection", ["ping"]),
+      ...operation("receive", "Check the connection and keep it alive", ["ping"]),
       reply: { channel, messages: messages(["pong"]) },
     },
   };

@@ -40,7 +40,7 @@ export function docsPage({ info, paths, components }: OpenApiDocument): string {
               html`<li><a href="#${operation.operationId}" title="${operation.summary}">${badge(method)} ${path}</a></li>`,
           )}</ul>`,
       )}
-      <h2>Records</h2>
+      <h2>Schemas</h2>
       <ul>${schemas.map(([name]) => html`<li><a href="#${name}">${name}</a></li>`)}</ul>
     </nav>
     <main>
@@ -52,7 +52,7 @@ export function docsPage({ info, paths, components }: OpenApiDocument): string {
         The messages on the WebSockets of jobs are described in <a href="/asyncapi.json">asyncapi.json</a>.
       </p>
       ${[...byTag].map(([tag, group]) => html`<h2>${tag}</h2>${group.map(operationSection)}`)}
-      <h2>Records</h2>
+      <h2>Schemas</h2>
       ${schemas.map(([name, schema]) => html`<section id="${name}"><h3>${name}</h3>${fields(schema)}</section>`)}
     </main>
   </body>

@@ -40,7 +40,7 @@ const RowKey = z.object({ time: z.string(), field: z.string() });
 /** Rows per query: enough for several messages. Strings may be long, and all rows of a query are in memory. */
 const READ_AHEAD = { numbers: 20_000, texts: 1_000 } as const;
 const MAX_WAIT_MS = 20_000;
-/** How much older than earlier arrivals a late sample may be. */
+/** Maximum delay of a sample: the producer reads the store again from this long before `safeMs`. */
 const LATE_MS = 60_000;
 
 export interface HistoryOptions {

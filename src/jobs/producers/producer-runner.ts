@@ -39,6 +39,7 @@ const State = z.object({
 type State = z.output<typeof State>;
 
 const STATE_KEY = "production";
+/** Messages with rows between two status messages. */
 const STATUS_EVERY = 20;
 /** How often an alarm checks an unfinished producer, in case the object ended while it ran. */
 const WATCH_MS = 30_000;

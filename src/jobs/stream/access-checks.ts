@@ -2,7 +2,7 @@ import type { IsCredentialCurrent } from "../../accounts/login/credential-check.
 import { describeError, log } from "../../lib/log.ts";
 import type { Reader } from "./handshake.ts";
 
-/** For how long a check suffices to send messages: as long as the rest of the service caches credentials. */
+/** Maximum age of a check when messages are sent. The rest of the service caches credentials for the same time. */
 const FRESH_MS = 5_000;
 /**
  * How often an idle socket is checked; it receives nothing that could leak. Each check wakes a sleeping object, which then holds three
@@ -89,7 +89,7 @@ export class AccessChecks {
   }
 }
 
-/** Returns a multiple of the retry interval after the check became due, so that waking the object does not postpone the retry. */
+/** Returns the next fixed retry time after the check became due. A wake-up of the object in between does not postpone the retry. */
 function nextIdleCheckMs(checkedMs: number, nowMs: number): number {
   const overdueMs = nowMs - (checkedMs + STALE_MS);
   return overdueMs < 0 ? checkedMs + STALE_MS : nowMs + RETRY_IDLE_MS - (overdueMs % RETRY_IDLE_MS);

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { STREAM_PROTOCOL } from "../../schemas/stream-protocol.ts";
 
-/** The request by which the Worker opens a socket at a job's Durable Object, after it has authenticated the reader. */
+/** The request with which the Worker opens a socket at a job's Durable Object, after it has authenticated the reader. */
 
 export const Reader = z.object({
   kind: z.enum(["admin", "user", "agent", "app"]),
@@ -14,7 +14,7 @@ export const Reader = z.object({
 });
 export type Reader = z.output<typeof Reader>;
 
-/** Crosses from the Worker to the object, and is kept in socket attachments: field names must not change. */
+/** The Worker sends it to the object, which stores it in socket attachments: field names must not change. */
 export const StreamHandshake = z.object({
   jobNumber: z.string(),
   reader: Reader,

@@ -96,7 +96,7 @@ export class JobStream extends DurableObject<Env> {
     await this.#sockets.deliver();
     await this.#scheduleNext();
     const { seq } = appended;
-    return { ...appended, delivered: this.#sockets.countAt(seq), queued: seq > this.#buffer.sentUpTo };
+    return { ...appended, delivered: this.#sockets.countSentUpTo(seq), queued: seq > this.#buffer.sentUpTo };
   }
 
   /** Opens a socket for a request made by `encodeHandshake`. */
@@ -188,7 +188,7 @@ export class JobStream extends DurableObject<Env> {
     return sinceMs === undefined ? undefined : Number(sinceMs);
   }
 
-  /** Stores when the last reader left. If the service was killed, its sockets closed without an event: their time is the next call. */
+  /** Stores when the last reader left. After a kill no event reports that sockets closed, so the next call stores its own time. */
   #recordReaders(): void {
     if (!this.#producer.isUnfinished) return;
     const isRecorded = this.#unreadSinceMs !== undefined;

@@ -68,8 +68,8 @@ const EMPTY: State = {
 };
 
 /**
- * Holds a job's unacknowledged messages in the SQLite of its object. It always holds the newest ones: it drops messages from the old end
- * only, because they were acknowledged, have expired, or must make room.
+ * Holds a job's unacknowledged messages in the SQLite of its object. Drops the oldest messages first: those that were acknowledged, have
+ * expired, or must make room.
  *
  *     1 … droppedUpTo | droppedUpTo + 1 … lastSeq    dropped, stored
  *     1 … acknowledgedUpTo ≤ sentUpTo ≤ lastSeq      a reader has them, a socket was sent them

@@ -3,7 +3,7 @@ import { asJsonText } from "../../lib/json-text.ts";
 import { MESSAGE_KINDS } from "../../schemas/stream-protocol.ts";
 import type { StoredMessage } from "./envelope.ts";
 
-/** A job's tables in the SQLite of its Durable Object. `MessageBuffer` has the rules. */
+/** A job's tables in the SQLite of its Durable Object. `MessageBuffer` implements the rules. */
 
 export const CLOSED_STATES = ["cancelled", "expired"] as const;
 export type ClosedState = (typeof CLOSED_STATES)[number];
@@ -203,7 +203,7 @@ export interface KeyLimits {
   keys: number;
 }
 
-/** Remembers which message an idempotency key was first used for. Numbers and times rise together, so the oldest keys expire first. */
+/** Remembers which message an idempotency key was first used for. Numbers and times increase together, so the oldest keys expire first. */
 export class IdempotencyKeys {
   readonly #store: MessageStore;
   readonly #limits: KeyLimits;

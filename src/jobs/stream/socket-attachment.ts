@@ -18,7 +18,7 @@ export type Unacknowledged = z.output<typeof Unacknowledged>;
 
 const MAX_CHECKPOINTS = 32;
 
-export const noneUnacknowledged = (): Unacknowledged => ({
+export const nothingUnacknowledged = (): Unacknowledged => ({
   sentBytes: 0,
   acknowledgedBytes: 0,
   notedBytes: 0,
@@ -45,7 +45,7 @@ export function recordAcknowledged(unacknowledged: Unacknowledged, upTo: number)
 /** A socket's state. The platform keeps it while the object sleeps, and allows 2 KB. */
 const SocketAttachment = z.object({
   ...StreamHandshake.pick({ jobNumber: true, reader: true, form: true }).shape,
-  /** Includes messages that a bare socket does not get. */
+  /** Number of the last message. Includes messages that a bare socket does not get. */
   sentUpTo: z.int(),
   outstanding: Unacknowledged,
   hasAcknowledged: z.boolean(),

@@ -8,7 +8,7 @@ import { encodeGap, encodeMessage } from "./envelope.ts";
 import type { StreamHandshake } from "./handshake.ts";
 import type { MessageBuffer } from "./message-buffer.ts";
 import {
-  noneUnacknowledged,
+  nothingUnacknowledged,
   recordAcknowledged,
   recordSent,
   type SocketAttachment,
@@ -18,7 +18,7 @@ import {
 
 export interface SocketLimits {
   sockets: number;
-  /** Per socket. The platform does not report how much a connection has buffered, so unacknowledged bytes stand in for it. */
+  /** Per socket. The platform does not report how much a connection has buffered, so this limit uses unacknowledged bytes instead. */
   unacknowledgedBytes: number;
 }
 
@@ -55,12 +55,12 @@ export class JobSockets {
     return this.count >= this.#options.limits.sockets;
   }
 
-  /** Returns how many sockets were sent a message. */
-  countAt(seq: number): number {
+  /** Returns how many sockets were sent all messages up to a number. */
+  countSentUpTo(seq: number): number {
     return this.#open.filter((socket) => this.#attachments.of(socket).sentUpTo >= seq).length;
   }
 
-  /** Some socket has not been sent the messages after this number; infinity if no socket is open. */
+  /** Number of the last message that every open socket was sent; infinity if no socket is open. */
   get neededAfter(): number {
     return Math.min(...this.#open.map((socket) => this.#attachments.of(socket).sentUpTo));
   }
@@ -95,7 +95,7 @@ export class JobSockets {
       reader,
       form,
       sentUpTo: buffer.acknowledgedUpTo,
-      outstanding: noneUnacknowledged(),
+      outstanding: nothingUnacknowledged(),
       hasAcknowledged: after > 0,
       checkedMs,
     });

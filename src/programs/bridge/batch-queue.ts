@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { MAX_DELIVERY } from "../../schemas/telemetry.ts";
+import { MAX_DELIVERY_MESSAGES } from "../../schemas/telemetry.ts";
 import { print } from "../shared/cli.ts";
 import { type Outgoing, rejection } from "./outgoing.ts";
 
@@ -38,7 +38,7 @@ interface Suspect {
   deliveredBefore: number;
 }
 
-/** Half of the controller's limit, so that one long message still fits after short ones. */
+/** Half of the controller's limit. The queue delivers a longer message alone. */
 const MAX_BATCH_BYTES = 512 * 1024;
 /** While this many messages, or bytes, wait, the bridge reads no more from the broker. */
 const HIGH_WATER = 10_000;
@@ -115,7 +115,7 @@ export class BatchQueue {
     let bytes = 0;
     let count = 0;
     for (const message of this.#waiting) {
-      if (count === MAX_DELIVERY || (count > 0 && bytes + message.bytes > MAX_BATCH_BYTES)) break;
+      if (count === MAX_DELIVERY_MESSAGES || (count > 0 && bytes + message.bytes > MAX_BATCH_BYTES)) break;
       bytes += message.bytes;
       count++;
     }
@@ -156,7 +156,7 @@ export class BatchQueue {
 
   /**
    * Puts a message aside for a later retry, and gives up the oldest suspect if there is no room. Returns false if there is no room and
-   * no other message was delivered since the oldest suspect failed: then the controller fails, not the message.
+   * no other message was delivered since the oldest suspect failed: then the controller is at fault, not the message.
    */
   async #addSuspect(message: Outgoing): Promise<boolean> {
     const bytes = this.#suspects.reduce((sum, suspect) => sum + suspect.message.bytes, message.bytes);

@@ -27,7 +27,8 @@ export class BridgeClient extends ControllerClient {
       throw isContentError(response) ? new BatchRejected(reason, status === 500) : new Error(reason);
     }
     const { results } = DeliveryResponse.parse(await response.json());
-    if (results.length !== messages.length) throw new Error("the controller returned results for other messages");
+    if (results.length !== messages.length)
+      throw new Error(`the controller returned ${results.length} results for ${messages.length} messages`);
     return results;
   }
 }

@@ -1,5 +1,5 @@
 import { Identifier, MAX_JSON_DEPTH } from "../../schemas/primitives.ts";
-import { MAX_DELIVERY_ERROR } from "../../schemas/telemetry.ts";
+import { MAX_DELIVERY_ERROR_LENGTH } from "../../schemas/telemetry.ts";
 import type { Incoming } from "./subscriber.ts";
 
 /** A message of an agent, as an item of a delivery to the controller. */
@@ -38,7 +38,7 @@ type Origin = Pick<Outgoing, "topic" | "apId" | "receivedMs" | "acknowledge">;
 
 /** Returns the item that replaces a message that cannot be delivered. The controller always accepts it. */
 export const rejection = (origin: Origin, reason: string): Outgoing => {
-  const rejected = reason.slice(0, MAX_DELIVERY_ERROR);
+  const rejected = reason.slice(0, MAX_DELIVERY_ERROR_LENGTH);
   return { ...itemOf(origin, `"error":${JSON.stringify(rejected)}`), rejected };
 };
 

@@ -28,7 +28,7 @@ export interface SubscribeOptions {
   onMessage(message: Incoming): Promise<void> | undefined;
 }
 
-/** Printed once the broker keeps messages for the program, by the emulator too. The stack waits for this line. */
+/** The bridge and the emulator print this line when the broker keeps messages for them. The stack waits for it. */
 export const LISTENING = "Listening.";
 
 /** A silently lost connection is noticed within twice this time. */
@@ -77,7 +77,7 @@ export async function subscribe({
     if (room === undefined) done(outcome);
     else void keepAliveUntil(room).then(() => done(outcome));
   };
-  /** While the client reads nothing, it does not see the broker's pings. Sends ours, and keeps the client from giving up. */
+  /** While the client reads nothing, it does not see the broker's ping responses. Sends pings, and resets the client's timeout. */
   const keepAliveUntil = async (room: Promise<void>): Promise<void> => {
     const pings = setInterval(
       () => {

@@ -18,7 +18,7 @@ export interface AgentSessions {
 
 /**
  * Disconnects clients whose account was deleted, or changed so that its tokens are no longer valid, and removes the sessions of deleted
- * agents. The audit trail shows which accounts changed, so that one query per kind of account is enough.
+ * agents. The audit trail shows which accounts changed, so one query per kind of account is enough.
  */
 export class AccessGuard {
   readonly #auditFeed: AuditFeed;

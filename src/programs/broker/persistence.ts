@@ -30,7 +30,7 @@ export type CanReceive = (client: Client, topic: string) => boolean;
  * The subscriptions and queued messages of the broker's clients, on disk.
  *
  * aedes acknowledges a QoS 1 message before it stores it, so a kill in between loses an acknowledged message. This class stores the
- * message before aedes acknowledges it, and marks it with a special broker id, so that it is not stored again when aedes does so.
+ * message before aedes acknowledges it, and marks it with a special broker id, so that it is not stored again when aedes tries to store it.
  */
 export class BrokerPersistence extends AsyncLevelPersistence {
   readonly #level: ClassicLevel;

@@ -29,7 +29,7 @@ export class BrokerLink {
   #client: MqttClient | undefined;
   #nextLogin: ReturnType<typeof setTimeout> | undefined;
   #unacknowledged = 0;
-  /** Since when the broker has acknowledged nothing although an acknowledgement is due. */
+  /** When the current wait for an acknowledgement began. */
   #waitingSinceMs = 0;
   #watchdog: ReturnType<typeof setInterval> | undefined;
   onSpinup: (payload: Buffer) => void = () => {};
@@ -116,7 +116,10 @@ export class BrokerLink {
     else this.#commandHandlers.get(apId)?.(payload);
   }
 
-  /** Logs in, and again at half of the token's lifetime. The broker closes a connection when its token expires; the next one uses the new. */
+  /**
+   * Logs in, and again at half of the token's lifetime. The broker closes a connection when its token expires; the next connection uses
+   * the new token.
+   */
   async #logIn(): Promise<string> {
     const { token, lifetimeMs } = await this.#options.controller.logIn();
     if (this.#client !== undefined) this.#client.options.password = token;

@@ -5,7 +5,7 @@ import type { Progress } from "./job-files.ts";
 
 const Command = z.object({ job_number: z.string(), command: z.string(), expires_at: z.iso.datetime() });
 
-/** Each command is valid for a minute. More commands than this within a minute are not to be expected. */
+/** Each command is valid for a minute. An emulator gets fewer commands than this within a minute. */
 const MAX_RESULTS = 10_000;
 
 /**

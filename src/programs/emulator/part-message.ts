@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { TECHNOLOGIES } from "../../emulator/models/access-point.ts";
 
-/** A part of a job, as the controller publishes it. */
+/** One part of an emulation job, as the controller publishes it. Each emulator runs the parts that it claims. */
 export const PartMessage = z.object({
   job_number: z.string().regex(/^[A-Za-z0-9-]{1,64}$/),
   part: z.int().gt(0),

@@ -112,7 +112,7 @@ const agentsOf = ({ emulators }: PartMessage) => emulators.flatMap(({ agents }) 
 const endOf = ({ emulators }: PartMessage, { startedMs }: Progress): number =>
   startedMs + Math.max(...emulators.map(({ duration }) => duration)) * 1000;
 
-/** Returns the next whole step since the start. Agents report at fixed intervals and do not drift. */
+/** Returns the time from the start to the next step. Steps are fixed multiples of `STEP_MS`, so reports do not drift. */
 const nextStep = (startedMs: number): number => Math.ceil((Date.now() - startedMs + 1) / STEP_MS) * STEP_MS;
 
 function summarize({ part, emulatorId }: PartRun, { samples, startedMs }: Progress, online: number) {

@@ -37,5 +37,11 @@ const INSERT = `
   SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6 FROM json_each(?2)`;
 
 const toArray = ({ key, weight, placeId, name, country, latitude, longitude }: GazetteerRow) => [
-  ...[key, weight, placeId, name, country, latitude, longitude],
+  key,
+  weight,
+  placeId,
+  name,
+  country,
+  latitude,
+  longitude,
 ];

@@ -20,7 +20,7 @@ const FORMER_PLACES = new Set(["PPLCH", "PPLH", "PPLQ", "PPLW"]);
 const OTHER_NAMES_FROM = 50_000;
 /**
  * A city of this size wins its main name against any larger city that has it as an alternative name: "Islamabad" is not Chittagong, and
- * "Zaragoza" is not Tijuana. The main name of a smaller town only counts for more: "Roma" is not in Texas, but "Bristol" in the United
+ * "Zaragoza" is not Tijuana. The main name of a smaller town only gets more weight: "Roma" is not in Texas, but "Bristol" in the United
  * States is not Independence, which once had that name.
  */
 const CITY_FROM = 100_000;

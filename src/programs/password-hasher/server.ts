@@ -20,7 +20,7 @@ const MAX_WAITING = 64 * availableParallelism();
 const MAX_BODY_BYTES = 4_096;
 /** Longer than workerd keeps an idle connection, so that workerd never chooses one that this process is closing. */
 const KEEP_ALIVE_MS = 60_000;
-/** A waiting request gets a byte this often. The Worker takes the process for stopped after several times this long. */
+/** A waiting request gets a byte this often. If several do not arrive, the Worker assumes that the process has stopped. */
 const HEARTBEAT_MS = 250;
 
 // Web Crypto would run its digests in the thread pool, behind the passwords.
@@ -52,7 +52,7 @@ async function respond(request: IncomingMessage, response: ServerResponse): Prom
   if (!parsed.success) return end(422);
   if (waiting.size >= MAX_WAITING) return end(503);
 
-  // Send the head at once: a Worker that does not get it in time takes this process for stopped.
+  // Send the head at once: a Worker that does not get it in time assumes that this process has stopped.
   response.writeHead(200, { "Content-Type": "application/json" }).flushHeaders();
   const disconnected = new AbortController();
   response.once("close", () => disconnected.abort());

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { Email } from "../../schemas/primitives.ts";
 import { UserError } from "./cli.ts";
 
-/** The settings of the stack, from the environment. README.md, "Settings", lists them. */
+/** The settings of the stack, from the environment. docs/settings.md lists them. */
 export interface Settings {
   host: string;
   port: WantedPort;

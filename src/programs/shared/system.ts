@@ -11,7 +11,7 @@ export const ROOT = join(import.meta.dirname, "../../../");
 /** Returns the path of a command that an installed package provides. */
 export const binPath = (command: string): string => join(ROOT, "node_modules/.bin", command);
 
-/** Writes a file that only its owner can read. Replaces the file by a rename, so that a reader or a crash never leaves half of it. */
+/** Writes a file that only its owner can read. Replaces the file by a rename, so that neither a reader nor a crash finds half of it. */
 export function writeFileAtomically(file: string, text: string): void {
   const draft = `${file}.new`;
   rmSync(draft, { force: true });

@@ -67,8 +67,8 @@ export async function dropFormerSecret(dataDir: string, name: RenewedSecret): Pr
 }
 
 /**
- * Performs the next of the two steps of a key rotation. The first step publishes a new key behind the signing key, so that everyone who
- * verifies tokens learns it. The second step swaps the two. The next step follows from the place of the newest key: in front or behind.
+ * Performs the next of the two steps of a key rotation. The first step publishes a new key behind the signing key, so that all verifiers
+ * learn it. The second step swaps the two. If the newest key is behind the signing key, the second step is next.
  */
 export async function rotateKeys(dataDir: string): Promise<{ step: "published" | "signs"; key: string }> {
   const secrets = await loadSecrets(dataDir);

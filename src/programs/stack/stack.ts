@@ -11,7 +11,7 @@ import { openDataFolder } from "./data-folder.ts";
 import { loadSecrets } from "./stack-secrets.ts";
 import { startComponents } from "./start.ts";
 import { Supervisor } from "./supervisor.ts";
-import type { StackForm } from "./types.ts";
+import type { StackMode } from "./types.ts";
 
 /** The whole product on one machine: the stores, the broker, the Worker and the programs around it. */
 
@@ -21,16 +21,16 @@ const OPTIONS = {
 } as const;
 
 const NOTES = `Settings are environment variables: PORT, HOST, DATA_DIR, ADMIN_USERNAME, ADMIN_PASSWORD, MQTT_PORT, MQTT_WS_PORT, LIBSQL_URL,
-  CLICKHOUSE_URL, MQTT_URL and more. README.md, "Settings", explains them. docs/self-hosting/controller.conf is a configuration file with
+  CLICKHOUSE_URL, MQTT_URL and more. docs/settings.md explains them. docs/self-hosting/controller.conf is a configuration file with
   all of them.`;
 
-export async function runStack(form: StackForm): Promise<void> {
-  const { name, summary } = form;
+export async function runStack(mode: StackMode): Promise<void> {
+  const { name, summary } = mode;
   await runCommand(async () => {
     const command = parseCommand({ name, summary, options: OPTIONS, notes: NOTES });
     if (command === undefined) return;
     loadConfiguration(command.values.config);
-    await run(form, command.values.reset).catch((error: unknown) => {
+    await run(mode, command.values.reset).catch((error: unknown) => {
       throw error instanceof BadConfiguration ? new UserError(error.message) : error;
     });
   });
@@ -38,9 +38,9 @@ export async function runStack(form: StackForm): Promise<void> {
   process.exit();
 }
 
-async function run(form: StackForm, reset: boolean): Promise<void> {
+async function run(mode: StackMode, reset: boolean): Promise<void> {
   const startedMs = Date.now();
-  const settings = readSettings(process.env, form.defaults);
+  const settings = readSettings(process.env, mode.defaults);
   // Only this user may read the files of the components, even if another program created the data folder.
   process.umask(0o077);
   const folder = openDataFolder(settings.dataDir, { reset, keepSecrets: settings.libsqlUrl !== undefined });
@@ -49,7 +49,7 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
   const stopRequested = untilStopRequested();
 
   try {
-    const addresses = await chooseAddresses(settings, form.socket?.());
+    const addresses = await chooseAddresses(settings, mode.socket?.());
     urls = {
       service: addresses.serviceUrl,
       libsql: addresses.libsqlUrl,
@@ -62,7 +62,7 @@ async function run(form: StackForm, reset: boolean): Promise<void> {
     const secrets = await loadSecrets(settings.dataDir);
     const env = workerEnvironment(settings, addresses, secrets);
     const config = parseEnv(env);
-    const starting = startComponents(form, settings, addresses, { env, config, secrets }, supervisor);
+    const starting = startComponents(mode, settings, addresses, { env, config, secrets }, supervisor);
     const administrator = await Promise.race([starting, supervisor.fatal, stopRequested]);
     if (administrator !== STOP) {
       printAddresses(settings, addresses, administrator, Date.now() - startedMs);

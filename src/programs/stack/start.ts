@@ -17,13 +17,13 @@ import { fillGazetteer, migrateAccounts, migrateTelemetry } from "./migrations.t
 import { ensureServiceApp } from "./service-apps.ts";
 import type { Secrets } from "./stack-secrets.ts";
 import type { Supervisor } from "./supervisor.ts";
-import type { StackForm } from "./types.ts";
+import type { StackMode } from "./types.ts";
 
 const READY_TIMEOUT_MS = 30_000;
 
 /** Starts all components concurrently, and builds the Worker meanwhile. The bridge and the emulator start last. */
 export async function startComponents(
-  form: StackForm,
+  mode: StackMode,
   settings: Settings,
   addresses: Addresses,
   { env, config, secrets }: { env: Record<string, string>; config: Config; secrets: Secrets },
@@ -75,9 +75,9 @@ export async function startComponents(
   ]);
   const startWorker = async () => {
     const signal = supervisor.stopSignal;
-    const component = await form.workerComponent({ host, port, socket, url: serviceUrl, signal, dataDir, env });
+    const component = await mode.workerComponent({ host, port, socket, url: serviceUrl, signal, dataDir, env });
     // In production, requests may already wait for the port to open. They need all other components.
-    if (form.startsWorkerLast) await others;
+    if (mode.startsWorkerLast) await others;
     await supervisor.start(component);
   };
   const [[administrator]] = await Promise.all([others, step("worker", startWorker())]);

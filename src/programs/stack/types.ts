@@ -15,14 +15,14 @@ export interface WorkerOptions {
   env: Record<string, string>;
 }
 
-/** The form in which the stack runs: for development or for production. */
-export interface StackForm {
+/** How the stack runs: for development or for production. */
+export interface StackMode {
   /** The npm command, for the help. */
   name: string;
   summary: string;
-  /** Worker settings whose defaults differ in this form. */
+  /** Worker settings whose defaults differ in this mode. */
   defaults?: Record<string, string>;
-  /** Returns the socket that systemd passed to the stack, if this form can use one. */
+  /** Returns the socket that systemd passed to the stack, if this mode can use one. */
   socket?(): InheritedSocket | undefined;
   /** Whether the Worker starts only after all other components are ready. */
   startsWorkerLast: boolean;

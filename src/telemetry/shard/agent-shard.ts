@@ -115,7 +115,7 @@ export class AgentShard extends DurableObject<Env> {
     try {
       await this.#store.insert(samples, token);
     } catch (error) {
-      // The store may have committed it all the same. Forget the agents, so that their state is read from the store.
+      // The store may have committed the samples anyway. Forget the agents, so that their state is read from the store.
       this.#deduplicator.forget(samples);
       for (const { apId } of samples) this.#liveWindow.forget(apId);
       throw error;

@@ -8,7 +8,7 @@ import type { AgentSample } from "../store/telemetry-store.ts";
  * The names of `FeedCursor` and `ChangeFeedPage` are serialised: cursors are stored with jobs, pages are returned by RPC.
  */
 export interface FeedCursor {
-  /** Identifies the memory that `seq` counts in. It changes when the object restarts. */
+  /** Changes when the object restarts, because `seq` then starts again. */
   epoch: string;
   seq: number;
 }

@@ -7,11 +7,11 @@ type Metric = (typeof METRICS)[number];
 /** An agent's latest value of each metric. */
 export type LatestMetrics = Record<Metric, number | null>;
 
-/** The latest values of many agents, as columns: RPC takes ten times as long for ten thousand objects. */
+/** The latest values of many agents, as columns: an RPC call with one object per agent takes ten times as long. */
 export type LatestColumns = { apIds: string[] } & Record<Metric, (number | null)[]>;
 
 export interface LatestCacheOptions {
-  /** Older values are dropped. */
+  /** Maximum age of a value. Older ones are dropped. */
   spanMs: number;
   maxAgents: number;
   now: () => number;

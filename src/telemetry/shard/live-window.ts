@@ -6,6 +6,7 @@ import { MetricSeries } from "./metric-series.ts";
  * store. Beyond the memory limit, the least recently read agents are dropped.
  */
 export interface LiveWindowOptions {
+  /** Length of the window. */
   spanMs: number;
   maxBytes: number;
   now: () => number;

@@ -15,7 +15,7 @@ export class MetricSeries {
 
   /** Includes unused capacity: an agent with many metrics has few points in most of them. */
   get bytes(): number {
-    return OBJECTS_BYTES + this.#ts.length * BYTES_PER_POINT + this.#cache.bytes;
+    return EMPTY_SERIES_BYTES + this.#ts.length * BYTES_PER_POINT + this.#cache.bytes;
   }
 
   get isEmpty(): boolean {
@@ -26,7 +26,7 @@ export class MetricSeries {
   put(tsMs: number, value: number): void {
     const at = this.#end > this.#start && tsMs <= (this.#ts[this.#end - 1] ?? 0) ? this.#indexOf(tsMs) : this.#end;
     if (at < this.#end && this.#ts[at] === tsMs) return;
-    // The cache lacks this point, and the numbers of the points behind it change.
+    // The cache lacks this point, and the numbers of the points after it change.
     if (at < this.#end) this.#cache = new JsonCache(0);
     const index = this.#end === this.#ts.length ? this.#grow(at) : at;
     this.#ts.copyWithin(index + 1, index, this.#end);
@@ -80,7 +80,8 @@ export class MetricSeries {
 const FIRST_CAPACITY = 64;
 const BYTES_PER_POINT = 16;
 /** Estimated size of an empty series: its objects, its name and its map entry. */
-const OBJECTS_BYTES = 512;
+const EMPTY_SERIES_BYTES = 512;
+/** Size of one element of `JsonCache.#lengths`. */
 const BYTES_PER_LENGTH = 8;
 
 /** Caches the JSON texts of consecutively numbered elements in one string, each with a comma at its end. */

@@ -24,7 +24,7 @@ const TIMEOUT_MS = 40_000;
 export interface ShardClient {
   /** Commits the samples. Returns those that the store rejects as invalid. */
   append(samples: readonly AgentSample[]): Promise<ReadonlySet<AgentSample>>;
-  /** Returns points from the live window, one JSON text for each metric, or `undefined` if it lacks some or they are too many. */
+  /** Returns points from the live window, one JSON text for each metric, or `undefined` if it lacks some points or has too many. */
   read(query: SeriesQuery & { metrics: readonly string[] }): Promise<string[] | undefined>;
   /** Returns the agent's samples that were committed after a cursor. Waits up to `waitMs` if there are none. */
   news(apId: string, cursor: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage>;
@@ -147,7 +147,7 @@ function indexesByRequest(requests: readonly SerializedSamples[], rejected: read
   });
 }
 
-/** Returns the FNV-1a hash: cheap, and even enough to distribute names. */
+/** Returns the FNV-1a hash: cheap, and uniform enough to distribute names. */
 function hash(text: string): number {
   let state = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) state = Math.imul(state ^ text.charCodeAt(i), 0x01000193);

@@ -5,10 +5,10 @@ import type { Sample } from "../samples.ts";
 const WEEK_MS = 7 * 86_400_000;
 /** Weeks begin on Mondays, as the partitions of the store do. */
 const FIRST_MONDAY_MS = Date.UTC(1970, 0, 5);
-/** An insert of a backlog contains samples of this many weeks: as many partitions of each table. */
+/** Weeks in one insert of a backlog. Each week is a partition of every table. */
 const WEEKS_PER_LANE = 4;
 
-/** Returns whether a sample is older than a week. A sample without values belongs to no partition, so it never is a backlog. */
+/** Returns whether a sample is older than a week. Never for a sample without values, which belongs to no partition. */
 export const isBacklog = ({ tsMs, metrics, texts }: Sample, nowMs: number): boolean =>
   tsMs < nowMs - WEEK_MS && !(isEmpty(metrics) && isEmpty(texts));
 

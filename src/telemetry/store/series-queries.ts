@@ -33,11 +33,11 @@ const Columns = z.object({
 
 /**
  * Returns the series of an agent, at most `MAX_POINTS` each.
- * @param runQuery with results in columns
+ * @param runQuery must return the results in columns
  */
 export async function readSeries(runQuery: RunQuery, { apId, metrics, fromMs, toMs }: SeriesQuery): Promise<Series[]> {
   const minBucketMs = Math.floor((toMs - fromMs) / MAX_POINTS) + 1;
-  // From half a minute on, use whole minutes: the rollup has their sums, and a sixtieth of the rows at one point a second.
+  // Rounds buckets over half a minute up to whole minutes: the rollup has one row per minute, which is much faster to read.
   const bucketMs = minBucketMs > MINUTE_MS / 2 ? Math.ceil(minBucketMs / MINUTE_MS) * MINUTE_MS : minBucketMs;
   const run = async (query: string): Promise<CountedSeries[]> =>
     toSeries(
@@ -92,19 +92,19 @@ const finite = (expression: string): string =>
 
 /** Selects the points of each metric, or their means if there are too many. */
 const POINTS_QUERY = `
-  SELECT metric, if(of_metric > {max_points:UInt32}, ${BUCKET}, ms) AS at, count() AS n, ${finite("avg(value)")} AS value
+  SELECT metric, if(points_of_metric > {max_points:UInt32}, ${BUCKET}, ms) AS at, count() AS n, ${finite("avg(value)")} AS value
   FROM (
-    SELECT metric, toUnixTimestamp64Milli(ts) AS ms, value, count() OVER (PARTITION BY metric) AS of_metric
+    SELECT metric, toUnixTimestamp64Milli(ts) AS ms, value, count() OVER (PARTITION BY metric) AS points_of_metric
     FROM points_v1 FINAL
     WHERE ${OF_AGENT} AND ${IN_RANGE}
   )
-  GROUP BY metric, of_metric, at
+  GROUP BY metric, points_of_metric, at
   ORDER BY metric, at`;
 
 /**
  * Selects means over buckets of whole minutes, from the rollup. Includes metrics with few points: a window function that counts them first
- * takes as long as all the rest. Without PREWHERE: the primary key already excludes almost all other rows, so reading in two steps does not
- * pay.
+ * takes as long as all the rest. Disables PREWHERE: the primary key already excludes almost all other rows, so reading in two steps is
+ * not faster.
  */
 const MINUTES_QUERY = `
   WITH toInt64(toUnixTimestamp(minute)) * 1000 AS ms

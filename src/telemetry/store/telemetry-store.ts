@@ -8,7 +8,7 @@ import { MAX_POINTS, readSeries, type Series, type SeriesQuery } from "./series-
 
 export interface AgentSample extends Sample {
   apId: string;
-  /** When the service received it. Absent in samples of an earlier version's Worker; the store then uses its own time. */
+  /** When the service received it. Absent in samples from a Worker of an earlier version; the store then uses its own time. */
   receivedMs?: number;
 }
 
@@ -23,7 +23,7 @@ export interface HistoryQuery extends Omit<SeriesQuery, "metrics"> {
 export interface TelemetryStore {
   /** Commits samples. A second insert of the same batch with the same token changes nothing. */
   insert(samples: readonly AgentSample[], token: string): Promise<void>;
-  /** Returns the keys of all stored numbers with an agent and a time of these samples. */
+  /** Returns the keys of the stored numbers of these samples. May include keys with the agent of one sample and the time of another. */
   stored(samples: readonly AgentSample[]): Promise<{ apId: string; tsMs: number; metric: string }[]>;
   /** Returns points in ascending order, at most `MAX_POINTS` of each metric. Omits metrics without points. */
   series(query: SeriesQuery): Promise<Series[]>;
@@ -37,7 +37,7 @@ export interface TelemetryStore {
   strings(query: Omit<SeriesQuery, "metrics">): Promise<Series<string>[]>;
   /** Returns rows as JSON texts `{time, field, value}`, in the order of field and time. */
   history(query: HistoryQuery): Promise<string[]>;
-  /** Returns the number of rows, numbers and texts. Counts the numbers of whole minutes, so it may be a little too high. */
+  /** Returns the number of rows, numbers and texts. Counts numbers by whole minutes, so the result may be a little too high. */
   countHistory(query: Omit<SeriesQuery, "metrics">): Promise<number>;
   /** Returns when the service last received something, by agent, in milliseconds since the epoch. Default: all agents. */
   lastSeen(apIds?: readonly string[]): Promise<Map<string, number>>;
@@ -63,7 +63,7 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
   const rows = createQuery(clickhouse, "JSONEachRow");
   const columns = createQuery(clickhouse, "JSONColumnsWithMetadata");
 
-  /** Returns the maximum of a column by agent. */
+  /** Returns the maximum of a column by agent. `last_received` has times of receipt, `last_seen` the times of the samples. */
   const latest = async (column: "last_seen" | "last_received", apIds?: readonly string[]) => {
     const found = new Map<string, number>();
     // All agents in one row: cheaper to parse. There may be many, and the overview reads them often.

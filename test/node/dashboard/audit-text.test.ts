@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   describeAction,
   detailText,
-  parseActor,
+  parseIdentifier,
 } from "../../../src/dashboard/features/administration/audit/audit-text.ts";
 
 describe("the text of an audit entry", () => {
@@ -29,9 +29,9 @@ describe("the text of an audit entry", () => {
   });
 
   it("names the actor and its kind", () => {
-    expect(parseActor("agent:roof-1")).toEqual({ name: "roof-1", kind: "access point" });
-    expect(parseActor("service")).toEqual({ name: "service", kind: "the service" });
-    expect(parseActor("anyone")).toEqual({ name: "anyone", kind: "not signed in" });
-    expect(parseActor("agents")).toEqual({ name: "agents", kind: "several access points" });
+    expect(parseIdentifier("agent:roof-1")).toEqual({ name: "roof-1", kind: "access point" });
+    expect(parseIdentifier("service")).toEqual({ name: "service", kind: "the service" });
+    expect(parseIdentifier("anyone")).toEqual({ name: "anyone", kind: "not signed in" });
+    expect(parseIdentifier("agents")).toEqual({ name: "agents", kind: "several access points" });
   });
 });

@@ -33,14 +33,14 @@ describe("a page of agents", () => {
     const names = await insertMany(prefix, 1_100, "{}");
     const sizes: number[] = [];
     const found: string[] = [];
-    for await (const { rows } of store.pages({ only: names })) {
+    for await (const { rows } of store.pages({ filter: { apIds: names } })) {
       sizes.push(rows.length);
       found.push(...rows.map(({ apId }) => apId));
     }
     expect(sizes).toEqual([500, 500, 100]);
     expect(found).toEqual(names);
     const slice: string[] = [];
-    for await (const { rows } of store.pages({ only: names, offset: 90, limit: 700 }))
+    for await (const { rows } of store.pages({ filter: { apIds: names }, offset: 90, limit: 700 }))
       slice.push(...rows.map(({ apId }) => apId));
     expect(slice).toEqual(names.slice(90, 790));
     await remove(prefix);
@@ -50,12 +50,12 @@ describe("a page of agents", () => {
     const prefix = `${uniqueName()}-`;
     const names = await insertMany(prefix, 5, JSON.stringify({ large: "網".repeat(300_000) }));
     const sizes: number[] = [];
-    for await (const { rows } of store.pages({ only: names })) sizes.push(rows.length);
+    for await (const { rows } of store.pages({ filter: { apIds: names } })) sizes.push(rows.length);
     expect(sizes).toEqual([2, 2, 1]);
-    expect(await store.page({ only: names, limit: 2 })).toMatchObject({ isLast: true });
-    expect(await store.page({ only: names, limit: 3 })).toMatchObject({ isLast: false });
+    expect(await store.page({ filter: { apIds: names }, limit: 2 })).toMatchObject({ isLast: true });
+    expect(await store.page({ filter: { apIds: names }, limit: 3 })).toMatchObject({ isLast: false });
 
-    const producer = produceAgentDetails(store, names);
+    const producer = produceAgentDetails(store, { apIds: names });
     const rows: string[] = [];
     for (let [cursor, isLast] = [undefined as unknown, false]; !isLast; ) {
       const step = await producer.next(cursor);
@@ -68,8 +68,11 @@ describe("a page of agents", () => {
 
   it("contains no credentials", async () => {
     const prefix = `${uniqueName()}-`;
-    const { rows } = await store.page({ only: await insertMany(prefix, 1, '{"a":1}') });
-    expect(rows).toEqual([{ id: `${prefix}0`, apId: `${prefix}00000`, configuration: { a: 1 }, onboard: true }]);
+    const { rows } = await store.page({ filter: { apIds: await insertMany(prefix, 1, '{"a":1}') } });
+    const labels = { emulated: "false" };
+    expect(rows).toEqual([
+      { id: `${prefix}0`, apId: `${prefix}00000`, configuration: { a: 1 }, onboard: true, labels, ownerId: null },
+    ]);
     await remove(prefix);
   });
 
@@ -77,7 +80,7 @@ describe("a page of agents", () => {
     const prefix = `${uniqueName()}-`;
     const [name = ""] = await insertMany(prefix, 1, "{}");
     const only = [name, ...Array.from({ length: 40_000 }, (_, i) => `none-${i}`)];
-    expect((await store.page({ only })).rows).toHaveLength(1);
+    expect((await store.page({ filter: { apIds: only } })).rows).toHaveLength(1);
     expect(await store.existing(only)).toEqual([name]);
     await remove(prefix);
   });
@@ -91,9 +94,11 @@ describe("the possible targets of a command", () => {
       5_001,
       '{"commands":["go"],"access_point_type":"LiFi","large":"xxxxxxxxxxxx"}',
     );
-    const found = await store.commandables(["go on", "go"], names);
+    const found = await store.commandTargets(["go on", "go"], { apIds: names });
     expect(found.map(({ apId }) => apId)).toEqual(names);
-    expect(found.every(({ knows, accessPointType }) => knows && accessPointType === "LiFi")).toBe(true);
+    expect(found.every(({ supportsCommand, accessPointType }) => supportsCommand && accessPointType === "LiFi")).toBe(
+      true,
+    );
     expect(JSON.stringify(found)).not.toContain("xxx");
     expect((await store.outlines()).filter(({ apId }) => apId.startsWith(prefix))).toHaveLength(5_001);
     await remove(prefix);
@@ -106,11 +111,11 @@ describe("the possible targets of a command", () => {
     ['{"commands":[]}', false],
     ['{"commands":["stop",1,null,["go"],"\\ud800"]}', false],
     ['{"commands":["\\udc00","go"]}', true],
-  ])("state whether the agent supports the command: %s", async (configuration, knows) => {
+  ])("state whether the agent supports the command: %s", async (configuration, supportsCommand) => {
     const prefix = `${uniqueName()}-`;
     const only = await insertMany(prefix, 1, configuration);
     // The second name is the JSON of a list, which is no name.
-    expect(await store.commandables(["go", '["go"]'], only)).toMatchObject([{ knows }]);
+    expect(await store.commandTargets(["go", '["go"]'], { apIds: only })).toMatchObject([{ supportsCommand }]);
     await remove(prefix);
   });
 });

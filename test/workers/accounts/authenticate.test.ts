@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { createAgentStore } from "../../../src/accounts/agent-store.ts";
 import { createAppStore } from "../../../src/accounts/app-store.ts";
 import { type AuditFeed, createAuditFeed } from "../../../src/accounts/audit-feed.ts";
+import { createGroupStore } from "../../../src/accounts/group-store.ts";
 import { createAuthenticate } from "../../../src/accounts/login/authenticate.ts";
 import { createUserStore } from "../../../src/accounts/user-store.ts";
 import { createTokens } from "../../../src/auth/tokens.ts";
@@ -33,6 +34,7 @@ function newAuthenticate(auditFeed: AuditFeed = createAuditFeed(database)) {
       },
     },
     apps: createAppStore(database),
+    groups: createGroupStore(database),
     auditFeed,
     serviceTokens: { setup: undefined, enrolment: undefined, scraper: undefined },
     now: () => clock.ms,

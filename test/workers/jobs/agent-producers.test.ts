@@ -15,7 +15,7 @@ describe("the producer of agents' details", () => {
     // So large that each needs its own message.
     const agents = await Promise.all([1, 2, 3].map(() => newAgent({ note: "x".repeat(400_000) })));
     const [first = "", ...others] = agents.map(({ apId }) => apId).toSorted();
-    const producer = produceAgentDetails(store, [first, ...others]);
+    const producer = produceAgentDetails(store, { apIds: [first, ...others] });
     const produced: string[] = [];
     for (let step = await producer.next(undefined); ; step = await producer.next(step.cursor)) {
       produced.push(...step.rows.map((row) => String((JSON.parse(row) as { ap_id: string }).ap_id)));

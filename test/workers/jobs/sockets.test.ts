@@ -5,7 +5,7 @@ import type { CredentialRef } from "../../../src/accounts/login/credential-check
 import { type FlowState, throttle } from "../../../src/jobs/producers/flow-control.ts";
 import { MessageBuffer } from "../../../src/jobs/stream/message-buffer.ts";
 import {
-  noneUnacknowledged,
+  nothingUnacknowledged,
   recordAcknowledged,
   recordSent,
   unacknowledgedBytes,
@@ -217,7 +217,7 @@ describe("the count of unacknowledged bytes", () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 400 });
     await fc.assert(
       fc.property(sizes, fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })), (messages, chance) => {
-        const unacknowledged = noneUnacknowledged();
+        const unacknowledged = nothingUnacknowledged();
         let acknowledged = 0;
         const sent: number[] = [];
         const actual = () => sent.slice(acknowledged).reduce((sum, bytes) => sum + bytes, 0);

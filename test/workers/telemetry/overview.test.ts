@@ -53,6 +53,7 @@ describe("the overview", () => {
       .toEqual({
         ap_id: fresh.apId,
         access_point_type: "LiFi",
+        site: null,
         ...location,
         onboard: true,
         online: true,
@@ -168,7 +169,9 @@ describe("the cache of the overview", () => {
     hasFullScope: true,
     scopes: new Set(["agents:read", "telemetry:read"]),
   };
-  const outline = { apId: "a", onboard: true, accessPointType: null, latitude: 1, longitude: 2, interval: null };
+  const unlabelled = { labelsText: "{}", owner: null, ownerId: null };
+  const position = { latitude: 1, longitude: 2 };
+  const outline = { apId: "a", onboard: true, accessPointType: null, ...position, interval: null, ...unlabelled };
 
   it("reads the stores once in two seconds and never returns an overview older than five", async () => {
     const clock = { ms: 0 };

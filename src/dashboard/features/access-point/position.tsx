@@ -20,9 +20,16 @@ export function Position({ apId, type, geolocation, status }: PositionProps) {
     const { condition, lastSeen = null, load = null, quality = null, users = null } = status ?? {};
     return [
       {
-        ...{ ap_id: apId, access_point_type: type, latitude, longitude, onboard: true, load, quality, users },
+        ap_id: apId,
+        access_point_type: type,
+        latitude,
+        longitude,
+        onboard: true,
         online: condition === "online",
         last_seen: lastSeen,
+        load,
+        quality,
+        users,
       },
     ];
   }, [apId, type, latitude, longitude, status]);

@@ -36,7 +36,7 @@ const NEAR: readonly Offset[] = [
   [1, 0],
   [-1, 0],
 ];
-/** For towns under a marker only: at this distance other names could be misoccupied for those of other towns. */
+/** Only for towns under a marker: a name at this distance could be mistaken for that of another town. */
 const FAR: readonly Offset[] = [
   [0, 30],
   [0, -30],

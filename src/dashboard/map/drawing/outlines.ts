@@ -29,7 +29,7 @@ async function load(address: string): Promise<Outlines> {
   const topology = (await response.json()) as Topology;
   return {
     land: await mapInChunks(ringsOf(topology), ringShape),
-    // Neighbouring areas share an arc, so that drawing the arcs draws every border once.
+    // Neighbouring areas share an arc, so drawing the arcs draws every border once.
     borders: await mapInChunks(topology.arcs, (arc) => shapeOf(decodeArc(topology, arc))),
   };
 }
@@ -79,7 +79,7 @@ export function drawOutlines(
 /** Half a frame. */
 const SLICE_MS = 8;
 
-/** Works as `map`, but pauses every few milliseconds so that the user can drag the map meanwhile. */
+/** Works like `map`, but pauses every few milliseconds so that the user can drag the map meanwhile. */
 async function mapInChunks<T, U>(items: readonly T[], convert: (item: T) => U): Promise<U[]> {
   const results: U[] = [];
   let untilMs = performance.now() + SLICE_MS;

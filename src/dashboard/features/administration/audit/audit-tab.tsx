@@ -4,7 +4,7 @@ import { href, navigate, type PageProps } from "../../../app/router.ts";
 import { Form, TextField } from "../../../components/form.tsx";
 import { Empty, Failed, Loading } from "../../../components/states.tsx";
 import { Ago, timeText } from "../../../components/time.tsx";
-import { describeAction, detailText, parseActor } from "./audit-text.ts";
+import { describeAction, detailText, parseIdentifier } from "./audit-text.ts";
 import { useAuditTrail } from "./use-audit-trail.ts";
 
 const AUDIT_PATH = ["administration", "audit"];
@@ -142,7 +142,7 @@ function Entries({ entries }: { entries: readonly AuditEntry[] }) {
 
 /** A name that links to all entries with it. */
 function FilterLink({ text, address }: { text: string; address: string }) {
-  const { name, kind } = parseActor(text);
+  const { name, kind } = parseIdentifier(text);
   return (
     <>
       <a href={address}>{name}</a>

@@ -65,8 +65,8 @@ export function detailText(detail: AuditEntry["detail"]): string {
     .join(" – ");
 }
 
-/** Splits an identifier such as `user:me@example.com` into its name and its kind. */
-export function parseActor(text: string): { name: string; kind: string } {
+/** Splits the identifier of an actor or a target, such as `user:me@example.com`, into its name and its kind. */
+export function parseIdentifier(text: string): { name: string; kind: string } {
   const colon = text.indexOf(":");
   if (colon < 0) return { name: text, kind: own(KINDS, text) ?? "" };
   const kind = text.slice(0, colon);

@@ -4,7 +4,7 @@ import { createEncryptor, type Encryptor } from "../../src/auth/encryptor.ts";
 import { outbox } from "../../src/broker/outbox-table.ts";
 import { createDatabase, type DatabaseOptions } from "../../src/storage/libsql.ts";
 
-/** Encrypts everything in the database that an old key encrypts with the first of the keys. Returns the number of changed rows. */
+/** Decrypts everything that an old key has encrypted, and encrypts it again with the first key. Returns the number of changed rows. */
 export async function reencryptSecrets(options: DatabaseOptions, keys: readonly string[]): Promise<number> {
   const database = createDatabase(options);
   const all = createEncryptor(keys);
