@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { JsonText } from "../../lib/json-text.ts";
+import type { JsonText } from "../../lib/encoding.ts";
 
 /** Tells a producer which rows a job requests. The job's Durable Object stores it. */
 export const ProducerInput = z.discriminatedUnion("kind", [
