@@ -19,7 +19,7 @@ import { createUsers, type Users } from "./accounts/users.ts";
 import { edgePasswords } from "./auth/argon2-wasm.ts";
 import { createEncryptor } from "./auth/encryptor.ts";
 import type { Authenticate } from "./auth/identity.ts";
-import { createRemotePasswords } from "./auth/remote-passwords.ts";
+import { createRemotePasswords } from "./auth/passwords.ts";
 import { createSecretHasher } from "./auth/secrets.ts";
 import { createTokens, type Tokens } from "./auth/tokens.ts";
 import { probeBroker } from "./broker/broker-probe.ts";

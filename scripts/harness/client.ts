@@ -1,5 +1,5 @@
 import { UserError } from "../../src/programs/shared/cli.ts";
-import type { Product } from "./product.ts";
+import { type Product, until } from "./product.ts";
 
 /** The HTTP client of the harness. It counts statuses, missing responses and the longest wait, so that a run can judge them. */
 
@@ -111,6 +111,17 @@ export function unexpected(what: string, { status, headers, text }: ApiResponse)
   const requestId = headers.get("X-Request-Id");
   const id = requestId === null ? "" : ` (request ${requestId})`;
   return new UserError(`${what}: unexpected status ${status}: ${text.slice(0, MAX_SHOWN)}${id}`);
+}
+
+const TOWNS_WITHIN_MS = 120_000;
+
+/** Waits until the service finds places by name. A new product loads the towns in the background, and responds with 503 until then. */
+export async function untilTownsLoaded(client: ApiClient, token: string): Promise<void> {
+  await until(async () => {
+    const response = await client.request("/api/v1/places?text=London", { token });
+    if (response.status !== 200 && response.status !== 503) throw unexpected("GET /api/v1/places", response);
+    return response.status === 200;
+  }, TOWNS_WITHIN_MS);
 }
 
 /** A running product as workloads see it. */

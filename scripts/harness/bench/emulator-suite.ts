@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { makeUser } from "../accounts.ts";
 import { countPoints, withClickHouse } from "../clickhouse.ts";
+import { untilTownsLoaded } from "../client.ts";
 import { type Envelope, openSocket } from "../job-socket.ts";
 import { until } from "../product.ts";
 import type { BenchContext } from "./suite.ts";
@@ -10,7 +11,6 @@ import type { BenchContext } from "./suite.ts";
 
 const ACCESS_POINTS = { "5G": 334, WiFi: 333, LiFi: 333 };
 const PLACES = ["Bristol, UK", "Bath, UK", "Cardiff, UK", "Exeter, UK"];
-const TOWNS_WITHIN_MS = 120_000;
 const POLL_MS = 500;
 const ONLINE_WITHIN_MS = 300_000;
 /** After the end of their run. */
@@ -34,14 +34,9 @@ export async function benchEmulator({ product, client, isQuick, report }: BenchC
     num_devices: 20,
     duration,
   }));
-  let startedMs = 0;
-  let response: Awaited<ReturnType<typeof client.attempt>>;
-  // A new product rejects spin-ups with 503 until it has loaded the towns.
-  await until(async () => {
-    startedMs = performance.now();
-    response = await client.attempt("/api/v1/emulator/spinup", { token, body: { emulators } });
-    return response?.status !== 503;
-  }, TOWNS_WITHIN_MS);
+  await untilTownsLoaded(client, token);
+  const startedMs = performance.now();
+  const response = await client.attempt("/api/v1/emulator/spinup", { token, body: { emulators } });
   const value = performance.now() - startedMs;
   if (response?.status !== 200) throw new Error(`The spin-up was rejected with ${response?.status}`);
   const { websocket, agents, job_number } = response.body as SpinUp;

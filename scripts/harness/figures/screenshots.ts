@@ -8,7 +8,7 @@ import { print, runCommand } from "../../../src/programs/shared/cli.ts";
 import { CLEANUP_NOTICE, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { ROOT } from "../../../src/programs/shared/system.ts";
 import { launchBrowser, visit } from "../browser.ts";
-import { ApiClient } from "../client.ts";
+import { ApiClient, untilTownsLoaded } from "../client.ts";
 import { Product } from "../product.ts";
 
 const HELP = `npm run screenshots
@@ -61,6 +61,7 @@ async function network(client: ApiClient, signal: AbortSignal): Promise<string> 
     duration: 3_600,
   }));
   const token = await client.logIn(ADMIN.username, ADMIN.password);
+  await untilTownsLoaded(client, token);
   const { ap_ids } = await client.call<{ ap_ids: string[] }>("/api/v1/emulator/spinup", { token, body: { emulators } });
   print("Letting the access points report for five minutes.");
   await sleep(HISTORY_MS, undefined, { signal });

@@ -11,7 +11,7 @@ import {
   unacknowledgedBytes,
 } from "../../../src/jobs/stream/socket-attachment.ts";
 import { JobSockets } from "../../../src/jobs/stream/sockets.ts";
-import { asJsonText } from "../../../src/lib/json-text.ts";
+import { asJsonText } from "../../../src/lib/encoding.ts";
 import { BUFFER_LIMITS } from "../../../src/schemas/stream-protocol.ts";
 import { Client, handshake, newJob, someReader } from "./job-support.ts";
 
