@@ -164,8 +164,12 @@ export async function withProduct<T>(
 }
 
 /** Waits for a condition. Throws if it does not hold in time. */
-export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
-  for (const deadlineMs = Date.now() + timeoutMs; Date.now() < deadlineMs; await sleep(25)) {
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs = 30_000,
+  pollMs = 25,
+): Promise<void> {
+  for (const deadlineMs = Date.now() + timeoutMs; Date.now() < deadlineMs; await sleep(pollMs)) {
     if (await condition()) return;
   }
   throw new Error(`Not within ${timeoutMs} ms`);

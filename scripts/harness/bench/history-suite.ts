@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { print } from "../../../src/programs/shared/cli.ts";
-import { makeAgents, makeUser } from "../accounts.ts";
-import { type ClickHouse, selectRows, withClickHouse } from "../clickhouse.ts";
+import { makeAgents } from "../accounts.ts";
+import { type ClickHouse, seedSamples, selectRows } from "../clickhouse.ts";
 import type { ApiClient } from "../client.ts";
 import { historyPath, openReader, type Queued } from "../job-socket.ts";
 import { cpuOf, residentMib, watchMemory } from "../usage.ts";
@@ -11,17 +11,15 @@ import type { BenchContext } from "./suite.ts";
 
 const FIELDS = 10;
 const SECOND_MS = 1_000;
-/** Samples in one INSERT … SELECT: few enough for a small machine. */
-const SEED_SAMPLES = 100_000;
 /** The reader is slow for the first messages. */
 const SLOW_MESSAGES = 20;
 const SLOW_MS = 300;
+const MIB = 1024 * 1024;
 /** Sent and not acknowledged: what the service allows, and one message more. */
-const MAX_IN_FLIGHT_BYTES = 1.5 * 1024 * 1024;
+const MAX_IN_FLIGHT_BYTES = 1.5 * MIB;
 /** The service and the reader count rows at different times. They differ by up to a message each. */
 const MAX_SKEW_ROWS = 10_000;
 const MAX_GROWTH_MIB = 300;
-const MIB = 1024 * 1024;
 
 interface HistoryRange {
   apId: string;
@@ -30,71 +28,52 @@ interface HistoryRange {
 }
 
 export async function benchHistory(context: BenchContext): Promise<void> {
-  const { product, client, report } = context;
-  const rows = context.rows ?? (context.isQuick ? 50_000 : 1_000_000);
-  const { token } = await makeUser(product.dataDir, "bench-history@example.com");
-  const [agent] = await makeAgents(product.dataDir, "bench-history", 1);
-  print(`Filling the store with ${rows} points.`);
-  const range = await withClickHouse(product, (clickhouse) => seed(clickhouse, agent?.apId ?? "", rows));
-  const direct = await withClickHouse(product, (clickhouse) => rowsPerSecondOfStore(clickhouse, range));
+  const { product, client, clickhouse, user, report } = context;
+  const count = context.rows ?? (context.isQuick ? 50_000 : 1_000_000);
+  print(`Filling the store with ${count} points.`);
+  const range = await seedAgent(context, Math.ceil(count / FIELDS));
+  const direct = await rowsPerSecondOfStore(clickhouse, range);
   report.add("the same rows, read from ClickHouse itself", direct, "rows/s");
 
   const pid = product.pidOf("worker");
   const before = residentMib(pid);
-  const cpu = cpuOf(product, ["worker", "clickhouse"]);
-  const memory = watchMemory(pid);
-  const read = await readHistory(client, token, range);
-  const samples = memory.end();
+  const cpuPer = cpuOf(product, ["worker", "clickhouse"]);
+  const endWatch = watchMemory(pid);
+  const { rows, bytes, messages, rowsPerSecond, ...read } = await readHistory(client, user.token, range);
+  const samples = endWatch();
   const most = Math.max(...samples);
-  const mibPerS = (read.rowsPerSecond * read.bytes) / read.rows / MIB;
-  report.add(`history of ${read.rows} points through a socket`, read.rowsPerSecond, "rows/s", {
-    ratio: { of: "ClickHouse itself", value: read.rowsPerSecond / direct },
-    details: { "MiB/s": mibPerS, messages: read.messages, ...cpu.per(read.rows) },
+  const details = { "MiB/s": (rowsPerSecond * bytes) / rows / MIB, messages, ...cpuPer(rows) };
+  const ratio = { of: "ClickHouse itself", value: rowsPerSecond / direct };
+  report.add(`history of ${rows} points through a socket`, rowsPerSecond, "rows/s", details, ratio);
+  const memory = { before, halfway: samples[samples.length >> 1] ?? 0, "at the end": samples.at(-1) ?? 0 };
+  report.add("memory of workerd meanwhile, maximum", most, "MiB", memory);
+  report.require(`workerd grew by at most ${MAX_GROWTH_MIB} MiB`, most - before <= MAX_GROWTH_MIB, {
+    "grew by MiB": most - before,
+    "MiB in all": bytes / MIB,
   });
-  report.add("memory of workerd meanwhile, maximum", most, "MiB", {
-    details: { before, halfway: samples[samples.length >> 1] ?? 0, "at the end": samples.at(-1) ?? 0 },
-  });
-  report.require({
-    what: `workerd grew by at most ${MAX_GROWTH_MIB} MiB`,
-    isKept: most - before <= MAX_GROWTH_MIB,
-    details: { "grew by MiB": most - before, "MiB in all": read.bytes / MIB },
-  });
-  const maxInFlight = (MAX_IN_FLIGHT_BYTES * read.rows) / read.bytes + MAX_SKEW_ROWS;
-  report.require({
-    what: `few rows were in flight to a reader that took ${SLOW_MS} ms for each message`,
-    isKept: read.mostInFlight <= maxInFlight,
-    details: { maximum: read.mostInFlight, allowed: maxInFlight },
-  });
-  report.require({
-    what: "rows arrived field by field, ascending in time, in messages without a hole",
-    isKept: read.inversions === 0 && read.holes === 0,
-    details: { inversions: read.inversions, holes: read.holes },
-  });
-  const stored = await withClickHouse(product, (clickhouse) => sumsOfStore(clickhouse, range));
-  report.require({
-    what: "count, sum and checksum of each field equal those of the store",
-    isKept: JSON.stringify(stored) === JSON.stringify(read.sums) && read.rows === read.announced,
-    details: { fields: stored.length, rows: read.rows, stored: stored.reduce((sum, { count }) => sum + count, 0) },
-  });
+  const allowed = (MAX_IN_FLIGHT_BYTES * rows) / bytes + MAX_SKEW_ROWS;
+  const { mostInFlight: maximum, inversions, holes, announced } = read;
+  const fewInFlight = `few rows were in flight to a reader that took ${SLOW_MS} ms for each message`;
+  report.require(fewInFlight, maximum <= allowed, { maximum, allowed });
+  const inOrder = "rows arrived field by field, ascending in time, in messages without a hole";
+  report.require(inOrder, inversions === 0 && holes === 0, { inversions, holes });
+  const sums = await sumsOfStore(clickhouse, range);
+  const isEqual = JSON.stringify(sums) === JSON.stringify(read.sums) && rows === announced;
+  const stored = sums.reduce((sum, { count }) => sum + count, 0);
+  const equal = "count, sum and checksum of each field equal those of the store";
+  report.require(equal, isEqual, { fields: sums.length, rows, stored });
 }
 
-/** Inserts an agent's ten fields, once per second. Returns their time range. */
-async function seed(clickhouse: ClickHouse, apId: string, rows: number): Promise<HistoryRange> {
-  const samples = Math.ceil(rows / FIELDS);
+/** Creates an agent with ten fields, once per second. Returns the time range of its samples. */
+async function seedAgent({ product, clickhouse }: BenchContext, samples: number): Promise<HistoryRange> {
+  const prefix = "bench-history";
+  const [agent] = await makeAgents(product.dataDir, prefix, 1);
   const toMs = Math.floor(Date.now() / SECOND_MS) * SECOND_MS - 60 * SECOND_MS;
   // Multiples of 1/8 are exact binary numbers, so their sum does not depend on the order.
   const sqlValue = (i: number) => `((number * 7919 + ${i * 104_729}) % 1000003 - 500000) / 8`;
-  const fields = Array.from({ length: FIELDS }, (_, i) => `'field_${i}', ${sqlValue(i)}`);
-  for (let at = 0; at < samples; at += SEED_SAMPLES) {
-    await clickhouse.command({
-      query: `INSERT INTO samples_v1 (ap_id, ts, metrics, texts)
-        SELECT {ap_id:String}, fromUnixTimestamp64Milli({to:Int64} - number * ${SECOND_MS}), map(${fields.join(", ")}), map()
-        FROM numbers(${at}, ${Math.min(SEED_SAMPLES, samples - at)})`,
-      query_params: { ap_id: apId, to: toMs },
-      clickhouse_settings: { max_partitions_per_insert_block: "0" },
-    });
-  }
-  return { apId, fromMs: toMs - samples * SECOND_MS, toMs };
+  const metrics = Object.fromEntries(Array.from({ length: FIELDS }, (_, i) => [`field_${i}`, sqlValue(i)]));
+  await seedSamples(clickhouse, { agents: { prefix }, samples, toMs, metrics });
+  return { apId: agent?.apId ?? "", fromMs: toMs - samples * SECOND_MS, toMs };
 }
 
 const FROM_RANGE = `FROM points_v1 FINAL
