@@ -84,11 +84,9 @@ async function liveQueries(context: BenchContext, agents: readonly TestAgent[], 
 
 async function longCharts(context: BenchContext, { apId, token }: TestAgent, days: number): Promise<void> {
   const { product, report } = context;
-  const { origin, username, password } = new URL(product.urls.clickhouse ?? "");
-  const select = `/?${new URLSearchParams({ query: "SELECT 1", user: username, password })}`;
-  const smallest = await load(context, { path: select }, { url: origin, connections: 1 });
-  const what = "the smallest query, sent to ClickHouse itself";
-  report.add(what, meanMs(smallest), "ms", smallest.details);
+  const toStore = { url: product.urls.clickhouse ?? "", connections: 1 };
+  const smallest = await load(context, { path: "/?query=SELECT%201" }, toStore);
+  report.add("the smallest query, sent to ClickHouse itself", meanMs(smallest), "ms", smallest.details);
   const windows = [
     { name: "an hour", hours: 1, wanted: undefined },
     { name: "a day", hours: 24, wanted: "at most 5" },

@@ -13,6 +13,7 @@ import type { Details } from "./report.ts";
  */
 
 export interface LoadOptions {
+  /** A login in the URL is sent with every request. */
   url: string;
   connections: number;
   seconds: number;
@@ -47,13 +48,15 @@ export async function generateLoad({
   pacePerSecond,
   next,
 }: LoadOptions): Promise<LoadResult> {
-  const { hostname, port, host } = new URL(url);
+  const { hostname, port, host, username, password } = new URL(url);
+  const headers = [`Host: ${host}`];
+  if (username !== "") headers.push(`Authorization: Basic ${btoa(`${username}:${password}`)}`);
   const tookMs = new Quantiles();
   const failures: Record<string, number> = {};
   const startedMs = performance.now();
   const endMs = startedMs + seconds * 1000;
   const send = async (connection: number): Promise<void> => {
-    const http = new Connection(connect(Number(port), hostname), host);
+    const http = new Connection(connect(Number(port), hostname), headers);
     try {
       for (let count = 0; performance.now() < endMs; count++) {
         const sentMs =
@@ -89,13 +92,13 @@ const HEAD_END = "\r\n\r\n";
 /** Sends one request at a time. Understands bodies with a length and chunked bodies, no more. */
 class Connection {
   readonly #socket: Socket;
-  readonly #host: string;
+  readonly #headers: readonly string[];
   #received: Buffer = Buffer.alloc(0);
   #response: PromiseWithResolvers<number> | undefined;
 
-  constructor(socket: Socket, host: string) {
+  constructor(socket: Socket, headers: readonly string[]) {
     this.#socket = socket;
-    this.#host = host;
+    this.#headers = headers;
     socket.setNoDelay(true);
     socket.on("data", (chunk) => this.#receive(chunk));
     socket.on("error", (error) => this.#response?.reject(error));
@@ -104,7 +107,7 @@ class Connection {
 
   async send({ path, token, body }: LoadRequest): Promise<number> {
     this.#response = Promise.withResolvers();
-    const head = [`${body === undefined ? "GET" : "POST"} ${path} HTTP/1.1`, `Host: ${this.#host}`];
+    const head = [`${body === undefined ? "GET" : "POST"} ${path} HTTP/1.1`, ...this.#headers];
     if (token !== undefined) head.push(`Authorization: Bearer ${token}`);
     if (body !== undefined) {
       const type = typeof body === "string" ? "application/json" : "application/x-www-form-urlencoded";
