@@ -35,9 +35,9 @@ export async function makeAgents(
   const createdAt = new Date();
   const version = createdAt.getTime();
   const account = { credentialKind: "hmac" as const, credential, version, createdAt };
-  const rows = Array.from({ length: count }, (_, i) => ({
-    ...{ id: crypto.randomUUID(), apId: `${prefix}-${i}`, configuration: configurationOf(i), ...account },
-  }));
+  const rows = Array.from({ length: count }, (_, i) => {
+    return { id: crypto.randomUUID(), apId: `${prefix}-${i}`, configuration: configurationOf(i), ...account };
+  });
   for (let i = 0; i < rows.length; i += ROWS_PER_INSERT) {
     await database.insert(agents).values(rows.slice(i, i + ROWS_PER_INSERT));
   }

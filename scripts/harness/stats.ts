@@ -28,13 +28,8 @@ export const median = <T>(values: readonly T[], by: (value: T) => number): T =>
 
 /** Processes all items, at most `limit` at a time. */
 export async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>, limit = 16) {
-  // All lanes take from one queue.
-  const queue = items.values();
-  await Promise.all(
-    Array.from({ length: limit }, async () => {
-      for (const item of queue) await work(item);
-    }),
-  );
+  const limited = concurrencyLimiter(limit);
+  await Promise.all(items.map((item) => limited(() => work(item))));
 }
 
 export type Limiter = <T>(work: () => Promise<T>) => Promise<T>;

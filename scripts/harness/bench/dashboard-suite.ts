@@ -24,21 +24,17 @@ export async function benchDashboard(context: BenchContext): Promise<void> {
   const count = isQuick ? 1_000 : 10_000;
   print(`Creating ${count} access points worldwide.`);
   await makeAgents(product.dataDir, "bench-map", count, configurationOf);
-  const browser = await launchBrowser();
-  try {
-    const { page } = await visit(browser, product.url);
-    const [expiresAtMs, renewAtMs] = [Date.now() + HOUR_MS, Date.now() + HOUR_MS];
-    const session = JSON.stringify({ ...context.user, expiresAtMs, renewAtMs, isAdministrator: false });
-    await page.evaluate((text) => sessionStorage.setItem("session", text), session);
-    await page.reload();
-    await page.locator("canvas").first().waitFor();
-    await page.getByText(count.toLocaleString("en")).first().waitFor();
-    await sleep(2_000);
-    await benchMap(context, page, count);
-    await benchLiveCharts(context, page);
-  } finally {
-    await browser.close();
-  }
+  await using browser = await launchBrowser();
+  const { page } = await visit(browser, product.url);
+  const [expiresAtMs, renewAtMs] = [Date.now() + HOUR_MS, Date.now() + HOUR_MS];
+  const session = JSON.stringify({ ...context.user, expiresAtMs, renewAtMs, isAdministrator: false });
+  await page.evaluate((text) => sessionStorage.setItem("session", text), session);
+  await page.reload();
+  await page.locator("canvas").first().waitFor();
+  await page.getByText(count.toLocaleString("en")).first().waitFor();
+  await sleep(2_000);
+  await benchMap(context, page, count);
+  await benchLiveCharts(context, page);
 }
 
 async function benchMap(context: BenchContext, page: Page, count: number): Promise<void> {

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { json, text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { connectAsync } from "mqtt";
 import { DEFAULT_ISSUER } from "../../../src/env.ts";
 import { print } from "../../../src/programs/shared/cli.ts";
+import { bridgeComponent } from "../../../src/programs/stack/components/bridge-process.ts";
 import { brokerComponent } from "../../../src/programs/stack/components/broker-process.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { makeAgents, type TestAgent } from "../accounts.ts";
@@ -85,18 +85,8 @@ async function ingestOverMqtt(context: BenchContext, agents: readonly TestAgent[
   const host = "127.0.0.1";
   await supervisor.start(brokerComponent({ dataDir: folder, host, tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER }));
   const mqttUrl = `mqtt://127.0.0.1:${tcpPort}`;
-  await supervisor.start({
-    name: "bridge",
-    command: process.execPath,
-    args: [fileURLToPath(new URL("../../../src/programs/bridge/main.ts", import.meta.url))],
-    env: {
-      SERVICE_URL: `http://127.0.0.1:${sinkPort}`,
-      MQTT_URL: mqttUrl,
-      BRIDGE_KEY: product.secret("BRIDGE_KEY"),
-      BRIDGE_ID: "bench",
-    },
-    ready: async (lines) => lines.includes("Listening."),
-  });
+  const serviceUrl = `http://127.0.0.1:${sinkPort}`;
+  await supervisor.start(bridgeComponent({ serviceUrl, mqttUrl, apiKey: product.secret("BRIDGE_KEY") }));
   const throughNothing = await publishThroughBridge(mqttUrl, agents, count, async () => received.count);
   sink.closeAllConnections();
   sink.close();

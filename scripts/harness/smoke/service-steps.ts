@@ -5,13 +5,13 @@ import { expectEqual, expectThat, type SmokeContext } from "./steps.ts";
 
 /** What the service serves to everyone, and its accounts. */
 
-export async function checkOpenApi(client: ApiClient): Promise<void> {
+async function checkOpenApi(client: ApiClient): Promise<void> {
   const { openapi, paths } = await client.call<{ openapi: string; paths: object }>("/openapi.json");
   expectThat(openapi.startsWith("3.1"), "/openapi.json is not an OpenAPI 3.1 document");
   expectThat("/api/v1/token/" in paths, "/openapi.json does not describe the login");
 }
 
-export async function checkKeys(client: ApiClient): Promise<void> {
+async function checkKeys(client: ApiClient): Promise<void> {
   const { keys } = await client.call<{ keys: { d?: string }[] }>("/.well-known/jwks.json");
   expectThat(keys.length > 0, "/.well-known/jwks.json has no key");
   const hasPrivate = keys.some(({ d }) => d !== undefined);
@@ -19,7 +19,7 @@ export async function checkKeys(client: ApiClient): Promise<void> {
 }
 
 /** Requests the page and every file that it references. */
-export async function checkDashboard(client: ApiClient): Promise<void> {
+async function checkDashboard(client: ApiClient): Promise<void> {
   const page = await client.request("/");
   if (page.status !== 200) throw unexpected("GET /", page);
   const files = [...page.text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, file = ""]) => file);
@@ -31,6 +31,14 @@ export async function checkDashboard(client: ApiClient): Promise<void> {
     expectThat(type !== null && !type.startsWith("text/html"), `${file} has the type ${type}`);
   }
 }
+
+export const PUBLIC_STEPS: Record<string, (client: ApiClient) => Promise<unknown>> = {
+  "the service is alive": (client) => client.call("/healthz"),
+  "the stores and the broker are ready": (client) => client.call("/readyz"),
+  "the API description is served": checkOpenApi,
+  "the public keys are served": checkKeys,
+  "the dashboard is served with its files": checkDashboard,
+};
 
 export async function logInAsAdmin(client: ApiClient, username: string, password: string): Promise<string> {
   const token = await client.logIn(username, password);

@@ -4,14 +4,7 @@ import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/inter
 import { CreatedResources } from "../cleanup.ts";
 import { ApiClient, unexpected } from "../client.ts";
 import { checkCallbacks, checkEmulator, checkMqtt } from "./broker-steps.ts";
-import {
-  checkDashboard,
-  checkKeys,
-  checkOpenApi,
-  checkRejections,
-  createCallers,
-  logInAsAdmin,
-} from "./service-steps.ts";
+import { checkRejections, createCallers, logInAsAdmin, PUBLIC_STEPS } from "./service-steps.ts";
 import type { SmokeContext } from "./steps.ts";
 import { checkHistory, checkOnboarding, checkReport, checkSeries } from "./telemetry-steps.ts";
 
@@ -22,15 +15,8 @@ callbacks. Creates accounts for the test and deletes them at the end, also after
 remain, and telemetry until it expires.`,
   options: {
     url: { type: "string", value: "url", description: "The service" },
-    mqtt: {
-      type: "string",
-      value: "url",
-      description: "The broker as agents reach it: also send a command and a report",
-    },
-    emulator: {
-      type: "boolean",
-      description: "Also spin up three emulated access points, which needs a running emulator",
-    },
+    mqtt: { type: "string", value: "url", description: "Also send a command and a report through this broker" },
+    emulator: { type: "boolean", description: "Also spin up three access points, which needs a running emulator" },
   },
   sections: { Settings: { "SMOKE_USERNAME, SMOKE_PASSWORD": "An administrator of the service" } },
   notes: "Exits with 0 if all steps pass, with 1 if one fails, and with 130 after Ctrl-C.",
@@ -38,14 +24,6 @@ remain, and telemetry until it expires.`,
 
 const isUrl = (text: string, ...protocols: string[]): boolean =>
   URL.canParse(text) && protocols.includes(new URL(text).protocol);
-
-const PUBLIC_STEPS: Record<string, (client: ApiClient) => Promise<unknown>> = {
-  "the service is alive": (client) => client.call("/healthz"),
-  "the stores and the broker are ready": (client) => client.call("/readyz"),
-  "the API description is served": checkOpenApi,
-  "the public keys are served": checkKeys,
-  "the dashboard is served with its files": checkDashboard,
-};
 
 type Steps = Record<string, (context: SmokeContext) => Promise<unknown>>;
 

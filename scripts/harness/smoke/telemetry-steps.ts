@@ -14,16 +14,7 @@ export interface Series {
   points: { ts: string; value: number | string }[];
 }
 
-interface Point {
-  ts: string;
-  value: number;
-}
-
-interface Details {
-  ap_id: string;
-  configuration: unknown;
-  onboard: boolean;
-}
+type Details = { ap_id: string; configuration: unknown; onboard: boolean }[];
 
 const ONBOARD_S = 10;
 const SAMPLES_PER_CALL = 1_000;
@@ -42,7 +33,7 @@ export async function checkOnboarding({ client, agent, app, name }: SmokeContext
   await client.call(UPDATE_PATH, { token: agent, body });
   // The service records that an agent is on board only after it has responded to the login.
   const known = await eventually("The agent to be on board", ONBOARD_S, async () => {
-    const all = await client.call<Details[]>("/api/v1/metrics/agent_details", { token: app });
+    const all = await client.call<Details>("/api/v1/metrics/agent_details", { token: app });
     const names = all.map(({ ap_id }) => ap_id);
     expectEqual("The agents that the app sees", names, [name]);
     return all.find(({ onboard }) => onboard);
@@ -72,9 +63,8 @@ async function reportPoints(
   stepMs: number,
   count: number,
 ) {
-  const points = Array.from({ length: count }, (_, i): Point => {
-    return { ts: new Date(from + i * stepMs).toISOString(), value: i / 7 };
-  });
+  const at = (i: number): string => new Date(from + i * stepMs).toISOString();
+  const points = Array.from({ length: count }, (_, i) => ({ ts: at(i), value: i / 7 }));
   for (let i = 0; i < count; i += SAMPLES_PER_CALL) {
     const batch = points.slice(i, i + SAMPLES_PER_CALL);
     const samples = batch.map(({ ts, value }) => ({ ts, payload: { [metric]: value } }));
@@ -88,14 +78,14 @@ async function reportPoints(
 export async function checkSeries(context: SmokeContext): Promise<void> {
   const { client, user, app, name } = context;
   const points = await reportPoints(context, "recent", Date.now() - RECENT_POINTS * 1_000, 1_000, RECENT_POINTS);
+  const [recent, nothing] = [
+    { metric: "recent", points },
+    { metric: "nothing", points: [] },
+  ];
   for (const token of [user, app]) {
     const path = `${chartPath(name, "recent,nothing")}&window=5m`;
     const { series } = await client.call<{ series: Series[] }>(path, { token });
-    const expected = [
-      { metric: "recent", points },
-      { metric: "nothing", points: [] },
-    ];
-    expectEqual("The series", series, expected);
+    expectEqual("The series", series, [recent, nothing]);
   }
   const path = `/api/v1/metrics/agent_metrics?agent=${name}`;
   const { metrics } = await client.call<{ metrics: { name: string }[] }>(path, { token: user });
