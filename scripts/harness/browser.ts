@@ -9,15 +9,8 @@ import { ROOT } from "../../src/programs/shared/system.ts";
 
 const INSTALLED = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 /** Disables everything that would contact other servers. */
-const ARGUMENTS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
+const DISABLED = ["gpu", "quic", "background-networking", "component-update", "sync"];
+const ARGUMENTS = ["--no-sandbox", "--no-first-run", ...DISABLED.map((feature) => `--disable-${feature}`)];
 
 export async function launchBrowser(): Promise<Browser> {
   return await chromium.launch({ ...(await executable()), args: ARGUMENTS });

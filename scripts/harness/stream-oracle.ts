@@ -101,11 +101,7 @@ export class StreamWorkload {
       for (; !signal.aborted; await sleep(RETRY_MS)) {
         // A place of the limiter is occupied until the socket is open.
         const connection = await opening(async () => {
-          for (; !signal.aborted; await sleep(RETRY_MS)) {
-            const opened = await this.#connect(reader, signal).catch(() => undefined);
-            if (opened !== undefined) return opened;
-          }
-          return undefined;
+          return signal.aborted ? undefined : await this.#connect(reader, signal).catch(() => undefined);
         });
         await connection?.closed;
       }

@@ -5,7 +5,7 @@ import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { makeUser } from "../accounts.ts";
 import { withClickHouse } from "../clickhouse.ts";
 import { ApiClient } from "../client.ts";
-import { type Product, withProduct } from "../product.ts";
+import { withProduct } from "../product.ts";
 import { buildBareWorker, startWorkerd } from "../workerd.ts";
 import { benchDashboard } from "./dashboard-suite.ts";
 import { benchEmulator } from "./emulator-suite.ts";
@@ -68,38 +68,25 @@ await runCommand(async () => {
     const [, run] = SUITES[suite] as Suite;
     print(bold(`\n${suite}`));
     // Each on a new product, so that it does not measure what another suite left in memory and in the stores.
-    await withProduct("bench", ENV, signal, (product, folder) =>
-      withBaseline(product, folder, signal, (context) => run({ ...context, seconds, isQuick, rows, report })),
-    );
+    await withProduct("bench", ENV, signal, async (product, folder) => {
+      const bareBuildDir = await buildBareWorker(folder, signal);
+      const bare = await startWorkerd(product, bareBuildDir, folder);
+      const supervisor = new Supervisor();
+      const end = async () => void (await Promise.all([bare.end(), supervisor.stop()]));
+      // An interrupted suite is abandoned, so it does not reach its end.
+      signal.addEventListener("abort", () => void end());
+      try {
+        const user = await makeUser(product.dataDir, "bench@example.com");
+        const components = { product, client: new ApiClient(product.url), bare, bareBuildDir, supervisor };
+        const options = { user, folder, seconds, isQuick, rows, report };
+        await withClickHouse(product, (clickhouse) => run({ ...components, clickhouse, ...options }));
+      } finally {
+        await end();
+      }
+    });
   }
   const file = name === undefined ? "bench.json" : `bench-${name}.json`;
   writeFileSync(file, report.toJson(name ?? "all"));
   print(`\nWritten to ${file}.`);
   if (!report.areAllKept) process.exitCode = 1;
 });
-
-type Baseline = Omit<BenchContext, "seconds" | "isQuick" | "rows" | "report">;
-
-/** Runs the bare Worker beside the product for a suite. */
-async function withBaseline(
-  product: Product,
-  folder: string,
-  signal: AbortSignal,
-  work: (context: Baseline) => Promise<void>,
-): Promise<void> {
-  const supervisor = new Supervisor();
-  const bareBuildDir = await buildBareWorker(folder, signal);
-  const bare = await startWorkerd(product, bareBuildDir, folder);
-  const end = async () => void (await Promise.all([bare.end(), supervisor.stop()]));
-  // An interrupted suite is abandoned, so it does not reach its end.
-  signal.addEventListener("abort", () => void end());
-  try {
-    const user = await makeUser(product.dataDir, "bench@example.com");
-    const client = new ApiClient(product.url);
-    await withClickHouse(product, (clickhouse) =>
-      work({ product, folder, client, clickhouse, user, bare, bareBuildDir, supervisor }),
-    );
-  } finally {
-    await end();
-  }
-}

@@ -96,24 +96,24 @@ function configurationOf(i: number): Record<string, unknown> {
 /** Moves the mouse to a place on the map, given as shares of its width and height. */
 type MoveTo = (x: number, y: number) => Promise<void>;
 
-const STEPS = Array.from({ length: 60 }, (_, i) => i / 60);
+/** Takes 60 steps, from 0 to 1, in about a second. */
+async function inSteps(work: (step: number) => Promise<void>): Promise<void> {
+  for (let i = 0; i < 60; i++) {
+    await work(i / 60);
+    await sleep(16);
+  }
+}
 
 const INTERACTIONS: Record<string, (page: Page, moveTo: MoveTo) => Promise<void>> = {
   "dragging it": async ({ mouse }, moveTo) => {
     await moveTo(0.5, 0.5);
     await mouse.down();
-    for (const step of STEPS) {
-      await moveTo(0.5 + 0.2 * step, 0.5 + 0.1 * Math.sin(12 * step));
-      await sleep(16);
-    }
+    await inSteps((step) => moveTo(0.5 + 0.2 * step, 0.5 + 0.1 * Math.sin(12 * step)));
     await mouse.up();
   },
   "zooming in and out": async ({ mouse }, moveTo) => {
     await moveTo(0.33, 0.33);
-    for (const step of STEPS) {
-      await mouse.wheel(0, step < 0.5 ? -120 : 120);
-      await sleep(16);
-    }
+    await inSteps((step) => mouse.wheel(0, step < 0.5 ? -120 : 120));
   },
   "searching by name": async (page) => {
     for (const text of ["b", "be", "bench-map-12", "bench", ""]) {
@@ -121,12 +121,7 @@ const INTERACTIONS: Record<string, (page: Page, moveTo: MoveTo) => Promise<void>
       await sleep(300);
     }
   },
-  "pointing at it": async (_page, moveTo) => {
-    for (const step of STEPS) {
-      await moveTo(step, 0.3 + 0.4 * Math.sin(9 * step) ** 2);
-      await sleep(16);
-    }
-  },
+  "pointing at it": (_page, moveTo) => inSteps((step) => moveTo(step, 0.3 + 0.4 * Math.sin(9 * step) ** 2)),
 };
 
 interface TraceEvent {

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage } from "node:http";
 import { json, text } from "node:stream/consumers";
 import { connectAsync } from "mqtt";
 import { DEFAULT_ISSUER } from "../../../src/env.ts";
@@ -8,7 +8,6 @@ import { brokerComponent } from "../../../src/programs/stack/components/broker-p
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { makeAgents, type TestAgent } from "../accounts.ts";
 import { countPoints } from "../clickhouse.ts";
-import type { ApiClient } from "../client.ts";
 import { until } from "../product.ts";
 import { forEachConcurrently } from "../stats.ts";
 import { UPDATE_PATH } from "../telemetry-oracle.ts";
@@ -77,8 +76,16 @@ async function ingestOverMqtt(context: BenchContext, agents: readonly TestAgent[
   const throughStore = await publishThroughBridge(product.urls.mqtt ?? "", agents, count, stored);
   const details = cpuPer(count);
 
-  const received = { count: 0 };
-  const sink = createServer((request, response) => void respondAsService(client, received, request, response));
+  let received = 0;
+  /** Accepts all messages. Forwards logins, since the broker needs tokens of the real service. */
+  const respond = async (request: IncomingMessage): Promise<string> => {
+    if (request.url?.startsWith("/api/v1/token/"))
+      return (await client.request(request.url, { body: new URLSearchParams(await text(request)) })).text;
+    const { messages } = (await json(request)) as { messages: unknown[] };
+    received += messages.length;
+    return JSON.stringify({ results: messages.map(() => ({})) });
+  };
+  const sink = createServer(async (request, response) => void response.end(await respond(request)));
   const [sinkPort, tcpPort, wsPort] = await Promise.all([anyFreePort(), anyFreePort(), anyFreePort()]);
   await new Promise<void>((resolve) => sink.listen(sinkPort, "127.0.0.1", resolve));
   const jwksUrl = `${product.url}/.well-known/jwks.json`;
@@ -87,7 +94,7 @@ async function ingestOverMqtt(context: BenchContext, agents: readonly TestAgent[
   const mqttUrl = `mqtt://127.0.0.1:${tcpPort}`;
   const serviceUrl = `http://127.0.0.1:${sinkPort}`;
   await supervisor.start(bridgeComponent({ serviceUrl, mqttUrl, apiKey: product.secret("BRIDGE_KEY") }));
-  const throughNothing = await publishThroughBridge(mqttUrl, agents, count, async () => received.count);
+  const throughNothing = await publishThroughBridge(mqttUrl, agents, count, async () => received);
   sink.closeAllConnections();
   sink.close();
   report.add("bridge with no store behind it", throughNothing, "samples/s");
@@ -95,23 +102,6 @@ async function ingestOverMqtt(context: BenchContext, agents: readonly TestAgent[
   const ratio = { of: "the bridge with no store", value: throughStore / throughNothing, wanted };
   const what = "ingest over MQTT through the bridge: samples of 10 fields, QoS 1";
   report.add(what, throughStore, "samples/s", details, ratio);
-}
-
-/** Accepts all messages. Forwards logins, since the broker needs tokens of the real service. */
-async function respondAsService(
-  client: ApiClient,
-  received: { count: number },
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  if (request.url?.startsWith("/api/v1/token/")) {
-    const login = await client.request(request.url, { body: new URLSearchParams(await text(request)) });
-    response.end(login.text);
-    return;
-  }
-  const { messages } = (await json(request)) as { messages: unknown[] };
-  received.count += messages.length;
-  response.end(JSON.stringify({ results: messages.map(() => ({})) }));
 }
 
 const IN_FLIGHT = 50;
