@@ -32,9 +32,9 @@ export class Product {
   readonly mqttWsPort: number;
   readonly dataDir: string;
   readonly #child: ChildProcess;
+  output = "";
   /** A variable that every process of this run inherits, so that all of them can be found. */
   readonly marker: string;
-  #output = "";
 
   private constructor(child: ChildProcess, marker: string, dataDir: string, ports: [number, number, number]) {
     this.#child = child;
@@ -75,7 +75,7 @@ export class Product {
     });
     const product = new Product(child, `CONTROLLER_RUN=${runId}`, dataDir, ports);
     collectOutput(child, (text) => {
-      product.#output += text;
+      product.output += text;
       onOutput?.(text);
     });
     try {
@@ -87,10 +87,6 @@ export class Product {
     }
   }
 
-  get output(): string {
-    return this.#output;
-  }
-
   get isRunning(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
@@ -99,11 +95,11 @@ export class Product {
   async says(pattern: RegExp, timeoutMs = 90_000, signal?: AbortSignal): Promise<void> {
     await until(() => {
       signal?.throwIfAborted();
-      if (!this.isRunning) throw new Error(`The product ended:\n${this.#output}`);
-      return pattern.test(this.#output);
+      if (!this.isRunning) throw new Error(`The product ended:\n${this.output}`);
+      return pattern.test(this.output);
     }, timeoutMs).catch((error: unknown) => {
       signal?.throwIfAborted();
-      throw new Error(`Waiting for ${pattern}: ${error}\n${this.#output}`);
+      throw new Error(`Waiting for ${pattern}: ${error}\n${this.output}`);
     });
   }
 

@@ -33,16 +33,6 @@ export function residentMib(pid: number): number {
   return (Number(kib) * 1024) / MIB;
 }
 
-/** Samples the memory of a process every second until the returned function is called, which returns all samples. */
-export function watchMemory(pid: number): () => number[] {
-  const samples = [residentMib(pid)];
-  const timer = setInterval(() => samples.push(residentMib(pid)), 1_000);
-  return () => {
-    clearInterval(timer);
-    return [...samples, residentMib(pid)];
-  };
-}
-
 /** Returns the compressed size of what is uploaded to Cloudflare. */
 export function bundleBytes(buildDir: string): number {
   const shipped = readdirSync(buildDir).filter((file) => /\.(js|wasm)$/.test(file));

@@ -19,11 +19,7 @@ const MAX_REST_MS = 180_000;
 const chart = (apId: string, window: string, since = ""): string =>
   `/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=${METRICS.join()}&window=${window}${since}`;
 
-export async function benchCharts(
-  context: BenchContext,
-  agents: readonly TestAgent[],
-  sizes: readonly number[],
-): Promise<void> {
+export async function benchCharts(context: BenchContext, agents: readonly TestAgent[], sizes: readonly number[]) {
   const { clickhouse } = context;
   const days = context.isQuick ? 2 : 30;
   print("Filling the store.");

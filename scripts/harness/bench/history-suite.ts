@@ -4,7 +4,7 @@ import { makeAgents } from "../accounts.ts";
 import { type ClickHouse, seedSamples } from "../clickhouse.ts";
 import type { ApiClient } from "../client.ts";
 import { historyPath, openReader, type Queued } from "../job-socket.ts";
-import { cpuOf, residentMib, watchMemory } from "../usage.ts";
+import { cpuOf, residentMib } from "../usage.ts";
 import type { BenchContext } from "./suite.ts";
 
 /** A long history through one socket: at the reader's pace, in bounded memory, and equal to the store. */
@@ -39,9 +39,9 @@ export async function benchHistory(context: BenchContext): Promise<void> {
   const pid = product.pidOf("worker");
   const before = residentMib(pid);
   const cpuPer = cpuOf(product, ["worker", "clickhouse"]);
-  const endWatch = watchMemory(pid);
-  const { rows, bytes, messages, rowsPerSecond, ...read } = await readHistory(client, user.token, stored);
-  const memory = endWatch();
+  const memory = [before];
+  const watchMemory = () => memory.push(residentMib(pid));
+  const { rows, bytes, messages, rowsPerSecond, ...read } = await readHistory(client, user.token, stored, watchMemory);
   const most = Math.max(...memory);
   const details = { "MiB/s": (rowsPerSecond * bytes) / rows / MIB, messages, ...cpuPer(rows) };
   const ratio = { of: "ClickHouse itself", value: rowsPerSecond / direct };
@@ -95,7 +95,8 @@ interface Row {
 }
 
 /** Reads a history as a client does, slowly at first, and compares each row with what is stored at its place. */
-async function readHistory(client: ApiClient, token: string, { apId, samples, fromMs }: Stored) {
+async function readHistory(client: ApiClient, token: string, stored: Stored, onMessage: () => void) {
+  const { apId, samples, fromMs } = stored;
   const counts = { rows: 0, bytes: 0, messages: 0, mostInFlight: 0, wrong: 0, holes: 0, announced: 0 };
   const isRight = ({ time, field, value }: Row, i: number): boolean => {
     const [fieldIndex, second] = [Math.floor(i / samples), i % samples];
@@ -110,6 +111,7 @@ async function readHistory(client: ApiClient, token: string, { apId, samples, fr
   const reader = await openReader(client, token, job);
   for (let isOver = false; !isOver; ) {
     const { seq, type, final, data, bytes } = await reader.next<unknown>();
+    onMessage();
     if (seq !== ++counts.messages) counts.holes++;
     if (type === "agent_data") {
       const isSlow = counts.messages <= SLOW_MESSAGES;

@@ -121,17 +121,12 @@ async function publishThroughBridge(
   const before = await arrived();
   const startedMs = performance.now();
   const startTs = Date.now() - count;
-  await Promise.all(
-    clients.map(async (client, lane) => {
-      const sending: Promise<unknown>[] = [];
-      for (let i = lane; i < count; i += clients.length) {
-        const message = JSON.stringify({ ts: startTs + i, payload: fields("mqtt", i) });
-        sending.push(client.publishAsync(`agent/${agents[lane]?.apId}/data`, message, { qos: 1 }));
-        if (sending.length >= IN_FLIGHT) await Promise.all(sending.splice(0));
-      }
-      await Promise.all(sending);
-    }),
-  );
+  const publish = async (i: number): Promise<void> => {
+    const lane = i % clients.length;
+    const message = JSON.stringify({ ts: startTs + i, payload: fields("mqtt", i) });
+    await clients[lane]?.publishAsync(`agent/${agents[lane]?.apId}/data`, message, { qos: 1 });
+  };
+  await forEachConcurrently([...Array(count).keys()], publish, IN_FLIGHT * clients.length);
   await until(async () => (await arrived()) - before >= count, MAX_WAIT_MS, POLL_MS);
   const tookS = (performance.now() - startedMs) / 1000;
   await Promise.all(clients.map((client) => client.endAsync(true)));

@@ -59,10 +59,10 @@ export async function generateLoad({
     const http = new Connection(connect(Number(port), hostname), headers);
     try {
       for (let count = 0; performance.now() < endMs; count++) {
-        const sentMs =
-          pacePerSecond === undefined
-            ? performance.now()
-            : await untilDue(startedMs + ((count * connections + connection) * 1000) / pacePerSecond);
+        const dueMs = startedMs + ((count * connections + connection) * 1000) / (pacePerSecond ?? 1);
+        const isLate = pacePerSecond !== undefined && dueMs <= performance.now();
+        if (pacePerSecond !== undefined && !isLate) await sleep(dueMs - performance.now());
+        const sentMs = isLate ? dueMs : performance.now();
         const status = await http.send(next(connection, count));
         tookMs.add(performance.now() - sentMs);
         if (status !== 200) failures[status] = (failures[status] ?? 0) + 1;
@@ -77,14 +77,6 @@ export async function generateLoad({
   const details = { ...tookMs.details(), ...(!isFlawless && { failures: JSON.stringify(failures) }) };
   const { count } = tookMs;
   return { count, perSecond: count / elapsedS, p90Ms: tookMs.at(0.9), p99Ms: tookMs.at(0.99), isFlawless, details };
-}
-
-/** Waits until a request is due. Returns the time from which it counts. */
-async function untilDue(dueMs: number): Promise<number> {
-  const earlyMs = dueMs - performance.now();
-  if (earlyMs <= 0) return dueMs;
-  await sleep(earlyMs);
-  return performance.now();
 }
 
 const HEAD_END = "\r\n\r\n";

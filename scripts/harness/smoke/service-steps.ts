@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
-import type { CreatedResources } from "../cleanup.ts";
 import { type ApiClient, unexpected } from "../client.ts";
-import { expectEqual, expectThat, type SmokeContext } from "./steps.ts";
+import { expectEqual, expectThat, type SmokeContext, type SmokeRun } from "./steps.ts";
 
 /** What the service serves to everyone, and its accounts. */
 
@@ -48,12 +47,8 @@ export async function logInAsAdmin(client: ApiClient, username: string, password
 }
 
 /** Creates a user, an agent and an app, and logs in as each of them. */
-export async function createCallers(
-  client: ApiClient,
-  created: CreatedResources,
-  token: string,
-  name: string,
-): Promise<SmokeContext> {
+export async function createCallers(run: SmokeRun, token: string): Promise<SmokeContext> {
+  const { client, created, name } = run;
   const username = `${name}@smoke.invalid`;
   const secret = () => randomBytes(24).toString("base64url");
   const [password, agentPassword, apiKey] = [secret(), secret(), secret()];
@@ -68,7 +63,7 @@ export async function createCallers(
   const user = await client.logIn(username, password);
   const agent = await client.logIn(name, agentPassword, "agent");
   const app = await client.logIn(name, apiKey, "third_party_app");
-  return { client, created, name, user, agent, app };
+  return { ...run, user, agent, app };
 }
 
 /** Sends requests without a token, with a forged one, with one of another caller, and with an invalid body. */

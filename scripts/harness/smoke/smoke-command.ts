@@ -60,7 +60,7 @@ async function smoke(client: ApiClient, logIn: () => Promise<string>, steps: Ste
   for (const [what, check] of Object.entries(PUBLIC_STEPS)) await step(what, () => check(client));
   const token = await step("the administrator logs in", logIn);
   try {
-    const create = () => createCallers(client, created, token, name);
+    const create = () => createCallers({ client, created, name }, token);
     const context = await step("a user, an agent and an app are created, and log in", create);
     for (const [what, check] of Object.entries(steps)) await step(what, () => check(context));
   } finally {

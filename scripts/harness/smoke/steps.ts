@@ -4,12 +4,15 @@ import { UserError } from "../../../src/programs/shared/cli.ts";
 import type { CreatedResources } from "../cleanup.ts";
 import type { ApiClient } from "../client.ts";
 
-/** What the steps share: the service, and tokens of the accounts that the run created, one of each kind. */
-export interface SmokeContext {
+export interface SmokeRun {
   client: ApiClient;
   created: CreatedResources;
   /** The name of the app and of the agent, and the beginning of all other names. */
   name: string;
+}
+
+/** What the steps share: the run, and tokens of the accounts that it created, one of each kind. */
+export interface SmokeContext extends SmokeRun {
   user: string;
   agent: string;
   app: string;
