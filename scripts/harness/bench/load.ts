@@ -41,13 +41,8 @@ export interface LoadResult {
   details: Details;
 }
 
-export async function generateLoad({
-  url,
-  connections,
-  seconds,
-  pacePerSecond,
-  next,
-}: LoadOptions): Promise<LoadResult> {
+export async function generateLoad(options: LoadOptions): Promise<LoadResult> {
+  const { url, connections, seconds, pacePerSecond, next } = options;
   const { hostname, port, host, username, password } = new URL(url);
   const headers = [`Host: ${host}`];
   if (username !== "") headers.push(`Authorization: Basic ${btoa(`${username}:${password}`)}`);
@@ -59,10 +54,10 @@ export async function generateLoad({
     const http = new Connection(connect(Number(port), hostname), headers);
     try {
       for (let count = 0; performance.now() < endMs; count++) {
-        const dueMs = startedMs + ((count * connections + connection) * 1000) / (pacePerSecond ?? 1);
-        const isLate = pacePerSecond !== undefined && dueMs <= performance.now();
-        if (pacePerSecond !== undefined && !isLate) await sleep(dueMs - performance.now());
-        const sentMs = isLate ? dueMs : performance.now();
+        const dueMs = pacePerSecond && startedMs + ((count * connections + connection) * 1000) / pacePerSecond;
+        const earlyMs = (dueMs ?? 0) - performance.now();
+        if (earlyMs > 0) await sleep(earlyMs);
+        const sentMs = dueMs === undefined || earlyMs > 0 ? performance.now() : dueMs;
         const status = await http.send(next(connection, count));
         tookMs.add(performance.now() - sentMs);
         if (status !== 200) failures[status] = (failures[status] ?? 0) + 1;

@@ -56,14 +56,9 @@ export async function checkReport({ client, agent, user, name }: SmokeContext): 
 }
 
 /** Reports samples of one metric in as many calls as necessary. */
-async function reportPoints(
-  { client, agent }: SmokeContext,
-  metric: string,
-  from: number,
-  stepMs: number,
-  count: number,
-) {
-  const at = (i: number): string => new Date(from + i * stepMs).toISOString();
+async function reportPoints(context: SmokeContext, metric: string, fromMs: number, stepMs: number, count: number) {
+  const { client, agent } = context;
+  const at = (i: number): string => new Date(fromMs + i * stepMs).toISOString();
   const points = Array.from({ length: count }, (_, i) => ({ ts: at(i), value: i / 7 }));
   for (let i = 0; i < count; i += SAMPLES_PER_CALL) {
     const batch = points.slice(i, i + SAMPLES_PER_CALL);
