@@ -4,8 +4,8 @@ import type { OpenApiDocument } from "../../../src/http/docs/openapi.ts";
 import { ApiClient } from "../client.ts";
 import { type Case, casesOf } from "./cases.ts";
 import { ApiDocument } from "./document.ts";
-import { asCurl, exchange, type FuzzResponse, isCutShort } from "./exchange.ts";
-import { Canaries, FuzzAccounts, type OtherTokens } from "./fuzz-accounts.ts";
+import { asCurl, exchange, isCutShort } from "./exchange.ts";
+import { FuzzAccounts, type OtherTokens } from "./fuzz-accounts.ts";
 import { Judge } from "./judge.ts";
 
 /** Sends valid and invalid requests for every operation of the document, as every kind of caller, and judges the responses. */
@@ -27,8 +27,8 @@ export interface FuzzOptions {
 export interface Finding {
   /** The operation and its violation. */
   what: string;
-  caller: string;
-  curl: string;
+  caller?: string;
+  curl?: string;
 }
 
 export interface Outcome {
@@ -50,8 +50,7 @@ const MAX_FINDINGS = 100;
 export async function fuzz(options: FuzzOptions): Promise<Outcome> {
   const document = await new ApiClient(options.url).call<OpenApiDocument>("/openapi.json");
   const run = new FuzzRun(options, new ApiDocument(document));
-  const endMs = performance.now() + options.seconds * 1000;
-  while (performance.now() < endMs && !run.isOver) await run.round(endMs);
+  while (!run.isOver) await run.round();
   return run.outcome;
 }
 
@@ -61,6 +60,7 @@ class FuzzRun {
   readonly #client: ApiClient;
   readonly #document: ApiDocument;
   readonly #judge: Judge;
+  readonly #endMs: number;
   /** Differs between runs with the same seed. */
   readonly #prefix = `fuzz-${Date.now().toString(36)}`;
   readonly #similar = new Map<string, number>();
@@ -71,28 +71,29 @@ class FuzzRun {
     this.#client = new ApiClient(options.url);
     this.#document = document;
     this.#judge = new Judge(document);
+    this.#endMs = performance.now() + options.seconds * 1000;
   }
 
   get isOver(): boolean {
     const { signal, maxRequests = Number.POSITIVE_INFINITY } = this.#options;
     const { requests, findings } = this.outcome;
-    return signal?.aborted === true || requests >= maxRequests || findings.length >= MAX_FINDINGS;
+    const isEnough = requests >= maxRequests || findings.length >= MAX_FINDINGS;
+    return isEnough || performance.now() >= this.#endMs || signal?.aborted === true;
   }
 
   /** Creates accounts, sends requests, checks the canaries, and deletes the accounts. */
-  async round(endMs: number): Promise<void> {
+  async round(): Promise<void> {
     const { admin, tokens = {}, seed, perSecond } = this.#options;
     const prefix = `${this.#prefix}-${++this.#rounds}`;
     const adminToken = await this.#client.logIn(admin.username, admin.password);
-    const accounts = new FuzzAccounts(this.#client, adminToken);
+    const accounts = new FuzzAccounts(this.#client, adminToken, prefix);
     try {
-      const canaries = await Canaries.create(this.#client, accounts, `${prefix}-canary`);
-      const callers = await accounts.createCallers(prefix, canaries.names, tokens);
-      const cases = casesOf(this.#document, callers, prefix);
+      await accounts.createCanaries();
+      const cases = casesOf(this.#document, await accounts.createCallers(prefix, tokens), prefix);
       const startedMs = performance.now();
       let next = 0;
       const lanes = Array.from({ length: IN_FLIGHT }, async () => {
-        while (next < REQUESTS_PER_ROUND && performance.now() < endMs && !this.isOver) {
+        while (next < REQUESTS_PER_ROUND && !this.isOver) {
           const index = next++;
           await sleep(Math.max(0, startedMs + (index * 1000) / perSecond - performance.now()));
           const caseSeed = mixSeed(seed, this.#rounds * REQUESTS_PER_ROUND + index);
@@ -100,7 +101,8 @@ class FuzzRun {
         }
       });
       await Promise.all(lanes);
-      await this.#checkService(canaries);
+      for (const path of ["/healthz", "/readyz"]) await this.#client.call(path).catch((error) => this.#add(`${error}`));
+      for (const change of await accounts.changes()) this.#add(change);
     } finally {
       await accounts.remove();
     }
@@ -109,13 +111,11 @@ class FuzzRun {
   async #try(one: Case, accounts: FuzzAccounts): Promise<void> {
     const { operation, caller, sent } = one;
     this.outcome.requests++;
-    let response: FuzzResponse;
-    try {
-      response = await exchange(this.#options.url, sent, DEADLINE_MS);
-    } catch (error) {
-      if (isCutShort(error, sent)) return this.#count(operation.id, "cut short");
-      this.#count(operation.id, "none");
-      this.#addCase(one, `returned no response: ${error}`);
+    const response = await exchange(this.#options.url, sent, DEADLINE_MS).catch((error: Error) => error);
+    if (response instanceof Error) {
+      const isExpected = isCutShort(response, sent);
+      this.#count(operation.id, isExpected ? "cut short" : "none");
+      if (!isExpected) this.#addCase(one, `returned no response: ${response}`);
       return;
     }
     this.#count(operation.id, String(response.status));
@@ -134,29 +134,16 @@ class FuzzRun {
   #addCase({ operation, caller, kind, sent }: Case, violation: string, text = ""): void {
     const what = `${operation.id} (${kind}) ${violation}${text === "" ? "" : ` – ${text.slice(0, 300)}`}`;
     const curl = asCurl(this.#options.url, sent, `fuzz-${this.#options.seed}-${this.outcome.requests}`);
-    this.#add(`${operation.id} ${violation}`, { what, caller: caller.name, curl });
+    this.#add(what, `${operation.id} ${violation}`, { caller: caller.name, curl });
   }
 
-  #add(sort: string, finding: Finding): void {
+  #add(what: string, sort = what, request: Omit<Finding, "what"> = {}): void {
     const similar = (this.#similar.get(sort) ?? 0) + 1;
     this.#similar.set(sort, similar);
     if (similar > MAX_SIMILAR) return;
+    const finding = { what, ...request };
     this.outcome.findings.push(finding);
     this.#options.onFinding?.(finding);
-  }
-
-  /** Checks that the service is alive, and that the canaries are unchanged. */
-  async #checkService(canaries: Canaries): Promise<void> {
-    const failures = await Promise.all(
-      ["/healthz", "/readyz"].map((path) =>
-        this.#client.call(path).then(
-          () => [],
-          (error) => [String(error)],
-        ),
-      ),
-    );
-    for (const what of [...failures.flat(), ...(await canaries.changes())])
-      this.#add(what, { what, caller: "", curl: "" });
   }
 }
 

@@ -83,7 +83,7 @@ export function logFindings(output: string): Finding[] {
     .map((line) => line.replace(/"(?:time|request_id)":"[^"]*",?/g, ""));
   return [...new Set(lines)]
     .slice(0, MAX_LINES)
-    .map((line) => ({ what: `The product printed: ${line.slice(0, 1_000)}`, caller: "", curl: "" }));
+    .map((line) => ({ what: `The product printed: ${line.slice(0, 1_000)}` }));
 }
 
 /** workerd logs invalid WebSocket frames of a caller, which are no bug of the service. */
