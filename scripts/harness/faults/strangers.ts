@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connectAsync } from "mqtt";
 import type { FaultEnvironment } from "./environment.ts";
-import { type Fault, type Outcome, underLoad } from "./under-load.ts";
+import { type Fault, HELD, type Outcome, underLoad } from "./under-load.ts";
 
 /** Other programs and web pages of this machine query every store continuously, without a login. */
 
-const HOLD_MS = 8_000;
 /** Tens of attempts per second; more would only measure the machine. */
 const PAUSE_MS = 100;
 const TIMEOUT_MS = 5_000;
@@ -46,12 +45,11 @@ export async function strangers(environment: FaultEnvironment, signal: AbortSign
       if (await attempt().catch(() => false)) succeeded++;
     }
   };
-  const fault: Fault<FaultEnvironment> = {
-    holdMs: HOLD_MS,
-    begin: (target) => attempts(target.target().urls).forEach((attempt) => void repeat(attempt)),
+  const { urls } = environment.target();
+  const fault: Fault = {
+    ...HELD,
+    begin: () => attempts(urls).forEach((attempt) => void repeat(attempt)),
     end: () => end.abort(),
-    isExact: true,
-    isPrompt: true,
   };
   try {
     const outcome = await underLoad(environment, fault, { signal });
