@@ -336,7 +336,7 @@ describe("npm start", () => {
   });
 
   it("stores reports over MQTT while other agents publish invalid messages", async () => {
-    const outcome = await hostileMessages(targetOf(product), 1, 20);
+    const outcome = await hostileMessages(targetOf(product), { rounds: 1, pauseMs: 20 });
     expect(outcome).toMatchObject({ lost: 0, duplicates: 0, violations: [] });
     expect(outcome.acknowledged).toBeGreaterThan(50);
   });

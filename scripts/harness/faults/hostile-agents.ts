@@ -93,8 +93,10 @@ const ODD: typeof REJECTED = [
 
 const COUNTED_WITHIN_MS = 60_000;
 
-/** Publishes each message so many times: nothing of other agents is lost, and the service counts the rejected messages. */
-export async function hostileMessages(target: Target, rounds: number, pauseMs: number): Promise<Outcome> {
+type Publishing = Record<"rounds" | "pauseMs", number>;
+
+/** Publishes all messages in each round: nothing of other agents is lost, and the service counts the rejected messages. */
+export async function hostileMessages(target: Target, { rounds, pauseMs }: Publishing): Promise<Outcome> {
   const prefix = `hostile-${Date.now()}`;
   const admin = await makeUser(target.dataDir, `${prefix}@example.com`, "none", ["admin"]);
   const before = await countMessages(target, admin.token);

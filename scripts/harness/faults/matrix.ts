@@ -41,7 +41,7 @@ export const rowsOf = (sockets: number): Row[] => [
   { name: "clocks that are off", run: clocks },
   { name: "lone surrogates", run: loneSurrogates },
   { name: "backlogs", run: backlogs },
-  { name: "hostile MQTT messages", run: (at) => hostileMessages(at.target(), 10, 50) },
+  { name: "hostile MQTT messages", run: (at) => hostileMessages(at.target(), { rounds: 10, pauseMs: 50 }) },
   { name: "readers that pause", run: pausedReaders },
   { name: "a reader that stalls", run: stalledReader },
   { name: "strangers at the stores", run: strangers },
