@@ -44,12 +44,9 @@ export async function withFaultEnvironment(
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "controller-faults-"));
   const [storesDir, dataDir] = [join(folder, "stores"), join(folder, "data")];
-  const [worker, sqld, clickhouse, broker] = [
-    new FaultyProxy(),
-    new FaultyProxy(),
-    new FaultyProxy(),
-    new FaultyProxy(),
-  ];
+  const [worker, sqld] = [new FaultyProxy(), new FaultyProxy()];
+  const [clickhouse, broker] = [new FaultyProxy(), new FaultyProxy()];
+  const proxies = { worker, sqld, clickhouse, broker };
   const disks = new Map<Disk, LimitedDisk>();
   const supervisor = new Supervisor();
   try {
@@ -73,7 +70,7 @@ export async function withFaultEnvironment(
     const product = await Product.run("start", dataDir, env, { signal });
     const environment: FaultEnvironment = {
       product,
-      proxies: { worker, sqld, clickhouse, broker },
+      proxies,
       disks,
       // The service through its proxy, and the stores without theirs.
       target: () => ({ client: new ApiClient(url, { timeoutMs: TIMEOUT_MS }), dataDir, urls }),
@@ -86,7 +83,7 @@ export async function withFaultEnvironment(
     await work(environment).finally(() => product.interrupt());
   } finally {
     await supervisor.stop();
-    for (const proxy of [worker, sqld, clickhouse, broker]) await proxy.close();
+    for (const proxy of Object.values(proxies)) await proxy.close();
     for (const disk of disks.values()) disk.unmount();
     rmSync(folder, { recursive: true, force: true });
   }

@@ -77,19 +77,15 @@ export async function runMatrix(rows: Row[], jsonFile: string | undefined, signa
       }
       print(`${i + 1}/${rows.length} ${name} …`);
       const printed = environment.product.output.length;
-      const outcome = await unlessAborted(run(environment, signal), signal).catch((error: Error) => error);
+      const ended = await unlessAborted(run(environment, signal), signal).catch((error: Error) => error);
       if (signal.aborted) break;
-      if (outcome instanceof Error) {
-        results.push({ name, state: "violated", violations: [outcome.message] });
-        print(`  VIOLATED: ${outcome.message}\n${environment.product.output.slice(-MAX_OUTPUT)}`);
-        if (outcome instanceof NotRecovered) break;
-        continue;
-      }
+      const outcome = ended instanceof Error ? { violations: [ended.message] } : ended;
       const state = outcome.violations.length === 0 ? "kept" : "violated";
       results.push({ name, state, ...outcome });
       print(`  ${describe(outcome)}`);
-      if (state === "violated")
-        for (const line of errorsIn(environment.product.output.slice(printed))) print(`    ${line}`);
+      if (ended instanceof Error) print(environment.product.output.slice(-MAX_OUTPUT));
+      else if (state === "violated") print(errorsIn(environment.product.output.slice(printed)));
+      if (ended instanceof NotRecovered) break;
     }
   });
   print(`\n${table(results)}\n\n${((performance.now() - startedMs) / 60_000).toFixed(1)} minutes.`);
@@ -102,10 +98,10 @@ const MAX_ERRORS = 8;
 const MAX_ERROR_LENGTH = 700;
 
 /** Returns what the service logged as an error, each kind once. */
-function errorsIn(output: string): string[] {
+function errorsIn(output: string): string {
   const errors = output.split("\n").filter((line) => line.includes('"level":"error"'));
   const kinds = errors.map((line) => line.replace(/"(?:time|request_id)":"[^"]*",?/g, "").slice(0, MAX_ERROR_LENGTH));
-  return [...new Set(kinds)].slice(0, MAX_ERRORS);
+  return [...new Set(kinds)].slice(0, MAX_ERRORS).join("\n");
 }
 
 const COLUMNS = ["acknowledged", "lost", "duplicates", "recovered after s", "complete after s"];
@@ -115,10 +111,9 @@ const cellsOf = ({ acknowledged, lost, duplicates, recoveredMs, settledMs }: Par
   return [acknowledged, lost, duplicates, ...seconds].map((cell) => String(cell ?? "–"));
 };
 
-function describe(outcome: Outcome): string {
-  const violations = outcome.violations.map((violation) => `VIOLATED: ${violation}`);
-  const cells = cellsOf(outcome).map((cell, i) => `${COLUMNS[i]} ${cell}`);
-  return [...violations, cells.join(", "), ...outcome.remarks].join("; ");
+function describe({ violations, remarks = [], ...counts }: Pick<Result, "violations" | keyof Outcome>): string {
+  const cells = cellsOf(counts).map((cell, i) => `${COLUMNS[i]} ${cell}`);
+  return [...violations.map((violation) => `VIOLATED: ${violation}`), cells.join(", "), ...remarks].join("; ");
 }
 
 /** Returns a Markdown table, as in the documentation. */

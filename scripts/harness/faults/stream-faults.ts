@@ -5,7 +5,7 @@ import { ApiClient } from "../client.ts";
 import { openSocket, streamPath } from "../job-socket.ts";
 import { until } from "../product.ts";
 import { concurrencyLimiter, forEachConcurrently } from "../stats.ts";
-import { type StreamOptions, StreamWorkload, sumVerdicts } from "../stream-oracle.ts";
+import { type StreamOptions, type StreamReader, StreamWorkload, sumVerdicts } from "../stream-oracle.ts";
 import { residentMib } from "../usage.ts";
 import { problemsOf } from "../workload.ts";
 import type { FaultEnvironment } from "./environment.ts";
@@ -16,19 +16,12 @@ import type { Outcome } from "./under-load.ts";
 const CONNECTED_WITHIN_MS = 600_000;
 const READ_WITHIN_MS = 120_000;
 
-interface Streams {
-  /** One per job. */
-  streams: StreamWorkload[];
-  readers: StreamWorkload["readers"];
-  token: string;
-}
-
 /** Opens streams for the work. Returns the verdict about all of them; the work adds what it measures. */
 async function withStreams(
   { product: { url, dataDir } }: FaultEnvironment,
   readersOfJobs: readonly number[],
   options: Partial<StreamOptions>,
-  work: (streams: Streams) => Promise<Partial<Outcome>>,
+  work: (streams: StreamWorkload[], readers: StreamReader[], token: string) => Promise<Partial<Outcome>>,
 ): Promise<Outcome> {
   // Without the proxy, which would need two more descriptors for each socket.
   const client = new ApiClient(url);
@@ -39,7 +32,7 @@ async function withStreams(
   const readers = streams.flatMap((stream) => stream.readers);
   try {
     await until(() => readers.every(({ socket }) => socket !== undefined), CONNECTED_WITHIN_MS);
-    const { violations = [], ...more } = await work({ streams, readers, token });
+    const { violations = [], ...more } = await work(streams, readers, token);
     const verdict = sumVerdicts(streams);
     const acknowledged = streams.reduce((sum, stream) => sum + stream.acknowledged.size, 0);
     const all = [...problemsOf("callbacks", verdict), ...violations];
@@ -70,7 +63,7 @@ const POSTS_AT_ONCE = 24;
 
 /** Posts each callback three times, in random order and concurrently: every reader receives each once. */
 export const shuffledCallbacks = (environment: FaultEnvironment, signal: AbortSignal): Promise<Outcome> =>
-  withStreams(environment, [3], {}, async ({ streams }) => {
+  withStreams(environment, [3], {}, async (streams) => {
     const [stream] = streams as [StreamWorkload];
     const keys = Array.from({ length: CALLBACKS * COPIES }, (_, i) => `callback-${i % CALLBACKS}`);
     const shuffled = keys.map((key) => ({ key, place: Math.random() })).toSorted((a, b) => a.place - b.place);
@@ -91,7 +84,7 @@ export function crowd(environment: FaultEnvironment, sockets: number, signal: Ab
     Math.min(SOCKETS_PER_JOB, sockets - i * SOCKETS_PER_JOB),
   );
   const opening = concurrencyLimiter(OPENING_AT_ONCE);
-  return withStreams(environment, readersOfJobs, { opening }, async ({ streams, readers }) => {
+  return withStreams(environment, readersOfJobs, { opening }, async (streams, readers) => {
     const pid = environment.pidOf("worker");
     const memory = residentMib(pid);
     const post = (keys: string[]) => {
@@ -131,7 +124,7 @@ async function postLarge(stream: StreamWorkload, count: number, signal: AbortSig
 /** Pauses one of two readers of each job: memory stays bounded, the other reader does not wait, and no reader misses a message. */
 export function pausedReaders(environment: FaultEnvironment, signal: AbortSignal): Promise<Outcome> {
   const readersOfJobs = new Array<number>(PAUSED_JOBS).fill(2);
-  return withStreams(environment, readersOfJobs, {}, async ({ streams, readers }) => {
+  return withStreams(environment, readersOfJobs, {}, async (streams, readers) => {
     const paused = readers.filter((_, i) => i % 2 === 1);
     const reading = readers.filter((_, i) => i % 2 === 0);
     for (const { socket } of paused) socket?.pause();
@@ -160,7 +153,7 @@ const TO_THE_BOUND = (BOUND_MIB * KIB ** 2) / MESSAGE_BYTES;
 
 /** Adds a socket that never reads to a job: it is closed at its bound, and the other readers receive everything, also afterwards. */
 export const stalledReader = (environment: FaultEnvironment, signal: AbortSignal): Promise<Outcome> =>
-  withStreams(environment, [3], { acknowledgeEvery: 1 }, async ({ streams, token }) => {
+  withStreams(environment, [3], { acknowledgeEvery: 1 }, async (streams, _, token) => {
     const [stream] = streams as [StreamWorkload];
     let received = 0;
     const onText = () => received++;

@@ -120,7 +120,7 @@ async function startAll(target: Target): Promise<Workload[]> {
   ]);
 }
 
-export interface LoadedFaultOptions {
+interface LoadOptions {
   signal?: AbortSignal;
   /** Starts other workloads than all of them. */
   start?: (target: Target) => Promise<Workload[]>;
@@ -128,11 +128,8 @@ export interface LoadedFaultOptions {
   times?: number;
 }
 
-export async function underLoad(
-  at: FaultTarget,
-  fault: Fault,
-  { signal, start = startAll, times = 1 }: LoadedFaultOptions = {},
-): Promise<Outcome> {
+export async function underLoad(at: FaultTarget, fault: Fault, options: LoadOptions = {}): Promise<Outcome> {
+  const { signal, start = startAll, times = 1 } = options;
   const target = at.target();
   const { client } = target;
   const workloads = await start(target);
@@ -167,9 +164,12 @@ export async function underLoad(
 
   await Promise.all(workloads.map((workload) => workload.stop()));
   const stoppedMs = performance.now();
-  const verdicts = await Promise.all(
-    workloads.map(async ({ name, acknowledged, settle }) => ({ name, acknowledged, ...(await settle()) })),
-  );
+  const settling = workloads.map(async ({ name, acknowledged, settle }) => ({
+    name,
+    acknowledged,
+    ...(await settle()),
+  }));
+  const verdicts = await Promise.all(settling);
   const settledMs = performance.now() - stoppedMs;
 
   const total = (count: "acknowledged" | "lost" | "duplicates") => verdicts.reduce((sum, one) => sum + one[count], 0);

@@ -3,6 +3,7 @@ import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 
 /** Sends one request with Node's own client, since `fetch` would correct malformed ones. */
 
@@ -50,13 +51,8 @@ export async function exchange(url: string, sent: FuzzRequest, deadlineMs: numbe
     resolve({ status: response.statusCode ?? 0, type: "", text: "" });
   });
   request.on("response", (response) => {
-    const chunks: Buffer[] = [];
-    response.on("data", (chunk: Buffer) => chunks.push(chunk));
-    response.on("error", reject);
-    response.on("end", () => {
-      const [status, type] = [response.statusCode ?? 0, response.headers["content-type"] ?? ""];
-      resolve({ status, type, text: Buffer.concat(chunks).toString() });
-    });
+    const [status, type] = [response.statusCode ?? 0, response.headers["content-type"] ?? ""];
+    buffer(response).then((body) => resolve({ status, type, text: body.toString() }), reject);
   });
   request.end(sent.body);
   return await promise;
@@ -80,8 +76,7 @@ export function asCurl(url: string, { method, target, headers, body }: FuzzReque
 
 function bodyArgument(body: Buffer, name: string): string {
   const text = body.toString();
-  const isPlain = /^[\n\u0020-\u007e]*$/.test(text) && !text.startsWith("@") && body.byteLength <= MAX_INLINE_BYTES;
-  if (isPlain) return quoted(text);
+  if (/^(?!@)[\n\u0020-\u007e]*$/.test(text) && body.byteLength <= MAX_INLINE_BYTES) return quoted(text);
   const file = join(tmpdir(), `${name}.body`);
   writeFileSync(file, body);
   return quoted(`@${file}`);

@@ -62,10 +62,6 @@ export class FuzzAccounts {
     await this.#create("third_party_apps", name, secret, { permissions });
   }
 
-  #read(path: string): Promise<unknown> {
-    return this.#client.call(path, { token: this.#token });
-  }
-
   /** Records what a successful request may have created. */
   record(requestBody: Buffer, responseText: string): void {
     const [sent, received] = [parseObject(requestBody.toString()), parseObject(responseText)];
@@ -88,16 +84,18 @@ export class FuzzAccounts {
     const token = await client.logIn(name, secret, "agent");
     await client.call("/api/v1/agent_update/update", { token, body: { payload: MEASURED } });
     for (const path of [pathOf("users", `${name}${DOMAIN}`), pathOf("agents", name), pathOf("third_party_apps", name)])
-      this.#canaries.set(path, await this.#read(path));
+      this.#canaries.set(path, await client.call(path, { token: this.#token }));
   }
 
   /** Returns a text for each change of the canaries: accounts, a password, and a measured value. */
   async changes(): Promise<string[]> {
     const changes: string[] = [];
+    const admin = { token: this.#token };
     const compare = (what: string, now: unknown, before: unknown): void => {
       if (!isDeepStrictEqual(now, before)) changes.push(`${what} has changed: ${JSON.stringify(now)}`);
     };
-    for (const [path, before] of this.#canaries) compare(path, await this.#read(path).catch(String), before);
+    for (const [path, before] of this.#canaries)
+      compare(path, await this.#client.call(path, admin).catch(String), before);
     try {
       const token = await this.#client.logIn(`${this.#canary}${DOMAIN}`, this.#canarySecret);
       const path = `/api/v1/metrics/agent_multi_metric_data?agent=${this.#canary}&metrics=canary&window=31d`;
