@@ -59,26 +59,20 @@ export async function startAccounts({ client, dataDir }: Target, { pauseMs }: { 
     }
   });
 
-  const listNames = async (path: string, nameField: string): Promise<unknown[]> => {
-    let names: unknown[] = [];
-    await until(async () => {
-      const response = await client.attempt(path, { token });
-      if (response?.status !== 200) return false;
-      names = (response.body as Record<string, unknown>[]).map((account) => account[nameField]);
-      return true;
-    }, LISTED_WITHIN_MS);
-    return names;
-  };
-
   return createWorkload("accounts", stop, lanes, {
     acknowledged: () => acknowledged,
     async settle() {
       const startedMs = performance.now();
       const verdict = { lost: 0, duplicates: 0, violations: { "cannot log in": 0, "not deleted": 0 } };
       for (const [[path, loginType, nameField], accounts] of accountsOf) {
-        const names = await listNames(path, nameField);
+        let listed: Record<string, unknown>[] = [];
+        await until(async () => {
+          const response = await client.attempt(path, { token });
+          if (response?.status === 200) listed = response.body as Record<string, unknown>[];
+          return response?.status === 200;
+        }, LISTED_WITHIN_MS);
         for (const { name, secret, isDeleted } of accounts) {
-          const count = names.filter((one) => one === name).length;
+          const count = listed.filter((one) => one[nameField] === name).length;
           if (count > 1) verdict.duplicates++;
           if (isDeleted) verdict.violations["not deleted"] += count;
           else if (count === 0) verdict.lost++;

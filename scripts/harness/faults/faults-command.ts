@@ -5,6 +5,9 @@ import { killRows, rowsOf, runMatrix } from "./matrix.ts";
 
 const SUITES = new Map<string, KillSuite>(Object.entries(KILL_SUITES));
 
+const helpOf = ({ description, components, kills }: KillSuite): string =>
+  `${description} (kills ${components.join(", ")}; ${kills} times each)`;
+
 const count = { type: "number", value: "n", isInteger: true, min: 1 } as const;
 
 const SPEC = {
@@ -17,14 +20,7 @@ hour. Full disks need root.
 
 With a suite, kills components again and again under one workload instead. Everything runs on this machine, on free ports and in a
 temporary folder, and is deleted at the end.`,
-  sections: {
-    Suites: Object.fromEntries(
-      [...SUITES].map(([name, { description, components, kills }]) => [
-        name,
-        `${description} (kills ${components.join(", ")}; ${kills} times each)`,
-      ]),
-    ),
-  },
+  sections: { Suites: Object.fromEntries([...SUITES].map(([name, suite]) => [name, helpOf(suite)])) },
   options: {
     only: { type: "string", value: "pattern", description: "Only rows whose names match a regular expression" },
     list: { type: "boolean", description: "List the rows" },

@@ -69,13 +69,11 @@ async function endLoad(load: Workload): Promise<Omit<Outcome, "remarks">> {
 
 const nested = (levels: number): string => `${'{"a":'.repeat(levels - 1)}{}${"}".repeat(levels - 1)}`;
 
-/** Messages that are rejected as a whole, with their topics. */
-const REJECTED: readonly [string, string | Buffer][] = [
-  ["data", nested(31)],
-  ["data", nested(100_000)],
-  ["data", "{"],
-  ["data", ""],
-  ["data", "7"],
+type Message = [topic: string, payload: string | Buffer];
+
+/** Messages that are rejected as a whole. */
+const REJECTED: readonly Message[] = [
+  ...[nested(31), nested(100_000), "{", "", "7"].map((payload): Message => ["data", payload]),
   ["data", Buffer.from([0x22, 0xff, 0x22])],
   ["data", '{"ap_id":"another","payload":{"x":1}}'],
   ["data", JSON.stringify({ payload: { x: "x".repeat(1024 * 1024 - 100) } })],
@@ -84,7 +82,7 @@ const REJECTED: readonly [string, string | Buffer][] = [
   ["status", "\u0001".repeat(180_000)],
 ];
 /** Messages that may be stored in part. */
-const ODD: typeof REJECTED = [
+const ODD: readonly Message[] = [
   ["data", '{"payload":{"text":"\\ud800"}}'],
   ["data", '{"payload":{"text":"\\udc00","x":1}}'],
   ["data", '{"payload":{"__proto__":{"x":1},"y":1e999}}'],

@@ -4,7 +4,6 @@ import { join } from "node:path";
 
 const MEGABYTES = 256;
 const CHUNK = Buffer.alloc(1024 * 1024);
-const SMALL_CHUNK = CHUNK.subarray(0, 4096);
 /** The component that uses the disk may still free a little. */
 const REFILL_MS = 200;
 
@@ -46,7 +45,7 @@ export class LimitedDisk {
 
 function appendUntilFull(path: string): void {
   const file = openSync(path, "a");
-  for (const chunk of [CHUNK, SMALL_CHUNK]) {
+  for (const chunk of [CHUNK, CHUNK.subarray(0, 4096)]) {
     try {
       while (writeSync(file, chunk) > 0);
     } catch (error) {

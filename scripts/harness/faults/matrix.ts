@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
+import { logFindings } from "../fuzz/judge.ts";
 import { clocks } from "./clock-faults.ts";
 import { COMPONENTS, DISKS, type FaultEnvironment, PROXIED, withFaultEnvironment } from "./environment.ts";
 import { NETWORK_FAULTS } from "./faulty-proxy.ts";
@@ -84,7 +85,8 @@ export async function runMatrix(rows: Row[], jsonFile: string | undefined, signa
       results.push({ name, state, ...outcome });
       print(`  ${describe(outcome)}`);
       if (ended instanceof Error) print(environment.product.output.slice(-MAX_OUTPUT));
-      else if (state === "violated") print(errorsIn(environment.product.output.slice(printed)));
+      else if (state === "violated")
+        for (const { what } of logFindings(environment.product.output.slice(printed))) print(what);
       if (ended instanceof NotRecovered) break;
     }
   });
@@ -92,16 +94,6 @@ export async function runMatrix(rows: Row[], jsonFile: string | undefined, signa
   if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(results, undefined, 2)}\n`);
   signal.throwIfAborted();
   return results.length > 0 && results.every(({ state }) => state !== "violated");
-}
-
-const MAX_ERRORS = 8;
-const MAX_ERROR_LENGTH = 700;
-
-/** Returns what the service logged as an error, each kind once. */
-function errorsIn(output: string): string {
-  const errors = output.split("\n").filter((line) => line.includes('"level":"error"'));
-  const kinds = errors.map((line) => line.replace(/"(?:time|request_id)":"[^"]*",?/g, "").slice(0, MAX_ERROR_LENGTH));
-  return [...new Set(kinds)].slice(0, MAX_ERRORS).join("\n");
 }
 
 const COLUMNS = ["acknowledged", "lost", "duplicates", "recovered after s", "complete after s"];

@@ -49,13 +49,10 @@ export interface Fault {
 /** A fault that lasts for a while, after which all guarantees hold. */
 export const HELD = { holdMs: 8_000, isExact: true, isPrompt: true } as const;
 
-/** The components that /readyz reports, and their names there. */
-const IN_READYZ: Record<string, string> = {
-  sqld: "libsql",
-  clickhouse: "clickhouse",
-  broker: "broker",
-  passwords: "passwords",
-};
+const REPORTED: readonly Component[] = ["clickhouse", "broker", "passwords"];
+/** Returns the name of a component in /readyz, if it is reported there. */
+const readyzNameOf = (component: Component): string | undefined =>
+  component === "sqld" ? "libsql" : REPORTED.find((name) => name === component);
 
 /** Kills a component, which its supervisor restarts. */
 export function kill(at: FaultTarget, component: Component): Fault {
@@ -76,7 +73,7 @@ export function kill(at: FaultTarget, component: Component): Fault {
 /** Suspends a component for a while: its connections stay open without responses. */
 export const suspend = (at: FaultTarget, component: Component): Fault => ({
   ...HELD,
-  readyzName: IN_READYZ[component],
+  readyzName: readyzNameOf(component),
   begin: () => void process.kill(at.pidOf(component), "SIGSTOP"),
   end: () => void process.kill(at.pidOf(component), "SIGCONT"),
   isPrompt: component !== "worker",
@@ -84,7 +81,7 @@ export const suspend = (at: FaultTarget, component: Component): Fault => ({
 
 export const network = ({ proxies }: FaultEnvironment, component: Proxied, fault: NetworkFault): Fault => ({
   ...HELD,
-  readyzName: fault === "half-open" ? IN_READYZ[component] : undefined,
+  readyzName: fault === "half-open" ? readyzNameOf(component) : undefined,
   begin: () => proxies[component].begin(fault),
   end: () => proxies[component].end(),
   // A garbled digit in a request is a valid request, and so is a garbled sample on its way to the bridge. Only TLS detects them.
@@ -94,7 +91,7 @@ export const network = ({ proxies }: FaultEnvironment, component: Proxied, fault
 
 export const fullDisk = ({ disks }: FaultEnvironment, disk: Disk): Fault => ({
   ...HELD,
-  readyzName: disk === "worker" ? "objects" : IN_READYZ[disk],
+  readyzName: disk === "worker" ? "objects" : readyzNameOf(disk),
   begin: () => disks.get(disk)?.fill(),
   end: () => disks.get(disk)?.free(),
 });

@@ -64,8 +64,12 @@ function requestOf(document: ApiDocument, operation: Operation, valid: fc.Arbitr
     fc.tuple(values, types).map(([values, type]) => toWire(operation, values, type));
   if (kind === "valid") return wire(valid);
   const [ofValues, ofText] = CHANGES[kind];
+  const changed = valid.chain((values) => {
+    const sites = sitesOf(document, operation, values);
+    return sites.length === 0 ? fc.constant(values) : ofValues(fc.constantFrom(...sites), values);
+  });
   return fc.oneof(
-    { weight: 2, arbitrary: wire(valid.chain((values) => ofValues(sitesOf(document, operation, values), values))) },
+    { weight: 2, arbitrary: wire(changed) },
     fc.tuple(wire(valid), ofText).map(([request, change]) => ({ ...request, ...change(request) })),
   );
 }

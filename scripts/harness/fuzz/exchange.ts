@@ -24,11 +24,8 @@ export interface FuzzRequest {
 const READ_ON_BYTES = 64 * 1024;
 
 /** Returns whether a request failed because the service rejected its large body before all of it was sent. */
-export const isCutShort = (error: unknown, { body }: FuzzRequest): boolean =>
-  (body?.byteLength ?? 0) > READ_ON_BYTES &&
-  error instanceof Error &&
-  "code" in error &&
-  (error.code === "ECONNRESET" || error.code === "EPIPE");
+export const isCutShort = ({ code }: NodeJS.ErrnoException, { body }: FuzzRequest): boolean =>
+  (code === "ECONNRESET" || code === "EPIPE") && (body?.byteLength ?? 0) > READ_ON_BYTES;
 
 /** Rejects if there is no response before the deadline, or if the connection breaks. */
 export async function exchange(url: string, sent: FuzzRequest, deadlineMs: number): Promise<FuzzResponse> {

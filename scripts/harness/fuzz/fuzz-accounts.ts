@@ -90,12 +90,11 @@ export class FuzzAccounts {
   /** Returns a text for each change of the canaries: accounts, a password, and a measured value. */
   async changes(): Promise<string[]> {
     const changes: string[] = [];
-    const admin = { token: this.#token };
     const compare = (what: string, now: unknown, before: unknown): void => {
       if (!isDeepStrictEqual(now, before)) changes.push(`${what} has changed: ${JSON.stringify(now)}`);
     };
     for (const [path, before] of this.#canaries)
-      compare(path, await this.#client.call(path, admin).catch(String), before);
+      compare(path, await this.#client.call(path, { token: this.#token }).catch(String), before);
     try {
       const token = await this.#client.logIn(`${this.#canary}${DOMAIN}`, this.#canarySecret);
       const path = `/api/v1/metrics/agent_multi_metric_data?agent=${this.#canary}&metrics=canary&window=31d`;
@@ -111,13 +110,8 @@ export class FuzzAccounts {
   /** Creates an account of each kind, accounts that administrators may change, and returns everyone who calls the service. */
   async createCallers(prefix: string, { ended, enrolment }: OtherTokens): Promise<Caller[]> {
     const client = this.#client;
-    const [caller, target, service, secret] = [
-      `${prefix}-caller`,
-      `${prefix}-target`,
-      `${prefix}-service`,
-      newSecret(),
-    ];
-    const user = `${caller}${DOMAIN}`;
+    const [caller, target, service] = [`${prefix}-caller`, `${prefix}-target`, `${prefix}-service`];
+    const [user, secret] = [`${caller}${DOMAIN}`, newSecret()];
     await this.#createEach(caller, secret, { access_point_type: "WiFi" }, {});
     await this.#createEach(target, secret, {}, { ap_ids: [target] });
     await this.#create("third_party_apps", service, secret, { permissions: { broker: true, callbacks: true } });

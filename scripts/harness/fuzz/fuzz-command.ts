@@ -46,9 +46,8 @@ async function fuzzService(url: string, options: CommandOptions): Promise<Outcom
   return await fuzz({ ...options, url, admin: { username, password } });
 }
 
-function printFinding({ what, caller, curl }: Finding): void {
+const printFinding = ({ what, caller, curl }: Finding): void =>
   print(`\n✗ ${what}${caller === undefined ? "" : `\n  as ${caller}\n  ${curl}`}`);
-}
 
 function printStatuses({ statuses }: Outcome): void {
   const rows = [...statuses].toSorted(([a], [b]) => a.localeCompare(b));

@@ -61,8 +61,9 @@ export async function fuzz(options: FuzzOptions): Promise<Outcome> {
   };
 
   const add = (finding: Finding, sort = finding.what): void => {
-    similar.set(sort, (similar.get(sort) ?? 0) + 1);
-    if ((similar.get(sort) ?? 0) > MAX_SIMILAR) return;
+    const count = (similar.get(sort) ?? 0) + 1;
+    similar.set(sort, count);
+    if (count > MAX_SIMILAR) return;
     outcome.findings.push(finding);
     options.onFinding?.(finding);
   };
@@ -72,10 +73,9 @@ export async function fuzz(options: FuzzOptions): Promise<Outcome> {
     const response = await exchange(url, sent, DEADLINE_MS).catch((error: Error) => error);
     const isFailed = response instanceof Error;
     const isExpected = isFailed && isCutShort(response, sent);
+    const status = isExpected ? "cut short" : isFailed ? "none" : String(response.status);
     const counts = outcome.statuses.get(operation.id) ?? new Map<string, number>();
-    outcome.statuses.set(operation.id, counts);
-    const status = isFailed ? (isExpected ? "cut short" : "none") : String(response.status);
-    counts.set(status, (counts.get(status) ?? 0) + 1);
+    outcome.statuses.set(operation.id, counts.set(status, (counts.get(status) ?? 0) + 1));
     if (isExpected) return;
     const report = (violation: string, text = ""): void => {
       const what = `${operation.id} (${kind}) ${violation}${text === "" ? "" : ` – ${text.slice(0, 300)}`}`;

@@ -54,19 +54,15 @@ export class Generator {
     string: strings,
     array: ({ items = {}, minItems: minLength = 0, maxItems = MAX_ITEMS }, name) =>
       fc.array(this.valueOf(items as JsonSchema, name), { minLength, maxLength: Math.min(maxItems, MAX_ITEMS) }),
-    object: (schema) => this.#objects(schema),
+    object: ({ properties = {}, required: requiredKeys = [], additionalProperties }) => {
+      const field = ([name, schema]: [string, unknown]) => [name, this.valueOf(schema as JsonSchema, name)] as const;
+      const known = fc.record(Object.fromEntries(Object.entries(properties).map(field)), { requiredKeys });
+      if (typeof additionalProperties !== "object") return known;
+      const value = this.valueOf(additionalProperties as JsonSchema);
+      const others = fc.dictionary(fc.string({ maxLength: 20 }), value, { maxKeys: MAX_ITEMS });
+      return fc.tuple(others, known).map(([some, fields]) => ({ ...some, ...fields }));
+    },
   };
-
-  #objects({ properties = {}, required = [], additionalProperties }: JsonSchema): fc.Arbitrary<unknown> {
-    const fields = Object.fromEntries(
-      Object.entries(properties).map(([name, schema]) => [name, this.valueOf(schema as JsonSchema, name)]),
-    );
-    const known = fc.record(fields, { requiredKeys: required });
-    if (typeof additionalProperties !== "object") return known;
-    const value = this.valueOf(additionalProperties as JsonSchema);
-    const others = fc.dictionary(fc.string({ maxLength: 20 }), value, { maxKeys: MAX_ITEMS });
-    return fc.tuple(others, known).map(([some, fields]) => ({ ...some, ...fields }));
-  }
 }
 
 /** The draft of the document has numbers, never booleans, as exclusive bounds. */

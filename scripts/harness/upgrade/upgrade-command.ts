@@ -106,7 +106,13 @@ async function startLoad(url: string, { urls }: Stores, seconds: number, signal:
   const token = await logins.logIn(ADMIN.username, ADMIN.password);
   const send = async (channel: Channel) => {
     const prefix = `upgrade-${channel.toLowerCase()}`;
-    const agents = await createAgents(accounts, token, prefix);
+    const agents: TestAgent[] = [];
+    // Over the API, since the tables differ between versions.
+    for (const apId of Array.from({ length: AGENTS_PER_CHANNEL }, (_, i) => `${prefix}-${i}`)) {
+      const password = crypto.randomUUID();
+      await accounts.call("/api/v1/agents/", { token, body: { ap_id: apId, password, configuration: {} } });
+      agents.push({ apId, token: await accounts.logIn(apId, password, "agent") });
+    }
     return sendTelemetry({ client: telemetry, urls }, agents, { channel, prefix, pauseMs: PAUSE_MS });
   };
   const streams = startStreams(callbacks, { token, readersOfJobs: [2], sendersPerJob: 4, pauseMs: 20 });
@@ -148,17 +154,6 @@ async function startLoad(url: string, { urls }: Stores, seconds: number, signal:
       return failed === 0;
     },
   };
-}
-
-/** Creates agents over the API, since the tables differ between versions. */
-async function createAgents(client: ApiClient, adminToken: string, prefix: string): Promise<TestAgent[]> {
-  const agents: TestAgent[] = [];
-  for (let i = 0; i < AGENTS_PER_CHANNEL; i++) {
-    const [apId, password] = [`${prefix}-${i}`, crypto.randomUUID()];
-    await client.call("/api/v1/agents/", { token: adminToken, body: { ap_id: apId, password, configuration: {} } });
-    agents.push({ apId, token: await client.logIn(apId, password, "agent") });
-  }
-  return agents;
 }
 
 /** Prints the requests since the last call. Returns how many failed. */
