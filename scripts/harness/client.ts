@@ -132,10 +132,8 @@ export interface Target {
   urls: Record<string, string>;
 }
 
-export const targetOf = ({ url, dataDir, urls }: Pick<Product, "url" | "dataDir" | "urls">): Target => ({
-  client: new ApiClient(url),
-  dataDir,
-  urls,
-});
+export const targetOf = ({ url, dataDir, urls }: Pick<Product, "url" | "dataDir" | "urls">): Target => {
+  return { client: new ApiClient(url), dataDir, urls };
+};
 
 const increment = <Key>(counts: Map<Key, number>, key: Key): void => void counts.set(key, (counts.get(key) ?? 0) + 1);
