@@ -17,6 +17,7 @@ import { callbacksRoutes } from "./routes/callbacks.ts";
 import { commandsRoutes } from "./routes/commands.ts";
 import { dashboardRoutes } from "./routes/dashboard.ts";
 import { emulatorRoutes } from "./routes/emulator.ts";
+import { enrolmentTokensRoutes } from "./routes/enrolment-tokens.ts";
 import { jobsRoutes } from "./routes/jobs.ts";
 import { overviewRoutes } from "./routes/overview.ts";
 import { serviceRoutes } from "./routes/service.ts";
@@ -57,6 +58,7 @@ export function createApp(services: Services) {
   app.route("/", usersRoutes(operation, services));
   app.route("/", agentsRoutes(operation, services));
   app.route("/", appsRoutes(operation, services));
+  app.route("/", enrolmentTokensRoutes(operation, services));
   app.route("/", telemetryRoutes(operation, services));
   app.route("/", overviewRoutes(operation, services));
   app.route("/", commandsRoutes(operation, services));
