@@ -32,3 +32,12 @@ export async function deleteOwner(
   const [, , ended, deleted] = await query(database.batch([...endJobs, deletion, auditEntry]));
   return deleted.length === 0 ? undefined : ended;
 }
+
+/** What has changed: an account, agents (their labels, or whether they exist), or a group that grants refer to. */
+export type AccessChange = { ownerId: string } | { apIds: readonly string[] } | { group: string };
+
+/** Makes changes of access effective on the open sockets of jobs. */
+export interface JobRechecks {
+  /** Checks the readers of the jobs that a change concerns, in the background, and closes the sockets of those without access. */
+  recheckJobsOf(change: AccessChange): void;
+}

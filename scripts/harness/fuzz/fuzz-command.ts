@@ -29,7 +29,8 @@ type CommandOptions = Omit<FuzzOptions, "url" | "admin">;
 function fuzzProduct(options: CommandOptions): Promise<Outcome> {
   const [username, password, enrolment] = ["admin@fuzz.invalid", newSecret(), newSecret()];
   // With a closed signup, that operation would return 403 only.
-  const env = { ADMIN_USERNAME: username, ADMIN_PASSWORD: password, ENROLMENT_TOKEN: enrolment, SIGNUP: "open" };
+  const login = { ADMIN_USERNAME: username, ADMIN_PASSWORD: password };
+  const env = { ...login, ENROLMENT_TOKEN: enrolment, SIGNUP: "open", NEW_USERS: "operator" };
   return withProduct("fuzz", env, options.signal, async (product) => {
     const tokens = { ended: await endedToken(product.dataDir, username), enrolment };
     const outcome = await fuzz({ ...options, url: product.url, admin: { username, password }, tokens });
