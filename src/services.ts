@@ -221,11 +221,11 @@ export function createServices(config: Config, bindings: Bindings): Services {
       gazetteer: createGazetteer(database),
       secretHasher,
     }),
-    groups: createGroups(groups, visibleGroups),
+    groups: createGroups(groups, visibleGroups, rechecks),
     enrolmentTokens: createEnrolmentTokens(enrolment),
     health,
     jobs: createJobs({ jobStore, jobCache, streams, agents, outbox }),
-    labelling: createLabelling({ store: createLabelStore(database), agents, selectors }),
+    labelling: createLabelling({ store: createLabelStore(database), agents, selectors, rechecks }),
     loggedRequests: config.LOG_REQUESTS,
     login: withLoginMetrics(
       createLogin({ users, agents, apps, rateLimiter, passwords, secretHasher, apiKeys: encryptor, tokens }),
