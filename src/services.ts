@@ -64,6 +64,8 @@ import { createShardClient } from "./telemetry/shard/shard-client.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
 const DAY_MS = 86_400_000;
+/** One request can change the labels of 20,000 agents, in one transaction. */
+const BULK_TIMEOUT_MS = 10_000;
 
 /** All services that the routes need. */
 export interface Services {
@@ -112,7 +114,8 @@ export interface Bindings {
 }
 
 export function createServices(config: Config, bindings: Bindings): Services {
-  const database = createDatabase({ url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN });
+  const access = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
+  const database = createDatabase(access);
   const users = createUserStore(database);
   const agents = createAgentStore(database);
   const apps = createAppStore(database);
@@ -213,7 +216,12 @@ export function createServices(config: Config, bindings: Bindings): Services {
     groups: createGroups(groups, visibleGroups),
     health,
     jobs: createJobs({ jobStore, jobCache, streams, agents, outbox }),
-    labelling: createLabelling({ store: createLabelStore(database), agents, selectors }),
+    labelling: createLabelling({
+      store: createLabelStore(database),
+      bulkStore: createLabelStore(createDatabase({ ...access, timeoutMs: BULK_TIMEOUT_MS })),
+      agents,
+      selectors,
+    }),
     loggedRequests: config.LOG_REQUESTS,
     login: withLoginMetrics(
       createLogin({ users, agents, apps, rateLimiter, passwords, secretHasher, apiKeys: encryptor, tokens }),

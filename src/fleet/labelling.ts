@@ -36,6 +36,8 @@ export interface Labelling {
 
 export interface LabellingOptions {
   store: LabelStore;
+  /** For changes of many agents, which may take several seconds. */
+  bulkStore: LabelStore;
   agents: Pick<AgentStore, "find">;
   selectors: Selectors;
 }
@@ -46,8 +48,9 @@ const REASONS: Record<Problem, string> = {
   full: `an agent has at most ${MAX_LABELS} labels`,
 };
 
-export function createLabelling({ store, agents, selectors }: LabellingOptions): Labelling {
+export function createLabelling({ store, bulkStore, agents, selectors }: LabellingOptions): Labelling {
   const apply = createApplyLabels(store);
+  const applyToMany = createApplyLabels(bulkStore);
 
   return {
     async list(actor, { selector: terms, limit }) {
@@ -79,7 +82,7 @@ export function createLabelling({ store, agents, selectors }: LabellingOptions):
     async updateMany(actor, { selector: text, labels, dry_run: isDryRun }) {
       authorize(actor, "labels.update_many");
       const selector = await selectors.resolve(actor, parseSelector(text), { place: "body", loc: ["selector"] });
-      const counts = await apply(actor, {
+      const counts = await applyToMany(actor, {
         action: "labels.update_many",
         filter: { selector },
         patches: { all: labels },
@@ -109,9 +112,9 @@ export function createLabelling({ store, agents, selectors }: LabellingOptions):
       authorize(actor, "labels.import");
       const file = readLabelFile(text);
       const byName = new Map([...file.agents].map(([apId, { changes }]) => [apId, changes]));
-      const counts = await apply(actor, {
+      const counts = await applyToMany(actor, {
         action: "labels.import",
-        filter: { apIds: [...byName.keys()] },
+        filter: {},
         patches: { byName },
         isDryRun,
         check: (found) => rejectLines(file, found),

@@ -51,6 +51,7 @@ function bodyOf(type: string | undefined, value: unknown): Buffer {
   if (type?.startsWith("application/x-www-form-urlencoded"))
     return Buffer.from(pairs(Object.fromEntries(fields)).join("&"));
   if (type?.startsWith("multipart/form-data")) return Buffer.from(multipart(fields));
+  if (type?.startsWith("text/")) return Buffer.from(text(value));
   return Buffer.from(withLiterals(JSON.stringify(value) ?? ""));
 }
 
