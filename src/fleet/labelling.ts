@@ -1,5 +1,6 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { LABELLED_AGENTS } from "../accounts/audit-feed.ts";
+import type { JobRechecks } from "../accounts/owned-jobs.ts";
 import type { Actor } from "../auth/identity.ts";
 import { authorize, authorizeAgent, visibleAgents } from "../auth/permissions.ts";
 import { Invalid, NotAllowed, NotFound } from "../lib/errors.ts";
@@ -40,6 +41,7 @@ export interface LabellingOptions {
   bulkStore: LabelStore;
   agents: Pick<AgentStore, "find">;
   selectors: Selectors;
+  rechecks: JobRechecks;
 }
 
 const REASONS: Record<Problem, string> = {
@@ -48,9 +50,9 @@ const REASONS: Record<Problem, string> = {
   full: `an agent has at most ${MAX_LABELS} labels`,
 };
 
-export function createLabelling({ store, bulkStore, agents, selectors }: LabellingOptions): Labelling {
-  const apply = createApplyLabels(store);
-  const applyToMany = createApplyLabels(bulkStore);
+export function createLabelling({ store, bulkStore, agents, selectors, rechecks }: LabellingOptions): Labelling {
+  const apply = createApplyLabels(store, rechecks);
+  const applyToMany = createApplyLabels(bulkStore, rechecks);
 
   return {
     async list(actor, { selector: terms, limit }) {

@@ -19,6 +19,8 @@ const labelling = createLabelling({
   bulkStore: store,
   agents: createAgentStore(database),
   selectors: createSelectors(createGroupStore(database), () => Promise.resolve(() => true)),
+  // These agents have no jobs.
+  rechecks: { recheckJobsOf: () => {} },
 });
 const administrator: Actor = {
   kind: "admin",
