@@ -103,9 +103,9 @@ describe("the grants of a user", () => {
         type: "selector_syntax",
       },
     ]);
-    const unknown = [`@${group}`, "site=a,@nobody"].map((selector) => ({ role: "viewer", selector }));
+    const unknown = [`@${group}`, "site=a,@unknown"].map((selector) => ({ role: "viewer", selector }));
     expect(await itemsOf(await change(pathOf(username), unknown))).toEqual([
-      { loc: ["body", "grants", 1, "selector"], msg: "Value error, there is no group 'nobody'", type: "unknown_group" },
+      { loc: ["body", "grants", 1, "selector"], msg: "Value error, there is no group 'unknown'", type: "unknown_group" },
     ]);
     expect((await change(pathOf(username), unknown.slice(0, 1))).status).toBe(200);
   });
