@@ -7,7 +7,9 @@ import { type Apps, createApps } from "./accounts/apps.ts";
 import { type AuditTrail, createAuditTrail, pruneAuditTrail } from "./accounts/audit.ts";
 import { createAuditFeed } from "./accounts/audit-feed.ts";
 import { createDatabaseProbe } from "./accounts/database-probe.ts";
-import { createEnrolment } from "./accounts/enrolment.ts";
+import { createEnrolment } from "./accounts/enrolment/enrolment.ts";
+import { createEnrolmentTokenStore } from "./accounts/enrolment/enrolment-token-store.ts";
+import { createEnrolmentTokens, type EnrolmentTokens } from "./accounts/enrolment/enrolment-tokens.ts";
 import { createGroupStore } from "./accounts/group-store.ts";
 import { createAuthenticate } from "./accounts/login/authenticate.ts";
 import { UNKNOWN_ADDRESS } from "./accounts/login/client-network.ts";
@@ -26,6 +28,7 @@ import { probeBroker } from "./broker/broker-probe.ts";
 import { createOutbox, type Outbox } from "./broker/outbox.ts";
 import { createCommandStore } from "./commands/command-store.ts";
 import { type Commands, createCommands } from "./commands/commands.ts";
+import { createJobRechecks } from "./delivery/job-rechecks.ts";
 import { createOwnedJobs } from "./delivery/owned-jobs.ts";
 import { type Publisher, publisherOf } from "./delivery/publisher.ts";
 import { createEmulationStore } from "./emulator/emulation-store.ts";
@@ -80,6 +83,7 @@ export interface Services {
   corsOrigins: string[];
   countRequest: CountRequest;
   emulators: Emulators;
+  enrolmentTokens: EnrolmentTokens;
   groups: Groups;
   health: Health;
   outbox: Pick<Outbox, "state">;
@@ -154,6 +158,16 @@ export function createServices(config: Config, bindings: Bindings): Services {
   });
   const jobCache = createJobCache(jobStore);
   const ownedJobs = createOwnedJobs(database, streams);
+  const rechecks = createJobRechecks(database, streams);
+  const enrolmentTokenStore = createEnrolmentTokenStore(database);
+  const enrolment = {
+    store: enrolmentTokenStore,
+    settings: {
+      token: config.ENROLMENT_TOKEN,
+      maxUses: config.ENROLMENT_MAX_USES,
+      expiresAtMs: config.ENROLMENT_EXPIRES_AT,
+    },
+  };
   const callbacks = createCallbacks({
     jobStore,
     jobCache,
@@ -166,15 +180,11 @@ export function createServices(config: Config, bindings: Bindings): Services {
     agents: createAgents({
       store: agents,
       passwords,
-      enrolment: createEnrolment({
-        database,
-        token: config.ENROLMENT_TOKEN,
-        maxUses: config.ENROLMENT_MAX_USES,
-        expiresAtMs: config.ENROLMENT_EXPIRES_AT,
-      }),
+      enrolment: createEnrolment(enrolment),
       ownedJobs,
+      rechecks,
     }),
-    apps: createApps(apps, encryptor, ownedJobs),
+    apps: createApps({ store: apps, apiKeys: encryptor, groups, ownedJobs, rechecks }),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),
     callbacks,
@@ -184,6 +194,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       agents,
       apps,
       groups,
+      enrolmentTokens: enrolmentTokenStore,
       onChanges: agentCache.remove,
       auditFeed: createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS))),
       serviceTokens: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
@@ -210,6 +221,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       gazetteer: createGazetteer(database),
       secretHasher,
     }),
+    enrolmentTokens: createEnrolmentTokens(enrolment),
     groups: createGroups(groups, visibleGroups),
     health,
     jobs: createJobs({ jobStore, jobCache, streams, agents, outbox }),
@@ -225,6 +237,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       passwords,
       mailer: createMailer({ from: config.MAIL_FROM, url: config.MAIL_URL, binding: bindings.EMAIL }),
       publicUrl: config.PUBLIC_URL,
+      rechecks,
     }),
     dashboard: {
       map: { tiles: config.MAP_TILES_URL ?? null, attribution: config.MAP_ATTRIBUTION ?? null },
@@ -240,7 +253,15 @@ export function createServices(config: Config, bindings: Bindings): Services {
     selectors,
     outbox,
     tokens,
-    users: createUsers({ store: users, passwords, isSignupOpen, ownedJobs }),
+    users: createUsers({
+      store: users,
+      passwords,
+      isSignupOpen,
+      newUserGrants: config.NEW_USERS,
+      groups,
+      ownedJobs,
+      rechecks,
+    }),
   };
 }
 

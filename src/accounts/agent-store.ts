@@ -6,7 +6,7 @@ import { type Database, isUniqueViolation, query } from "../storage/libsql.ts";
 import { agents, enrolmentUses } from "./account-tables.ts";
 import { type AgentLists, createAgentLists } from "./agent-lists.ts";
 import { type AuditActor, auditIfChanged } from "./audit.ts";
-import { type EnrolmentUse, usedUp } from "./enrolment.ts";
+import { type EnrolmentUse, usedUp } from "./enrolment/enrolment.ts";
 import { labelsOf } from "./labels.ts";
 import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
 

@@ -17,3 +17,12 @@ export interface OwnedJobs {
 export interface OwnedJob {
   jobNumber: string;
 }
+
+/** What has changed: an account, agents (their labels, or whether they exist), or a group that grants refer to. */
+export type AccessChange = { ownerId: string } | { apIds: readonly string[] } | { group: string };
+
+/** Makes changes of access effective on the open sockets of jobs. */
+export interface JobRechecks {
+  /** Checks the readers of the jobs that a change concerns, in the background, and closes the sockets of those without access. */
+  recheckJobsOf(change: AccessChange): void;
+}

@@ -39,8 +39,8 @@ export interface UserStore {
   administrators(): Promise<string[]>;
   addResetToken(tokenHash: string, user: User, expiresAt: Date, by: AuditActor): Promise<void>;
   hasResetToken(tokenHash: string): Promise<boolean>;
-  /** Sets a new password and deletes the user's reset tokens. Returns whether the token was valid. */
-  redeemResetToken(tokenHash: string, passwordHash: string, by: AuditActor): Promise<boolean>;
+  /** Sets a new password and deletes the user's reset tokens. Returns the user's id, or undefined if the token was not valid. */
+  redeemResetToken(tokenHash: string, passwordHash: string, by: AuditActor): Promise<string | undefined>;
 }
 
 const COLUMNS = {
@@ -203,7 +203,7 @@ export function createUserStore(database: Database): UserStore {
           database.delete(resetTokens).where(sql`${resetTokens.userId} = ${owner}`),
         ]),
       );
-      return changed.length > 0;
+      return changed[0]?.id;
     },
   };
 }

@@ -14,7 +14,12 @@ import { ADMIN } from "../support/product.ts";
 import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
 import { ServiceClient } from "../support/service-client.ts";
 
-const SETTINGS = { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, SIGNUP: "open" };
+const SETTINGS = {
+  ADMIN_USERNAME: ADMIN.username,
+  ADMIN_PASSWORD: ADMIN.password,
+  SIGNUP: "open",
+  NEW_USERS: "operator",
+};
 
 /** Components die, hang and restart here. `npm run faults` does the same for longer, with more kinds of faults. */
 describe("npm start on an inherited socket", () => {

@@ -31,7 +31,7 @@ function fuzzProduct(options: CommandOptions): Promise<Outcome> {
   const enrolment = newSecret();
   const login = { ADMIN_USERNAME: admin.username, ADMIN_PASSWORD: admin.password };
   // With a closed signup, that operation would return 403 only.
-  const env = { ...login, ENROLMENT_TOKEN: enrolment, SIGNUP: "open" };
+  const env = { ...login, ENROLMENT_TOKEN: enrolment, SIGNUP: "open", NEW_USERS: "operator" };
   return withProduct("fuzz", env, options.signal, async (product) => {
     const { url, dataDir } = product;
     const tokens = { ended: await endedToken(dataDir, admin.username), enrolment };
