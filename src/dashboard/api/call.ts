@@ -125,9 +125,13 @@ async function errorFrom(response: Response): Promise<ApiError> {
   return new ApiError(response.status, messageFor(response.status, detail), fieldErrors, retryAfterMs);
 }
 
+const NOT_ALLOWED = "Not enough permissions";
+
 function messageFor(status: number, detail: string | FieldError[] | undefined): string {
   if (Array.isArray(detail)) return detail.map(({ msg }) => msg.replace(/^Value error, /, "")).join("; ");
-  if (status === 403) return "Your account does not have permission to do this. Ask an administrator.";
+  // The service explains some rejections. This one only repeats the status.
+  if (status === 403 && (detail ?? NOT_ALLOWED) === NOT_ALLOWED)
+    return "Your account does not have permission to do this. Ask an administrator.";
   if (status === 503) return "The service is temporarily unavailable. Try again in a moment.";
   return detail ?? `The service responded with status ${status}.`;
 }

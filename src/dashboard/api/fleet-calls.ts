@@ -1,17 +1,9 @@
-import type { LabelChanges } from "../../schemas/labels.ts";
+import type { EnrolmentToken, NewEnrolmentToken } from "../../schemas/enrolment-token.ts";
+import type { Group } from "../../schemas/groups.ts";
+import type { LabelChanges, LabelledAgent, LabelSummary, LabelsChanged } from "../../schemas/labels.ts";
 import type { Ack } from "../../schemas/primitives.ts";
 import { call, callForText, pathTo, V1 } from "./call.ts";
-import type {
-  AgentLabels,
-  Aggregate,
-  EnrolmentToken,
-  EnrolmentTokenCreate,
-  Grants,
-  Group,
-  LabelKey,
-  LabelsChanged,
-  Statistic,
-} from "./fleet-shapes.ts";
+import type { Aggregate, Grants, NewToken, Statistic } from "./fleet-shapes.ts";
 
 /** The API operations on labels, groups, grants, enrolment tokens and aggregates. */
 
@@ -21,11 +13,11 @@ const MAX_VALUES = 200;
 /** An empty selector is not sent: it has no effect. */
 const optional = (selector: string): string | undefined => (selector === "" ? undefined : selector);
 
-export const listLabels = (signal?: AbortSignal): Promise<LabelKey[]> =>
+export const listLabels = (signal?: AbortSignal): Promise<LabelSummary[]> =>
   call("GET", `${V1}/labels`, { query: { limit: MAX_VALUES }, signal });
-export const readLabels = (apId: string, signal?: AbortSignal): Promise<AgentLabels> =>
+export const readLabels = (apId: string, signal?: AbortSignal): Promise<LabelledAgent> =>
   call("GET", pathTo("agents", apId, "labels"), { signal });
-export const changeLabels = (apId: string, body: LabelChanges): Promise<AgentLabels> =>
+export const changeLabels = (apId: string, body: LabelChanges): Promise<LabelledAgent> =>
   call("PUT", pathTo("agents", apId, "labels"), { body });
 
 export interface ManyLabels {
@@ -55,7 +47,7 @@ export const changeGrants = ({ kind, name }: GrantHolder, grants: Grants): Promi
 
 export const listEnrolmentTokens = (signal?: AbortSignal): Promise<EnrolmentToken[]> =>
   call("GET", `${V1}/enrolment_tokens/`, { signal });
-export const createEnrolmentToken = (body: EnrolmentTokenCreate): Promise<EnrolmentToken & { token: string }> =>
+export const createEnrolmentToken = (body: NewToken): Promise<NewEnrolmentToken> =>
   call("POST", `${V1}/enrolment_tokens/`, { body });
 export const revokeEnrolmentToken = (id: string): Promise<Ack> => call("DELETE", pathTo("enrolment_tokens", id));
 

@@ -1,61 +1,15 @@
-/** Responses of the operations on labels, groups, grants, enrolment tokens and aggregates. */
+import type * as z from "zod";
+import type { EnrolmentTokenCreate } from "../../schemas/enrolment-token.ts";
+import type { Grants as StoredGrants } from "../../schemas/grants.ts";
 
-export interface AgentLabels {
-  ap_id: string;
-  labels: Record<string, string>;
-}
-
-/** A label key with its values, the most frequent first. */
-export interface LabelKey {
-  key: string;
-  agents: number;
-  values: { value: string; agents: number }[];
-}
-
-/** The result of a change of many agents' labels, or of its dry run. */
-export interface LabelsChanged {
-  /** Number of selected agents. */
-  agents: number;
-  changed: number;
-  dry_run: boolean;
-}
-
-export interface Group {
-  name: string;
-  selector: string;
-  description: string;
-}
-
-export type GrantRole = "viewer" | "operator" | "manager";
-
-export interface Grant {
-  role: GrantRole;
-  selector: string;
-}
+/** Parts of requests and responses that have no name of their own in the schemas. */
 
 /** The grants of an account. Null: operator of all agents. */
-export type Grants = readonly Grant[] | null;
+export type Grants = StoredGrants["grants"];
+export type Grant = NonNullable<Grants>[number];
+export type GrantRole = Grant["role"];
 
-export interface EnrolmentToken {
-  id: string;
-  /** The first characters of the token. */
-  prefix: string;
-  description: string;
-  labels: Record<string, string>;
-  max_uses: number | null;
-  uses: number;
-  expires_at: string | null;
-  created_by: string;
-  created_at: string;
-  revoked_at: string | null;
-}
-
-export interface EnrolmentTokenCreate {
-  description?: string;
-  labels?: Record<string, string>;
-  max_uses?: number;
-  expires_at?: string;
-}
+export type NewToken = z.input<typeof EnrolmentTokenCreate>;
 
 export type Statistic = "avg" | "sum" | "min" | "max" | "p50" | "p95" | "count";
 

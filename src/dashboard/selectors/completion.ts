@@ -1,11 +1,11 @@
-import type { LabelKey } from "../api/fleet-shapes.ts";
+import type { LabelSummary } from "../../schemas/labels.ts";
 import { countOf } from "../lib/format.ts";
 
 /** Completion of a selector while it is typed. */
 
 /** What may be in a selector: the labels of the access points that the user sees, and the groups. */
 export interface Vocabulary {
-  labels: readonly LabelKey[];
+  labels: readonly LabelSummary[];
   groups: readonly { name: string; description: string }[];
 }
 
@@ -94,7 +94,7 @@ const operatorsAfter = (key: string): Option[] =>
   OPERATORS.map(({ insert, detail }) => ({ insert: `${key}${/^\w/.test(insert) ? " " : ""}${insert}`, detail }));
 
 /** Returns the values, and a pattern for each path above them: `uk/*` for `uk/bristol`. The most frequent are first. */
-function valueOptions(values: LabelKey["values"]): Option[] {
+function valueOptions(values: LabelSummary["values"]): Option[] {
   const counts = new Map(values.map(({ value, agents }) => [value, agents]));
   for (const { value, agents } of values) {
     for (let slash = value.indexOf("/"); slash > 0; slash = value.indexOf("/", slash + 1)) {

@@ -1,6 +1,7 @@
+import type { Group } from "../../schemas/groups.ts";
 import { expandGroups, type Labels, matches, parseSelector } from "../../schemas/selector-syntax.ts";
 import { readGrants } from "../api/fleet-calls.ts";
-import type { GrantRole, Grants, Group } from "../api/fleet-shapes.ts";
+import type { GrantRole, Grants } from "../api/fleet-shapes.ts";
 import { session } from "../app/session.ts";
 import { useLoaded } from "../lib/load.ts";
 

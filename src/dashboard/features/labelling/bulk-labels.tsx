@@ -1,6 +1,6 @@
 import { useId, useState } from "preact/hooks";
+import type { LabelsChanged } from "../../../schemas/labels.ts";
 import { changeManyLabels } from "../../api/fleet-calls.ts";
-import type { LabelsChanged } from "../../api/fleet-shapes.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Form, fieldErrorOf, TextField } from "../../components/form.tsx";
 import { notify } from "../../components/notices.tsx";

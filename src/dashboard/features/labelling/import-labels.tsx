@@ -1,7 +1,7 @@
 import { useId, useState } from "preact/hooks";
+import type { LabelsChanged } from "../../../schemas/labels.ts";
 import { ApiError } from "../../api/call.ts";
 import { importLabels } from "../../api/fleet-calls.ts";
-import type { LabelsChanged } from "../../api/fleet-shapes.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Field, Form } from "../../components/form.tsx";
 import { notify } from "../../components/notices.tsx";
@@ -76,17 +76,16 @@ function ImportErrors({ error }: { error: Error | undefined }) {
         choose it again.
       </p>
       <ul>
-        {error.fieldErrors.map(({ loc, msg }, i) => (
-          <li key={i}>{lineText(loc, msg)}</li>
+        {error.fieldErrors.map(({ msg }) => (
+          <li key={msg}>{lineText(msg)}</li>
         ))}
       </ul>
     </div>
   );
 }
 
-/** Returns a message with the number of its line, unless the message contains it. */
-function lineText(loc: readonly (string | number)[], msg: string): string {
-  const message = msg.replace(/^Value error, /, "");
-  const line = loc.find((segment) => typeof segment === "number");
-  return line === undefined || /\bline \d/i.test(message) ? message : `Line ${line}: ${message}`;
+/** The messages of the service contain the number of the line. */
+function lineText(msg: string): string {
+  const text = msg.replace(/^Value error, /, "");
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

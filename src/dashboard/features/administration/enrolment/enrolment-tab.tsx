@@ -1,12 +1,13 @@
 import { useState } from "preact/hooks";
+import type { EnrolmentToken } from "../../../../schemas/enrolment-token.ts";
 import { serviceNowMs } from "../../../api/clock.ts";
 import { listEnrolmentTokens, revokeEnrolmentToken } from "../../../api/fleet-calls.ts";
-import type { EnrolmentToken } from "../../../api/fleet-shapes.ts";
 import { Confirm } from "../../../components/dialog.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { timeText } from "../../../components/time.tsx";
 import { useLoaded } from "../../../lib/load.ts";
 import { LabelChips } from "../../../selectors/label-fields.tsx";
+import { parseIdentifier } from "../audit/audit-text.ts";
 import { RecordButton, RecordRow, Records } from "../records.tsx";
 import { CreateToken } from "./create-token.tsx";
 
@@ -50,6 +51,9 @@ export function EnrolmentTab() {
   );
 }
 
+/** The token in the settings of the service cannot be revoked. */
+const isFromSettings = ({ id }: EnrolmentToken): boolean => id === "settings";
+
 const nameOf = ({ prefix, description }: EnrolmentToken): string => description || `${prefix}…`;
 
 function TokenRow({ token, onRevoke }: { token: EnrolmentToken; onRevoke(): void }) {
@@ -65,13 +69,16 @@ function TokenRow({ token, onRevoke }: { token: EnrolmentToken; onRevoke(): void
       about={
         <>
           <div>
-            {state} · {usesText(token)} · created by {created_by}
+            {state} · {usesText(token)} ·{" "}
+            {isFromSettings(token) ? "set by the operator" : `created by ${parseIdentifier(created_by).name}`}
           </div>
           <LabelChips labels={labels} />
         </>
       }
     >
-      {token.revoked_at === null && <RecordButton label="Revoke" of={nameOf(token)} isDangerous onClick={onRevoke} />}
+      {token.revoked_at === null && !isFromSettings(token) && (
+        <RecordButton label="Revoke" of={nameOf(token)} isDangerous onClick={onRevoke} />
+      )}
     </RecordRow>
   );
 }

@@ -1,7 +1,6 @@
 import { useState } from "preact/hooks";
-import { ApiError } from "../../../api/call.ts";
+import type { Group } from "../../../../schemas/groups.ts";
 import { deleteGroup, listGroups, saveGroup } from "../../../api/fleet-calls.ts";
-import type { Group } from "../../../api/fleet-shapes.ts";
 import { href } from "../../../app/router.ts";
 import { Confirm, Dialog } from "../../../components/dialog.tsx";
 import { Form, fieldErrorOf, SubmitButton, TextField } from "../../../components/form.tsx";
@@ -109,12 +108,16 @@ function EditGroup({ group, onDone, onClose }: { group: Group | undefined; onDon
         <TextField
           label="Description (optional)"
           autocomplete="off"
-          maxLength={200}
+          maxLength={500}
           value={description}
           onValue={setDescription}
           error={fieldErrors.description}
         />
-        {group !== undefined && <p class="hint">Filters and grants that use this group change at once.</p>}
+        {group !== undefined && (
+          <p class="hint">
+            Filters that use this group change at once. Accounts whose grants use it have to sign in again.
+          </p>
+        )}
         {Object.values(fieldErrors).every((fieldError) => fieldError === undefined) && <Failed error={error} />}
         <footer>
           <button type="button" onClick={onClose}>
@@ -133,7 +136,7 @@ function DeleteGroup({ name, onDone, onClose }: { name: string; onDone(): void; 
       title={`Delete the group ${name}?`}
       label="Delete group"
       onConfirm={async () => {
-        await deleteGroup(name).catch(explainUse);
+        await deleteGroup(name);
         notify(`The group ${name} was deleted.`);
         onDone();
       }}
@@ -144,9 +147,4 @@ function DeleteGroup({ name, onDone, onClose }: { name: string; onDone(): void; 
       </p>
     </Confirm>
   );
-}
-
-function explainUse(error: unknown): never {
-  if (!(error instanceof ApiError) || error.status !== 409) throw error;
-  throw new Error("Grants use this group. Change the access of those users and apps first.");
 }
