@@ -21,7 +21,7 @@ import { createUsers, type Users } from "./accounts/users.ts";
 import { edgePasswords } from "./auth/argon2-wasm.ts";
 import { createEncryptor } from "./auth/encryptor.ts";
 import type { Authenticate } from "./auth/identity.ts";
-import { createRemotePasswords } from "./auth/remote-passwords.ts";
+import { createRemotePasswords } from "./auth/passwords.ts";
 import { createSecretHasher } from "./auth/secrets.ts";
 import { createTokens, type Tokens } from "./auth/tokens.ts";
 import { probeBroker } from "./broker/broker-probe.ts";
@@ -83,8 +83,8 @@ export interface Services {
   corsOrigins: string[];
   countRequest: CountRequest;
   emulators: Emulators;
-  enrolmentTokens: EnrolmentTokens;
   groups: Groups;
+  enrolmentTokens: EnrolmentTokens;
   health: Health;
   outbox: Pick<Outbox, "state">;
   jobs: Jobs;
@@ -221,11 +221,11 @@ export function createServices(config: Config, bindings: Bindings): Services {
       gazetteer: createGazetteer(database),
       secretHasher,
     }),
+    groups: createGroups(groups, visibleGroups, rechecks),
     enrolmentTokens: createEnrolmentTokens(enrolment),
-    groups: createGroups(groups, visibleGroups),
     health,
     jobs: createJobs({ jobStore, jobCache, streams, agents, outbox }),
-    labelling: createLabelling({ store: createLabelStore(database), agents, selectors }),
+    labelling: createLabelling({ store: createLabelStore(database), agents, selectors, rechecks }),
     loggedRequests: config.LOG_REQUESTS,
     login: withLoginMetrics(
       createLogin({ users, agents, apps, rateLimiter, passwords, secretHasher, apiKeys: encryptor, tokens }),

@@ -8,7 +8,7 @@ import { type AgentLists, createAgentLists } from "./agent-lists.ts";
 import { type AuditActor, auditIfChanged } from "./audit.ts";
 import { type EnrolmentUse, usedUp } from "./enrolment/enrolment.ts";
 import { labelsOf } from "./labels.ts";
-import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
+import { deleteOwner, type OwnedJob, type OwnedJobs } from "./owned-jobs.ts";
 
 const AgentRow = z
   .object({
@@ -188,14 +188,13 @@ export function createAgentStore(database: Database): AgentStore {
 
     async delete(apId, by, endJobs) {
       const deleted = sql`(select id from agents where ap_id = ${apId})`;
-      const [, , ended, rows] = await query(
-        database.batch([
-          ...endJobs(deleted),
-          database.delete(agents).where(eq(agents.apId, apId)).returning({ id: agents.id }),
-          auditIfChanged(database, by, "delete", objectOf(apId)),
-        ]),
+      const ended = await deleteOwner(
+        database,
+        endJobs(deleted),
+        database.delete(agents).where(eq(agents.apId, apId)).returning({ id: agents.id }),
+        auditIfChanged(database, by, "delete", objectOf(apId)),
       );
-      if (rows[0] === undefined) throw new NotFound("Agent");
+      if (ended === undefined) throw new NotFound("Agent");
       return ended;
     },
 

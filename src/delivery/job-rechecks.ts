@@ -43,7 +43,7 @@ function isConcerned(change: AccessChange): SQL {
 
 /** An object that still runs an earlier version has no such method. Its own checks apply. */
 function ignoreUnknownMethod(error: unknown): void {
-  if (!(error instanceof Error && error.message.includes("does not implement the method"))) throw error;
+  if (!(error instanceof Error && error.message.includes("does not implement"))) throw error;
 }
 
 const warn = (error: unknown): void => log.warn("job sockets not rechecked", { error: describeError(error) });

@@ -1,5 +1,6 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { LABELLED_AGENTS } from "../accounts/audit-feed.ts";
+import type { JobRechecks } from "../accounts/owned-jobs.ts";
 import type { Actor } from "../auth/identity.ts";
 import { authorize, authorizeAgent, authorizeFoundAgent, visibleAgents } from "../auth/permissions.ts";
 import { Invalid, NotAllowed, NotFound } from "../lib/errors.ts";
@@ -39,6 +40,7 @@ export interface LabellingOptions {
   store: LabelStore;
   agents: Pick<AgentStore, "find">;
   selectors: Selectors;
+  rechecks: JobRechecks;
 }
 
 const REASONS: Record<Problem, string> = {
@@ -47,8 +49,8 @@ const REASONS: Record<Problem, string> = {
   full: `an agent has at most ${MAX_LABELS} labels`,
 };
 
-export function createLabelling({ store, agents, selectors }: LabellingOptions): Labelling {
-  const apply = createApplyLabels(store);
+export function createLabelling({ store, agents, selectors, rechecks }: LabellingOptions): Labelling {
+  const apply = createApplyLabels(store, rechecks);
 
   return {
     async list(actor, { selector: terms, limit }) {

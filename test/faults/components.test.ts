@@ -128,7 +128,7 @@ describe("npm start on an inherited socket", () => {
 
   it("loses and duplicates no acknowledged sample while ClickHouse is killed", async () => {
     const [outcome] = await Promise.all([
-      killUnderLoad(product, KILL_SUITES.telemetry, "clickhouse", 1),
+      killUnderLoad(plainTarget(product), KILL_SUITES.telemetry, "clickhouse", { times: 1 }),
       service.untilDown("clickhouse"),
     ]);
     expect(outcome).toMatchObject({ lost: 0, duplicates: 0, violations: [] });
@@ -138,7 +138,8 @@ describe("npm start on an inherited socket", () => {
   });
 
   it("loses no samples, callbacks, commands or accounts while workerd is killed", async () => {
-    const { acknowledged, lost, duplicates, violations } = await underLoad(plainTarget(product), kill("worker"));
+    const target = plainTarget(product);
+    const { acknowledged, lost, duplicates, violations } = await underLoad(target, kill(target, "worker"));
     expect({ lost, duplicates, violations }).toEqual({ lost: 0, duplicates: 0, violations: [] });
     expect(acknowledged).toBeGreaterThan(0);
   });

@@ -4,8 +4,8 @@ import { Failed, Loading } from "../../components/states.tsx";
 
 type Charts = ComponentType<{ selector: string; title: string }>;
 
-/** Loads the charts after the rest of the page: their code is large. */
-export function LazyCharts({ selector }: { selector: string }) {
+/** Loads the charts when the rest of the page is ready: their code is large. */
+export function LazyCharts({ selector, isReady }: { selector: string; isReady: boolean }) {
   const [loaded, setLoaded] = useState<Charts>();
   const [error, setError] = useState<Error>();
   const load = () => {
@@ -15,7 +15,9 @@ export function LazyCharts({ selector }: { selector: string }) {
       () => setError(new Error("The charts could not be loaded. Check the network connection, then try again.")),
     );
   };
-  useEffect(load, []);
+  useEffect(() => {
+    if (isReady) load();
+  }, [isReady]);
   const Component = loaded;
   if (Component !== undefined)
     return <Component selector={selector} title={selector === "" ? "of all access points" : `of ${selector}`} />;

@@ -61,7 +61,7 @@ export function Overview({ route: { query } }: PageProps) {
       </div>
       <div class="overview-sites">
         <Sites selector={selector} loaded={loaded} onSelector={showSelector} />
-        <LazyCharts selector={selector} />
+        <LazyCharts selector={selector} isReady={loaded !== undefined} />
       </div>
       <section class="card" aria-busy={loaded?.selector !== selector}>
         <div class="spread">
