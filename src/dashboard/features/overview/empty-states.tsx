@@ -26,7 +26,8 @@ export function OnlyOwn({ grants }: { grants: Grants | undefined }) {
 
 /** Replaces the page of a user who sees no access points. */
 export function NoAccessPoints({ grants }: { grants: Grants | undefined }) {
-  const isLimited = grants !== undefined && grants !== null;
+  // An empty selector includes all access points.
+  const isLimited = grants?.every(({ selector }) => selector.trim() !== "") ?? false;
   const title = isWithoutGrants(grants)
     ? "You see only the access points that you emulate"
     : isLimited

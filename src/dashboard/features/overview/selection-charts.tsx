@@ -34,9 +34,9 @@ const STATISTICS: readonly (readonly [Statistic, string])[] = [
 /** Shares have a fixed range, but their sums and numbers do not. */
 const isShare = (statistic: Statistic): boolean => statistic !== "sum" && statistic !== "count";
 
-/** An aggregate of many access points costs more than the series of one. */
-const MIN_INTERVAL_MS = 5_000;
-const DEFAULT_WINDOW = "15m";
+/** An aggregate of many access points costs more than the series of one, and has one value for each minute at most. */
+const MIN_INTERVAL_MS = 10_000;
+const DEFAULT_WINDOW = "1h";
 /** The keys that are offered before the labels have loaded, and first. */
 const COMMON_KEYS = ["site", "technology"];
 
