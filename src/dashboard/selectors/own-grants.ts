@@ -47,3 +47,12 @@ export const mayOperate = (grants: Grants, labels: Labels, groups: readonly Grou
   labels.owner === username ||
   // The user sees it without a grant, so it is the user's own.
   !allows(grants, "viewer", labels, groups);
+
+/** Describes the user's grants in one line. */
+export function grantsText(grants: Grants): string {
+  if (grants === null) return "All access points";
+  if (grants.length === 0) return "Only the access points that you emulate";
+  return grants
+    .map(({ role, selector }) => `${role} of ${selector.trim() === "" ? "all access points" : selector}`)
+    .join("; ");
+}

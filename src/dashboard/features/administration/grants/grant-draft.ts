@@ -33,12 +33,3 @@ export const grantsOf = ({ isLimited, rows }: GrantDraft): Grants =>
 
 export const isValid = ({ isLimited, rows }: GrantDraft): boolean =>
   !isLimited || rows.every(({ selector }) => problemIn(selector) === undefined);
-
-/** Describes grants in one line. */
-export function grantsText(grants: Grants): string {
-  if (grants === null) return "Operator of all access points";
-  if (grants.length === 0) return "No grants: only the access points that it emulates";
-  return grants
-    .map(({ role, selector }) => `${role} of ${selector === "" ? "all access points" : selector}`)
-    .join("; ");
-}
