@@ -67,6 +67,8 @@ import { createShardClient } from "./telemetry/shard/shard-client.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
 const DAY_MS = 86_400_000;
+/** One request can change the labels of 20,000 agents, in one transaction. */
+const BULK_TIMEOUT_MS = 10_000;
 
 /** All services that the routes need. */
 export interface Services {
@@ -116,7 +118,8 @@ export interface Bindings {
 }
 
 export function createServices(config: Config, bindings: Bindings): Services {
-  const database = createDatabase({ url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN });
+  const access = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
+  const database = createDatabase(access);
   const users = createUserStore(database);
   const agents = createAgentStore(database);
   const apps = createAppStore(database);
@@ -225,7 +228,13 @@ export function createServices(config: Config, bindings: Bindings): Services {
     enrolmentTokens: createEnrolmentTokens(enrolment),
     health,
     jobs: createJobs({ jobStore, jobCache, streams, agents, outbox }),
-    labelling: createLabelling({ store: createLabelStore(database), agents, selectors, rechecks }),
+    labelling: createLabelling({
+      store: createLabelStore(database),
+      bulkStore: createLabelStore(createDatabase({ ...access, timeoutMs: BULK_TIMEOUT_MS })),
+      agents,
+      selectors,
+      rechecks,
+    }),
     loggedRequests: config.LOG_REQUESTS,
     login: withLoginMetrics(
       createLogin({ users, agents, apps, rateLimiter, passwords, secretHasher, apiKeys: encryptor, tokens }),

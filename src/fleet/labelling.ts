@@ -38,6 +38,8 @@ export interface Labelling {
 
 export interface LabellingOptions {
   store: LabelStore;
+  /** For changes of many agents, which may take several seconds. */
+  bulkStore: LabelStore;
   agents: Pick<AgentStore, "find">;
   selectors: Selectors;
   rechecks: JobRechecks;
@@ -49,8 +51,9 @@ const REASONS: Record<Problem, string> = {
   full: `an agent has at most ${MAX_LABELS} labels`,
 };
 
-export function createLabelling({ store, agents, selectors, rechecks }: LabellingOptions): Labelling {
+export function createLabelling({ store, bulkStore, agents, selectors, rechecks }: LabellingOptions): Labelling {
   const apply = createApplyLabels(store, rechecks);
+  const applyToMany = createApplyLabels(bulkStore, rechecks);
 
   return {
     async list(actor, { selector: terms, limit }) {
@@ -89,7 +92,7 @@ export function createLabelling({ store, agents, selectors, rechecks }: Labellin
     async updateMany(actor, { selector: text, labels, dry_run: isDryRun }) {
       authorize(actor, "labels.update_many");
       const selector = await selectors.resolve(actor, parseSelector(text), { place: "body", loc: ["selector"] });
-      const counts = await apply(actor, {
+      const counts = await applyToMany(actor, {
         action: "labels.update_many",
         filter: { selector },
         patches: { all: labels },
@@ -119,9 +122,9 @@ export function createLabelling({ store, agents, selectors, rechecks }: Labellin
       authorize(actor, "labels.import");
       const file = readLabelFile(text);
       const byName = new Map([...file.agents].map(([apId, { changes }]) => [apId, changes]));
-      const counts = await apply(actor, {
+      const counts = await applyToMany(actor, {
         action: "labels.import",
-        filter: { apIds: [...byName.keys()] },
+        filter: {},
         patches: { byName },
         isDryRun,
         check: (found) => rejectLines(file, found),

@@ -16,12 +16,8 @@ const KINDS = [
   ["/api/v1/third_party_apps/", "third_party_app", "app_name", "", "api_key", { permissions: {} }],
 ] as const;
 
-interface Account {
-  name: string;
-  /** The last one that was acknowledged. */
-  secret: string;
-  isDeleted: boolean;
-}
+/** The secret is the last one that was acknowledged. */
+type Account = { name: string; secret: string; isDeleted: boolean };
 
 const LISTED_WITHIN_MS = 60_000;
 

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { CreatedResources } from "../cleanup.ts";
 import type { ApiClient } from "../client.ts";
+import type { Twins } from "./twin.ts";
 import { type Names, SECRET_MARK } from "./vocabulary.ts";
 
 export interface Caller {
@@ -12,6 +13,8 @@ export interface Caller {
   /** Whether the service accepts its token. */
   isKnown: boolean;
   names: Names;
+  /** Set for a caller that must not see some of the agents. */
+  twins?: Twins;
 }
 
 /** Tokens that no login returns. */
@@ -115,6 +118,16 @@ export class FuzzAccounts {
     await this.#createEach(caller, secret, { access_point_type: "WiFi" }, {});
     await this.#createEach(target, secret, {}, { ap_ids: [target] });
     await this.#create("third_party_apps", service, secret, { permissions: { broker: true, callbacks: true } });
+    const manager = `${prefix}-manager${DOMAIN}`;
+    await this.#create("users", manager, secret, { roles: ["user"] });
+    const grants = [{ role: "manager", selector: `site=${prefix}` }];
+    await client.call(`${pathOf("users", manager)}/grants`, { method: "PUT", token: this.#token, body: { grants } });
+    await client.call(`${pathOf("agents", target)}/labels`, {
+      method: "PUT",
+      token: this.#token,
+      body: { site: prefix },
+    });
+    const twins = { hidden: this.#canary, absent: `${prefix}-absent`, visible: target };
     const userToken = await client.logIn(user, secret);
     const details = "/api/v1/agent_details/request_all_agents_details";
     const job = await client.call<{ job_number: string }>(details, { method: "POST", token: userToken });
@@ -136,6 +149,7 @@ export class FuzzAccounts {
       unknown("anonymous"),
       known("admin", "admin", this.#token, forAdmin),
       known("user", "user", userToken),
+      { ...known("manager", "user", await client.logIn(manager, secret)), twins },
       known("agent", "agent", await client.logIn(caller, secret, "agent")),
       known("app", "app", await client.logIn(caller, secret, "third_party_app")),
       // It may act for any agent.

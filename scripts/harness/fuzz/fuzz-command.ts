@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import { parseCommand, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
 import { endedToken } from "../accounts.ts";
+import { ApiClient, untilTownsLoaded } from "../client.ts";
 import { withProduct } from "../product.ts";
 import { type Finding, type FuzzOptions, fuzz, type Outcome } from "./fuzz.ts";
 import { newSecret } from "./fuzz-accounts.ts";
@@ -32,6 +33,8 @@ function fuzzProduct(options: CommandOptions): Promise<Outcome> {
   const login = { ADMIN_USERNAME: username, ADMIN_PASSWORD: password };
   const env = { ...login, ENROLMENT_TOKEN: enrolment, SIGNUP: "open", NEW_USERS: "operator" };
   return withProduct("fuzz", env, options.signal, async (product) => {
+    const client = new ApiClient(product.url);
+    await untilTownsLoaded(client, await client.logIn(username, password));
     const tokens = { ended: await endedToken(product.dataDir, username), enrolment };
     const outcome = await fuzz({ ...options, url: product.url, admin: { username, password }, tokens });
     const logged = logFindings(product.output);

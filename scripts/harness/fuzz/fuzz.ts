@@ -7,6 +7,7 @@ import { ApiDocument } from "./document.ts";
 import { asCurl, exchange, isCutShort } from "./exchange.ts";
 import { FuzzAccounts, type OtherTokens } from "./fuzz-accounts.ts";
 import { Judge } from "./judge.ts";
+import { compareTwins } from "./twin.ts";
 
 /** Sends valid and invalid requests for every operation of the document, as every kind of caller, and judges the responses. */
 
@@ -87,6 +88,9 @@ export async function fuzz(options: FuzzOptions): Promise<Outcome> {
     // 503 is allowed only while a component is unavailable.
     if (response.status === 503 && (await client.attempt("/readyz"))?.status !== 200) return;
     for (const violation of judge.verdict(caller, sent, response)) report(violation, response.text);
+    const { twins } = caller;
+    const told = twins && (await compareTwins(url, sent, response, twins, DEADLINE_MS).catch(String));
+    if (told !== undefined) report(told, response.text);
   };
 
   /** Creates accounts, sends requests, checks the service and the canaries, and deletes the accounts. */

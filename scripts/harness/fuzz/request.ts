@@ -50,6 +50,7 @@ export const BOUNDARY = "fuzz-boundary";
 function bodyOf(type: string, value: unknown): string {
   const fields = typeof value === "object" && value !== null ? Object.entries(value) : [];
   if (type === "application/x-www-form-urlencoded") return pairs(Object.fromEntries(fields)).join("&");
+  if (type.startsWith("text/")) return text(value);
   if (type !== "multipart/form-data") return withLiterals(JSON.stringify(value) ?? "");
   const parts = fields.map(([name, field]) => {
     const disposition = `Content-Disposition: form-data; name="${name.replace(/[\r\n"]/g, "_")}"`;
