@@ -17,7 +17,9 @@ import { callbacksRoutes } from "./routes/callbacks.ts";
 import { commandsRoutes } from "./routes/commands.ts";
 import { dashboardRoutes } from "./routes/dashboard.ts";
 import { emulatorRoutes } from "./routes/emulator.ts";
+import { groupsRoutes } from "./routes/groups.ts";
 import { jobsRoutes } from "./routes/jobs.ts";
+import { labelsRoutes } from "./routes/labels.ts";
 import { overviewRoutes } from "./routes/overview.ts";
 import { serviceRoutes } from "./routes/service.ts";
 import { streamsRoutes } from "./routes/streams.ts";
@@ -56,6 +58,8 @@ export function createApp(services: Services) {
   app.route("/", tokenRoutes(operation, services));
   app.route("/", usersRoutes(operation, services));
   app.route("/", agentsRoutes(operation, services));
+  app.route("/", labelsRoutes(operation, services));
+  app.route("/", groupsRoutes(operation, services));
   app.route("/", appsRoutes(operation, services));
   app.route("/", telemetryRoutes(operation, services));
   app.route("/", overviewRoutes(operation, services));

@@ -33,7 +33,12 @@ import { createEmulators, type Emulators } from "./emulator/emulators.ts";
 import { createEmulatorReports, createPartStore } from "./emulator/part-store.ts";
 import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
+import { createGroups, type Groups } from "./fleet/groups.ts";
+import { createLabelStore } from "./fleet/label-store.ts";
+import { createLabelling, type Labelling } from "./fleet/labelling.ts";
 import { createOverview, type NetworkOverview } from "./fleet/overview.ts";
+import { createSelectors, type Selectors } from "./fleet/selectors.ts";
+import { createVisibleGroups } from "./fleet/visible-groups.ts";
 import { createGazetteer } from "./geo/gazetteer-store.ts";
 import type { CountRequest } from "./http/request-log.ts";
 import { createCollectors, createCountRequest, withIngestMetrics, withLoginMetrics } from "./instrumentation.ts";
@@ -75,9 +80,11 @@ export interface Services {
   corsOrigins: string[];
   countRequest: CountRequest;
   emulators: Emulators;
+  groups: Groups;
   health: Health;
   outbox: Pick<Outbox, "state">;
   jobs: Jobs;
+  labelling: Labelling;
   login: Login;
   /** Which requests to log. */
   loggedRequests: Config["LOG_REQUESTS"];
@@ -89,6 +96,7 @@ export interface Services {
   reports: Ingest;
   /** Returns the service metrics. */
   scrape: Scrape;
+  selectors: Selectors;
   tokens: Tokens;
   users: Users;
 }
@@ -109,6 +117,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const agents = createAgentStore(database);
   const apps = createAppStore(database);
   const groups = createGroupStore(database);
+  const visibleGroups = createVisibleGroups(users, apps);
+  const selectors = createSelectors(groups, visibleGroups);
   const agentCache = createAgentCache(agents);
   const rateLimiter = createRateLimiter(database);
   const { PASSWORDS_URL, PASSWORDS_TOKEN } = config;
@@ -200,8 +210,10 @@ export function createServices(config: Config, bindings: Bindings): Services {
       gazetteer: createGazetteer(database),
       secretHasher,
     }),
+    groups: createGroups(groups, visibleGroups),
     health,
     jobs: createJobs({ jobStore, jobCache, streams, agents, outbox }),
+    labelling: createLabelling({ store: createLabelStore(database), agents, selectors }),
     loggedRequests: config.LOG_REQUESTS,
     login: withLoginMetrics(
       createLogin({ users, agents, apps, rateLimiter, passwords, secretHasher, apiKeys: encryptor, tokens }),
@@ -225,6 +237,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       recorder,
     ),
     scrape: createScrape({ recorder, ledger, health, ...createCollectors({ shards, outbox, jobStore }) }),
+    selectors,
     outbox,
     tokens,
     users: createUsers({ store: users, passwords, isSignupOpen, ownedJobs }),

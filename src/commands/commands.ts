@@ -94,12 +94,18 @@ export function createCommands(options: CommandsOptions): Commands {
     );
   };
 
-  /** Returns a refusal for each name that is not among the found agents. Names that the caller may not see count as unknown. */
+  /**
+   * Returns a refusal for each name that is not among the found agents, unless it is only not selected. Names that the caller may not see
+   * count as unknown.
+   */
   const notFound = async (actor: Actor, apIds: readonly string[] = [], found: readonly { apId: string }[]) => {
     const names = new Set(apIds);
     for (const { apId } of found) names.delete(apId);
     if (names.size === 0) return [];
-    const visible = new Set(await agents.names({ scope: visibleAgents(actor), apIds: [...names] }));
+    const apIdsLeft = [...names];
+    const scope = agentScopeOf(actor, "commands.send_many");
+    for (const apId of await agents.names({ scope, apIds: apIdsLeft })) names.delete(apId);
+    const visible = new Set(await agents.names({ scope: visibleAgents(actor), apIds: apIdsLeft }));
     return [...names].map((apId) => ({ ap_id: apId, detail: visible.has(apId) ? NOT_ALLOWED : "Agent not found" }));
   };
 

@@ -25,7 +25,7 @@ export interface OperationSpec {
   errorResponses?: Record<number, string>;
 }
 
-export type InputPlace = "json" | "form" | "query" | "param" | "header";
+export type InputPlace = "json" | "csv" | "form" | "query" | "param" | "header";
 
 /** A declared route: its operation, and the schemas of its inputs by place. */
 export interface DeclaredRoute {

@@ -2,7 +2,7 @@ import { zValidator } from "@hono/zod-validator";
 import type { MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type * as z from "zod";
-import { Invalid, TooLarge } from "../lib/errors.ts";
+import { Invalid, Malformed, TooLarge } from "../lib/errors.ts";
 import { MISSING, parse, toValidationItems } from "../lib/field-errors.ts";
 import { encodeJson, type JsonText } from "../lib/json-text.ts";
 import type { AppContext, AppEnv } from "./context.ts";
@@ -11,7 +11,7 @@ import { type InputPlace, registerInput } from "./route-registry.ts";
 
 /** Middleware that validates one input of a request. Each also registers its schema for the OpenAPI document. */
 
-type Validator<Target extends InputPlace, S extends z.ZodType> = MiddlewareHandler<
+type Validator<Target extends Exclude<InputPlace, "csv">, S extends z.ZodType> = MiddlewareHandler<
   AppEnv,
   string,
   { in: { [T in Target]: z.input<S> }; out: { [T in Target]: z.output<S> } }
@@ -73,6 +73,34 @@ async function readJson<S extends z.ZodType>(
   const { value, text } = isJson ? parseJson(bytes) : { value: "", text: encodeJson("") };
   if (value === null) throw new Invalid([{ loc: ["body"], ...MISSING }]);
   return { value: valid("body", parse(schema, value)), text };
+}
+
+const CSV_TYPE = /^text\/csv\s*(?:;|$)/i;
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+
+/** Validates a CSV body. A body without a content type is CSV. */
+export function csv<S extends z.ZodType>(schema: S): Validator<"json", S> {
+  return registerInput("csv", schema, async function csvBody(c, next) {
+    await limitBody(c);
+    const bytes = await c.req.arrayBuffer();
+    if (bytes.byteLength === 0) throw new Invalid([{ loc: ["body"], ...MISSING }]);
+    const contentType = c.req.header("Content-Type");
+    if (contentType !== undefined && !CSV_TYPE.test(contentType)) {
+      const msg = "Value error, the content type must be text/csv";
+      throw new Invalid([{ loc: ["header", "Content-Type"], msg, type: "value_error" }]);
+    }
+    // Hono has no target for other bodies than JSON and forms.
+    c.req.addValidatedData("json", valid("body", parse(schema, decode(bytes))) as object);
+    await next();
+  });
+}
+
+function decode(bytes: ArrayBuffer): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw new Malformed("There was an error parsing the body");
+  }
 }
 
 /** Validates a form, URL-encoded or multipart. An empty field counts as absent, as in FastAPI. */

@@ -51,7 +51,10 @@ function toFieldError(issue: z.core.$ZodIssue): FieldError {
     }
     case "not_multiple_of":
       return { type: "multiple_of", msg: `Input should be a multiple of ${issue.divisor}` };
-    case "invalid_key":
+    case "invalid_key": {
+      const [first] = issue.issues;
+      return first === undefined ? valueError(issue.message) : toFieldError(first);
+    }
     case "invalid_element":
     case "unrecognized_keys":
       return valueError(issue.message);

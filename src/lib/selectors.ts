@@ -26,6 +26,8 @@ export type SelectorTerms = readonly (LabelCondition | GroupReference)[];
 export const MAX_LABEL_LENGTH = 63;
 export const MAX_SELECTOR_LENGTH = 2_000;
 const MAX_TERMS = 32;
+/** Each stands for as many terms as a group may have, and a query has to hold all of them. */
+const MAX_GROUPS = 4;
 const MAX_VALUES = 100;
 
 /** A key starts and ends with a letter or digit. `*` and the characters of the syntax are in neither keys nor values. */
@@ -48,7 +50,8 @@ export class SelectorError extends Error {
 }
 
 const WORD = /[A-Za-z0-9._/@:+*-]+/y;
-const BLANKS = /\s*/y;
+/** `accounts/group-store.ts` removes the same characters. */
+const BLANKS = /[ \t\r\n]*/y;
 
 /** Reads a selector from left to right. */
 class Reader {
@@ -108,7 +111,9 @@ export function parseSelector(text: string): SelectorTerms {
   if (reader.isAtEnd) return terms;
   do {
     if (terms.length === MAX_TERMS) throw new SelectorError(reader.position, `At most ${MAX_TERMS} terms`);
+    const start = reader.position;
     terms.push(readTerm(reader));
+    if (groupsIn(terms).length > MAX_GROUPS) throw new SelectorError(start, `At most ${MAX_GROUPS} groups`);
   } while (reader.skip(","));
   if (!reader.isAtEnd) throw new SelectorError(reader.position, "A comma or an operator");
   return terms;

@@ -6,7 +6,8 @@ import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
 import { Agent, AgentCreate, AgentPath, AgentUpdate } from "../schemas/agent.ts";
 import { AgentState } from "../schemas/metrics.ts";
-import { Ack, ack, Page } from "../schemas/primitives.ts";
+import { Ack, ack } from "../schemas/primitives.ts";
+import { SelectedPage } from "../schemas/selector.ts";
 import type { Services } from "../services.ts";
 
 const BASE = "/api/v1/agents";
@@ -14,7 +15,10 @@ const TAG = "Agents";
 const TAKEN = { 409: "An agent with this ap_id exists already" };
 const UNKNOWN = { 404: "The agent does not exist" };
 
-export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Services, "agents" | "metrics">) {
+export function agentsRoutes(
+  operation: Operation,
+  { agents, metrics, selectors }: Pick<Services, "agents" | "metrics" | "selectors">,
+) {
   return new Hono<AppEnv>()
     .get(
       `${BASE}/`,
@@ -24,8 +28,12 @@ export function agentsRoutes(operation: Operation, { agents, metrics }: Pick<Ser
         summary: "List agents and their state",
         response: z.array(AgentState),
       }),
-      query(Page),
-      async (c) => await jsonArray(c, metrics.agentStates(c.get("actor"), c.req.valid("query"))),
+      query(SelectedPage),
+      async (c) => {
+        const { selector, ...page } = c.req.valid("query");
+        const resolved = await selectors.resolve(c.get("actor"), selector);
+        return await jsonArray(c, metrics.agentStates(c.get("actor"), page, resolved));
+      },
     )
     .post(
       `${BASE}/public`,

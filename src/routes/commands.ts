@@ -8,7 +8,10 @@ import type { Services } from "../services.ts";
 
 const QUOTA = { 429: "A quota of open jobs is exceeded; `detail` names it" };
 
-export function commandsRoutes(operation: Operation, { commands }: Pick<Services, "commands">) {
+export function commandsRoutes(
+  operation: Operation,
+  { commands, selectors }: Pick<Services, "commands" | "selectors">,
+) {
   return new Hono<AppEnv>()
     .post(
       "/api/v1/send_command",
@@ -39,11 +42,16 @@ export function commandsRoutes(operation: Operation, { commands }: Pick<Services
         tag: "Agent operations",
         summary: "Send a command to many agents",
         description:
-          "Sends the command to named agents, or to all agents of a type or in an area. Creates one job for each agent.",
+          "Sends the command to named agents, or to all agents of a selector, of a type or in an area. Creates one job for each agent.",
         response: CommandsQueued,
         errorResponses: QUOTA,
       }),
       body(CommandsRequest),
-      async (c) => c.json(await commands.sendMany(c.get("actor"), c.req.valid("json"))),
+      async (c) => {
+        const request = c.req.valid("json");
+        const at = { place: "body", loc: ["agents", "selector"] } as const;
+        const selector = await selectors.resolve(c.get("actor"), request.agents.selector, at);
+        return c.json(await commands.sendMany(c.get("actor"), request, selector));
+      },
     );
 }

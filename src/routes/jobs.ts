@@ -5,13 +5,14 @@ import type { Operation } from "../http/operation.ts";
 import { path, query } from "../http/validation.ts";
 import { DataRequest, JobPath, JobRecord, JobStatus, JobsQuery, Queued } from "../schemas/job.ts";
 import { Ack } from "../schemas/primitives.ts";
+import { SelectorQuery } from "../schemas/selector.ts";
 import type { Services } from "../services.ts";
 
 const TAG = "Jobs";
 const UNKNOWN = { 404: "The job does not exist" };
 const QUOTA = { 429: "A quota of open jobs is exceeded; `detail` names it" };
 
-export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs">) {
+export function jobsRoutes(operation: Operation, { jobs, selectors }: Pick<Services, "jobs" | "selectors">) {
   return new Hono<AppEnv>()
     .post(
       "/api/v1/agent_details/request_all_agents_details",
@@ -23,7 +24,11 @@ export function jobsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs"
         response: Queued,
         errorResponses: QUOTA,
       }),
-      async (c) => c.json(await jobs.requestAgentDetails(c.get("actor"))),
+      query(SelectorQuery),
+      async (c) => {
+        const selector = await selectors.resolve(c.get("actor"), c.req.valid("query").selector);
+        return c.json(await jobs.requestAgentDetails(c.get("actor"), selector));
+      },
     )
     .post(
       "/api/v1/agent_data/request_agent_data",

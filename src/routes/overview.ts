@@ -3,10 +3,13 @@ import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { query } from "../http/validation.ts";
 import { Overview } from "../schemas/overview.ts";
-import { Page } from "../schemas/primitives.ts";
+import { SelectedPage } from "../schemas/selector.ts";
 import type { Services } from "../services.ts";
 
-export function overviewRoutes(operation: Operation, { overview }: Pick<Services, "overview">) {
+export function overviewRoutes(
+  operation: Operation,
+  { overview, selectors }: Pick<Services, "overview" | "selectors">,
+) {
   return new Hono<AppEnv>().get(
     "/api/v1/overview",
     operation({
@@ -19,8 +22,12 @@ export function overviewRoutes(operation: Operation, { overview }: Pick<Services
         "they are null until the access point reports again. `limit` and `offset` select a page, sorted by name.",
       response: Overview,
     }),
-    query(Page),
-    async (c) =>
-      c.body(await overview.json(c.get("actor"), c.req.valid("query")), 200, { "Content-Type": "application/json" }),
+    query(SelectedPage),
+    async (c) => {
+      const { selector, ...page } = c.req.valid("query");
+      const resolved = await selectors.resolve(c.get("actor"), selector);
+      const json = await overview.json(c.get("actor"), page, resolved);
+      return c.body(json, 200, { "Content-Type": "application/json" });
+    },
   );
 }

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { Identifier } from "./primitives.ts";
+import { Selector } from "./selector.ts";
 
 /** A command is one line, without characters that a terminal would interpret. */
 const Command = z
@@ -27,6 +28,7 @@ export const AgentSelection = z
       .max(MAX_COMMAND_TARGETS)
       .optional()
       .describe("Names of agents. Default: all agents that the caller may send commands to."),
+    selector: Selector.optional(),
     access_point_type: z
       .enum(["5G", "WiFi", "LiFi"])
       .optional()
@@ -41,9 +43,9 @@ export const AgentSelection = z
       .describe("Selects only agents within this distance of this position."),
   })
   .refine(
-    ({ ap_ids, access_point_type, area }) =>
-      ap_ids !== undefined || access_point_type !== undefined || area !== undefined,
-    "name agents, a kind or an area",
+    ({ ap_ids, selector, access_point_type, area }) =>
+      ap_ids !== undefined || selector !== undefined || access_point_type !== undefined || area !== undefined,
+    "name agents, a selector, a kind or an area",
   )
   .meta({ id: "AgentSelection" });
 export type AgentSelection = z.output<typeof AgentSelection>;

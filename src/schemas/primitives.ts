@@ -39,6 +39,21 @@ export function integer(schema: z.ZodInt | z.ZodNumber = z.int()) {
   }, schema);
 }
 
+const FLAGS = new Map<unknown, boolean>([
+  ...["true", "1", "yes", "on"].map((text) => [text, true] as const),
+  ...["false", "0", "no", "off"].map((text) => [text, false] as const),
+]);
+
+/** Accepts the text of a boolean, for queries. */
+export const QueryFlag = z.preprocess((value, context) => {
+  if (typeof value !== "string") return value;
+  const flag = FLAGS.get(value.toLowerCase());
+  if (flag !== undefined) return flag;
+  const msg = "Input should be a valid boolean, unable to interpret input";
+  context.addIssue(customIssue("bool_parsing", msg));
+  return z.NEVER;
+}, z.boolean());
+
 /** An e-mail address as a login name. Trimmed and in lower case, so that each spelling means the same account. */
 export const Email = z
   .string()

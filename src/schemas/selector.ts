@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { parseSelector, SelectorError } from "../lib/selectors.ts";
-import { customIssue } from "./primitives.ts";
+import { customIssue, Page } from "./primitives.ts";
 
 const DESCRIPTION =
   "Chooses agents by their labels, in the syntax of Kubernetes: `site=uk/bristol/*,technology in (LiFi,WiFi),!retired`. A final `*` " +
@@ -21,7 +21,14 @@ export const Selector = z
   .meta({ description: DESCRIPTION });
 
 /** A selector as text, checked. For selectors that are stored. */
-export const SelectorText = z.string().superRefine((text, context) => {
-  const parsed = Selector.safeParse(text);
-  for (const { message } of parsed.error?.issues ?? []) context.addIssue(customIssue("selector_syntax", message));
-});
+export const SelectorText = z
+  .string()
+  .superRefine((text, context) => {
+    const parsed = Selector.safeParse(text);
+    for (const { message } of parsed.error?.issues ?? []) context.addIssue(customIssue("selector_syntax", message));
+  })
+  .meta({ description: DESCRIPTION });
+
+/** A page of the agents that a selector selects. */
+export const SelectedPage = Page.extend({ selector: Selector.optional() });
+export const SelectorQuery = z.object({ selector: Selector.optional() });

@@ -70,11 +70,17 @@ async function expectDocumented(method: string, path: string, status: number, te
 /** Replaces escaped lone surrogates in JSON: the validator encodes each key as a URI and fails on them. */
 const wellFormed = (json: string): string => json.replaceAll(/\\ud[89a-f][0-9a-f]{2}/gi, "\\ufffd");
 
-export const send = (method: string, path: string, body?: unknown, token?: string): Promise<Response> =>
+export const send = (
+  method: string,
+  path: string,
+  body?: unknown,
+  token?: string,
+  contentType = "application/json",
+): Promise<Response> =>
   request(path, {
     method,
     headers: {
-      ...(body !== undefined && { "Content-Type": "application/json" }),
+      ...(body !== undefined && { "Content-Type": contentType }),
       ...(token !== undefined && bearer(token)),
     },
     ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),

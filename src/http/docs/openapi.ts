@@ -142,11 +142,12 @@ function parametersOf(schema: z.ZodType | undefined, place: "query" | "path" | "
 
 const MEDIA_TYPES: Partial<Record<InputPlace, string[]>> = {
   json: ["application/json"],
+  csv: ["text/csv"],
   form: ["application/x-www-form-urlencoded", "multipart/form-data"],
 };
 
 function bodyOf(inputs: DeclaredRoute["inputs"], convert: Convert): OpenApiOperation["requestBody"] {
-  for (const place of ["json", "form"] as const) {
+  for (const place of ["json", "csv", "form"] as const) {
     const schema = inputs[place];
     if (schema === undefined) continue;
     const content = Object.fromEntries(

@@ -41,20 +41,27 @@ const PUBLIC = [
 ];
 
 /** The owner of a job is a user here. */
-type ObjectKind = "user" | "agent" | "app" | "job" | "emulator job";
+type ObjectKind = "user" | "agent" | "app" | "group" | "job" | "emulator job";
 /** The kinds of account, an app without permissions, and an app that is limited to one agent. */
 type Caller = "admin" | "user" | "agent" | "app" | "app without permissions" | "app of one agent";
-/** The objects that a caller may access: any, only its own, only the listed agent; "yes" for operations without an object. */
-type Access = "any" | "own" | "listed" | "yes";
+/**
+ * The objects that a caller may access: any, only its own, only the listed agent; "yes" for operations without an object; "none" if all
+ * objects are absent for it.
+ */
+type Access = "any" | "own" | "listed" | "yes" | "none";
 
 interface Row {
   route: string;
   /** The kind of object that the path or the end of the query names. */
   object?: ObjectKind;
   query?: string;
-  body?: () => object;
+  body?: () => object | string;
+  /** Of the body, if it is not JSON. */
+  contentType?: string;
   /** Any caller except an agent can claim an unused job number. */
   isClaimed?: true;
+  /** Creates the object if it is absent. */
+  isCreated?: true;
   /** Needs no scope: a token of any scope can access the caller's own objects. */
   needsNoScope?: true;
   access: Partial<Record<Caller, Access>>;
@@ -82,6 +89,8 @@ const callback = (kind: string): Row => ({
 });
 const readAccess = { admin: "any", user: "any", agent: "own", app: "any", "app of one agent": "listed" } as const;
 
+const viewerAccess = { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" } as const;
+
 const TABLE: Row[] = [
   { route: "POST /api/v1/users/public", body: newUser, access: { admin: "yes" } },
   { route: "GET /api/v1/users/", access: { admin: "yes" } },
@@ -105,6 +114,40 @@ const TABLE: Row[] = [
     access: { admin: "any", agent: "own" },
   },
   { route: "DELETE /api/v1/agents/:ap_id", object: "agent", access: { admin: "any" } },
+  {
+    route: "PUT /api/v1/agents/:ap_id/labels",
+    object: "agent",
+    body: () => ({ floor: uniqueName() }),
+    access: { admin: "any" },
+  },
+  { route: "GET /api/v1/labels", access: viewerAccess },
+  {
+    route: "POST /api/v1/labels",
+    body: () => ({ selector: `site=${uniqueName()}`, labels: { floor: "1" } }),
+    access: { admin: "yes" },
+  },
+  { route: "GET /api/v1/labels/export", query: "selector=site%3Dnone", access: viewerAccess },
+  {
+    route: "POST /api/v1/labels/import",
+    body: () => "ap_id,floor\n",
+    contentType: "text/csv",
+    access: { admin: "yes" },
+  },
+  { route: "GET /api/v1/groups/", access: viewerAccess },
+  // A limited app sees no groups.
+  {
+    route: "GET /api/v1/groups/:name",
+    object: "group",
+    access: { admin: "any", user: "any", app: "any", "app of one agent": "none" },
+  },
+  {
+    route: "PUT /api/v1/groups/:name",
+    object: "group",
+    isCreated: true,
+    body: () => ({ selector: "" }),
+    access: { admin: "any" },
+  },
+  { route: "DELETE /api/v1/groups/:name", object: "group", access: { admin: "any" } },
   { route: "GET /api/v1/third_party_apps/", access: { admin: "yes" } },
   { route: "POST /api/v1/third_party_apps/", body: newAppBody, access: { admin: "yes" } },
   {
@@ -242,16 +285,21 @@ const emulatorJobOf = async (token: string): Promise<string> => {
 };
 const foreignObject = async (kind: ObjectKind): Promise<string> => {
   if (kind === "job") return await jobOf((await signedUp()).token);
+  if (kind === "group") {
+    const name = uniqueName();
+    expect((await send("PUT", `/api/v1/groups/${name}`, { selector: "" }, await adminToken())).status).toBe(200);
+    return name;
+  }
   if (kind === "emulator job") return await emulatorJobOf((await signedUp()).token);
   return (await account(kind)).name;
 };
 const unusedName = (kind: ObjectKind): string => (kind === "user" ? uniqueEmail() : uniqueName());
 
-const call = async ({ route, query, body }: Row, token: string, object = ""): Promise<number> => {
+const call = async ({ route, query, body, contentType }: Row, token: string, object = ""): Promise<number> => {
   const [method = "", path = ""] = route.split(" ");
   const name = encodeURIComponent(object);
   const target = query === undefined ? path.replace(/:\w+/, name) : `${path}?${query}${name}`;
-  if (!path.includes("/ws/")) return (await send(method, target, body?.(), token)).status;
+  if (!path.includes("/ws/")) return (await send(method, target, body?.(), token, contentType)).status;
   const { status, webSocket } = await request(target, { headers: { Upgrade: "websocket", ...bearer(token) } });
   webSocket?.accept();
   webSocket?.close(1000);
@@ -288,7 +336,7 @@ describe.each(TABLE)("$route", (row) => {
       return;
     }
     // A caller without access gets the same response for a foreign and for a missing object.
-    expect(await call(row, token, await foreignObject(object))).toBe(access === "any" ? 200 : 403);
+    expect(await call(row, token, await foreignObject(object))).toBe(statusOfForeign(access));
     expect(await call(row, token, unusedName(object))).toBe(statusOfMissing(row, caller));
     // An administrator that posts to a job number does not become its owner.
     if (object === "job" && caller !== "agent" && caller !== "admin")
@@ -319,9 +367,16 @@ describe.each(TABLE)("$route", (row) => {
   });
 });
 
+function statusOfForeign(access: Access | undefined): number {
+  if (access === "none") return 404;
+  return access === "any" ? 200 : 403;
+}
+
 /** Returns the status for an object that does not exist. */
-function statusOfMissing({ access, object, isClaimed }: Row, caller: Caller): number {
+function statusOfMissing({ access, object, isClaimed, isCreated }: Row, caller: Caller): number {
   if (isClaimed) return caller === "agent" ? 403 : 200;
+  if (isCreated) return statusOfForeign(access[caller]);
+  if (access[caller] === "none") return 404;
   // 404 reveals nothing for job numbers: a caller can also learn that a number is unused by using it.
   return access[caller] === "any" || object?.endsWith("job") ? 404 : 403;
 }
