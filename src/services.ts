@@ -33,8 +33,10 @@ import { createEmulators, type Emulators } from "./emulator/emulators.ts";
 import { createEmulatorReports, createPartStore } from "./emulator/part-store.ts";
 import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
+import { type Aggregates, createAggregates } from "./fleet/aggregates.ts";
 import { createGroups, type Groups } from "./fleet/groups.ts";
 import { createLabelStore } from "./fleet/label-store.ts";
+import { createLabelledAgents } from "./fleet/labelled-agents.ts";
 import { createLabelling, type Labelling } from "./fleet/labelling.ts";
 import { createOverview, type NetworkOverview } from "./fleet/overview.ts";
 import { createSelectors, type Selectors } from "./fleet/selectors.ts";
@@ -68,6 +70,7 @@ const DAY_MS = 86_400_000;
 /** All services that the routes need. */
 export interface Services {
   agents: Agents;
+  aggregates: Aggregates;
   apps: Apps;
   /** Serves the files of the dashboard. */
   assets: Pick<Fetcher, "fetch">;
@@ -174,6 +177,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       }),
       ownedJobs,
     }),
+    aggregates: createAggregates({ agents: createLabelledAgents(agents), store: telemetry, shards }),
     apps: createApps(apps, encryptor, ownedJobs),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),

@@ -1,10 +1,10 @@
 import { lazy } from "../lazy.ts";
 import { project, unproject } from "../projection.ts";
 import { type Frame, scaleBarFor, screenY } from "../view.ts";
-import { LABELS_FROM_ZOOM, placeLabels, type Rectangle, type Town } from "./town-labels.ts";
 import { drawOutlines } from "./outlines.ts";
 import type { Palette } from "./palette.ts";
 import type { TileLayer } from "./tiles.ts";
+import { LABELS_FROM_ZOOM, placeLabels, type Rectangle, type Town } from "./town-labels.ts";
 
 /** Everything beneath the markers: the images of a tile server, or outlines with the names of towns. */
 export interface Backdrop {
