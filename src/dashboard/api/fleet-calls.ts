@@ -1,9 +1,10 @@
 import type { EnrolmentToken, NewEnrolmentToken } from "../../schemas/enrolment-token.ts";
 import type { Group } from "../../schemas/groups.ts";
 import type { LabelChanges, LabelledAgent, LabelSummary, LabelsChanged } from "../../schemas/labels.ts";
+import type { Aggregate, Statistic } from "../../schemas/metrics.ts";
 import type { Ack } from "../../schemas/primitives.ts";
 import { call, callForText, pathTo, V1 } from "./call.ts";
-import type { Aggregate, Grants, NewToken, Statistic } from "./fleet-shapes.ts";
+import type { Grants, NewToken } from "./fleet-shapes.ts";
 
 /** The API operations on labels, groups, grants, enrolment tokens and aggregates. */
 

@@ -255,6 +255,11 @@ const TABLE: Row[] = [
     object: "agent",
     access: readAccess,
   },
+  {
+    route: "GET /api/v1/metrics/aggregate",
+    query: "metrics=x",
+    access: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
+  },
   { route: "GET /api/v1/metrics/agent_metrics", query: "agent=", object: "agent", access: readAccess },
 ];
 

@@ -1,8 +1,8 @@
 import { useSignal } from "@preact/signals";
 import { useId, useMemo, useState } from "preact/hooks";
+import type { Statistic } from "../../../schemas/metrics.ts";
 import { serviceNowMs } from "../../api/clock.ts";
 import { aggregate } from "../../api/fleet-calls.ts";
-import type { Statistic } from "../../api/fleet-shapes.ts";
 import { alignedLines, largestGroups } from "../../charts/aggregate-lines.ts";
 import { BOUNDS } from "../../charts/chart-card.tsx";
 import { WindowChoice } from "../../charts/chart-choices.tsx";
@@ -28,7 +28,7 @@ const STATISTICS: readonly (readonly [Statistic, string])[] = [
   ["max", "Maximum"],
   ["p50", "Median"],
   ["p95", "95th percentile"],
-  ["count", "Number of reports"],
+  ["count", "Number of access points"],
 ];
 
 /** Shares have a fixed range, but their sums and numbers do not. */
