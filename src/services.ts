@@ -36,8 +36,10 @@ import { createEmulators, type Emulators } from "./emulator/emulators.ts";
 import { createEmulatorReports, createPartStore } from "./emulator/part-store.ts";
 import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
+import { type Aggregates, createAggregates } from "./fleet/aggregates.ts";
 import { createGroups, type Groups } from "./fleet/groups.ts";
 import { createLabelStore } from "./fleet/label-store.ts";
+import { createLabelledAgents } from "./fleet/labelled-agents.ts";
 import { createLabelling, type Labelling } from "./fleet/labelling.ts";
 import { createOverview, type NetworkOverview } from "./fleet/overview.ts";
 import { createSelectors, type Selectors } from "./fleet/selectors.ts";
@@ -73,6 +75,7 @@ const BULK_TIMEOUT_MS = 10_000;
 /** All services that the routes need. */
 export interface Services {
   agents: Agents;
+  aggregates: Aggregates;
   apps: Apps;
   /** Serves the files of the dashboard. */
   assets: Pick<Fetcher, "fetch">;
@@ -187,6 +190,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       ownedJobs,
       rechecks,
     }),
+    aggregates: createAggregates({ agents: createLabelledAgents(agents), store: telemetry, shards }),
     apps: createApps({ store: apps, apiKeys: encryptor, groups, ownedJobs, rechecks }),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),

@@ -2,7 +2,7 @@ import type { AgentStore } from "../accounts/agent-store.ts";
 import { LABELLED_AGENTS } from "../accounts/audit-feed.ts";
 import type { JobRechecks } from "../accounts/owned-jobs.ts";
 import type { Actor } from "../auth/identity.ts";
-import { authorize, authorizeAgent, visibleAgents } from "../auth/permissions.ts";
+import { authorize, authorizeAgent, authorizeFoundAgent, visibleAgents } from "../auth/permissions.ts";
 import { Invalid, NotAllowed, NotFound } from "../lib/errors.ts";
 import { type Labels, parseSelector, type SelectorTerms } from "../lib/selectors.ts";
 import {
@@ -26,6 +26,7 @@ import type { Selectors } from "./selectors.ts";
 export interface Labelling {
   /** Returns the labels of the agents that the caller sees, with the number of agents. */
   list(actor: Actor, query: LabelsQuery): Promise<LabelSummary[]>;
+  read(actor: Actor, apId: string): Promise<LabelledAgent>;
   update(actor: Actor, apId: string, changes: LabelChanges): Promise<LabelledAgent>;
   /** Changes labels of all agents that a selector selects. Changes none if one of them must not change. */
   updateMany(actor: Actor, request: LabelsRequest): Promise<LabelsChanged>;
@@ -65,6 +66,13 @@ export function createLabelling({ store, bulkStore, agents, selectors, rechecks 
         byKey.set(key, summary);
       }
       return [...byKey.values()];
+    },
+
+    async read(actor, apId) {
+      authorizeAgent(actor, "agents.read", apId);
+      const agent = await agents.find(apId);
+      authorizeFoundAgent(actor, "agents.read", agent);
+      return { ap_id: apId, labels: agent.labels };
     },
 
     async update(actor, apId, changes) {

@@ -10,6 +10,8 @@ import {
   AgentDetails,
   AgentDetailsQuery,
   AgentMetrics,
+  Aggregate,
+  AggregateQuery,
   MetricsQuery,
   MultiMetricData,
   MultiMetricQuery,
@@ -21,7 +23,10 @@ const METRICS = "/api/v1/metrics";
 const TAG = "Metrics";
 const UNKNOWN = { 404: "The agent does not exist" };
 
-export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick<Services, "reports" | "metrics">) {
+export function telemetryRoutes(
+  operation: Operation,
+  { reports, metrics, aggregates, selectors }: Pick<Services, "reports" | "metrics" | "aggregates" | "selectors">,
+) {
   return new Hono<AppEnv>()
     .post(
       "/api/v1/agent_update/update",
@@ -97,5 +102,27 @@ export function telemetryRoutes(operation: Operation, { reports, metrics }: Pick
       }),
       query(MetricsQuery),
       async (c) => c.json(await metrics.agentMetrics(c.get("actor"), c.req.valid("query"))),
+    )
+    .get(
+      `${METRICS}/aggregate`,
+      operation({
+        action: "telemetry.aggregate",
+        tag: TAG,
+        summary: "Get statistics of metrics over many agents",
+        description:
+          "Time is divided into buckets of whole minutes: at most 500, and fewer for many series or very many agents. In each bucket an agent " +
+          "has one value of a metric, the mean of its samples. The statistic is over these values of the agents of a group: `sum` adds them " +
+          "up, `count` is the number of agents with a value, `p50` and `p95` are the value of that rank. `by` divides the agents into groups, " +
+          "at most 200; agents without the label are in the group with null. So the sums of all groups add up to the sum without `by`. " +
+          "Groups follow the present labels, also for earlier times. If the caller sees all agents and gives no selector, agents that were " +
+          "deleted since then count as well, without labels. Needs both scopes `agents:read` and `telemetry:read`.",
+        response: Aggregate,
+      }),
+      query(AggregateQuery),
+      async (c) => {
+        const { selector, ...request } = c.req.valid("query");
+        const resolved = await selectors.resolve(c.get("actor"), selector);
+        return c.json(await aggregates.read(c.get("actor"), request, resolved));
+      },
     );
 }

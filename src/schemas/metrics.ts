@@ -1,38 +1,45 @@
 import * as z from "zod";
+import { LABEL_KEY, MAX_LABEL_LENGTH } from "../lib/selectors.ts";
 import { customIssue, Page } from "./primitives.ts";
+import { Selector } from "./selector.ts";
 import { Timestamp } from "./telemetry.ts";
 
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
-const MAX_WINDOW_MS = 31 * UNIT_MS.d;
 
 /** Length of the period to read: minutes, or a number with a unit. Parsed to milliseconds. */
-const Window = z
-  .string()
-  .default("5")
-  .transform((text, context): number => {
+const windowUpTo = (maxDays: number) =>
+  z.string().transform((text, context): number => {
     const [, number = "", unit = "m"] = /^(\d+)([smhdw])?$/.exec(text) ?? [];
     const ms = Number(number) * UNIT_MS[unit as keyof typeof UNIT_MS];
-    if (number !== "" && ms >= UNIT_MS.s && ms <= MAX_WINDOW_MS) return ms;
-    context.addIssue(
-      customIssue(
-        "value_error",
-        "Value error, window must be minutes, or a number with s, m, h, d or w, from 1s to 31d",
-      ),
-    );
+    if (number !== "" && ms >= UNIT_MS.s && ms <= maxDays * UNIT_MS.d) return ms;
+    const msg = `Value error, window must be minutes, or a number with s, m, h, d or w, from 1s to ${maxDays}d`;
+    context.addIssue(customIssue("value_error", msg));
     return z.NEVER;
-  })
-  .meta({ description: "Minutes, or a number with a unit: `30s`, `5m`, `1h`, `7d`, `2w`. From 1s to 31d." });
+  });
+const describeWindow = (maxDays: number): string =>
+  `Minutes, or a number with a unit: \`30s\`, \`5m\`, \`1h\`, \`7d\`, \`2w\`. From 1s to ${maxDays}d.`;
+
+const MAX_WINDOW_DAYS = 31;
+const Window = windowUpTo(MAX_WINDOW_DAYS)
+  .prefault("5")
+  .meta({ description: describeWindow(MAX_WINDOW_DAYS) });
 
 const ApId = z.string().describe("The agent's `ap_id`.");
 const Since = Timestamp.optional().describe("Returns only newer points, for a chart that already has the older ones.");
 
 export const MAX_METRICS = 50;
 
-const MetricNames = z
+/** A list of names, as repeated parameters or separated by commas. */
+const NameList = z
   .union([z.string(), z.array(z.string())])
-  .transform((value) => [...new Set([value].flat().flatMap((names) => names.split(",")))].filter((name) => name !== ""))
-  .pipe(z.array(z.string()).min(1).max(MAX_METRICS))
-  .meta({ description: "Names of metrics, as repeated parameters or separated by commas; at most 50." });
+  .transform((value) =>
+    [...new Set([value].flat().flatMap((names) => names.split(",")))].filter((name) => name !== ""),
+  );
+const metricNames = (max: number) =>
+  NameList.pipe(z.array(z.string()).min(1).max(max)).meta({
+    description: `Names of metrics, as repeated parameters or separated by commas; at most ${max}.`,
+  });
+const MetricNames = metricNames(MAX_METRICS);
 
 export const AgentDataQuery = z.object({ agent: ApId, window: Window, since: Since });
 export const MultiMetricQuery = z.object({ agent: ApId, metrics: MetricNames, window: Window, since: Since });
@@ -90,3 +97,71 @@ export const AgentMetrics = z
   })
   .meta({ id: "AgentMetrics" });
 export type AgentMetrics = z.output<typeof AgentMetrics>;
+
+/** `p50` and `p95` are exact: the value of that rank. */
+export const STATISTICS = ["avg", "sum", "min", "max", "p50", "p95", "count"] as const;
+export type Statistic = (typeof STATISTICS)[number];
+
+export const MAX_AGGREGATE_METRICS = 10;
+const MAX_BY = 3;
+const MAX_PERIOD_DAYS = 366;
+const DEFAULT_AGGREGATE_WINDOW = "60m";
+
+const LabelKeys = NameList.pipe(z.array(z.string().max(MAX_LABEL_LENGTH).regex(LABEL_KEY)).max(MAX_BY)).meta({
+  description: `Label keys that divide the agents into groups, as repeated parameters or separated by commas; at most ${MAX_BY}.`,
+});
+
+export const AggregateQuery = z
+  .object({
+    selector: Selector.optional(),
+    metrics: metricNames(MAX_AGGREGATE_METRICS),
+    by: LabelKeys.prefault([]),
+    statistic: z.enum(STATISTICS).default("avg"),
+    window: windowUpTo(MAX_PERIOD_DAYS)
+      .optional()
+      .meta({
+        description: `The period up to now. ${describeWindow(MAX_PERIOD_DAYS)} Default: ${DEFAULT_AGGREGATE_WINDOW}, unless \`start_time\` is given.`,
+      }),
+    start_time: Timestamp.optional().describe("Start of a period. UTC, unless it has an offset."),
+    end_time: Timestamp.optional().describe("End of the period. Default: now."),
+  })
+  .superRefine(({ window, start_time, end_time }, context) => {
+    const reject = (field: string, msg: string) =>
+      context.addIssue({ ...customIssue("value_error", `Value error, ${msg}`), path: [field] });
+    if (start_time === undefined) {
+      if (end_time !== undefined) reject("end_time", "end_time needs start_time");
+      return;
+    }
+    const endMs = end_time ?? Date.now();
+    if (window !== undefined) reject("window", "give either window or start_time");
+    else if (endMs <= start_time) reject("end_time", "end_time must be after start_time");
+    else if (endMs - start_time > MAX_PERIOD_DAYS * UNIT_MS.d)
+      reject("end_time", `the period must not exceed ${MAX_PERIOD_DAYS} days`);
+  });
+export type AggregateQuery = z.output<typeof AggregateQuery>;
+
+export const Aggregate = z
+  .object({
+    statistic: z.enum(STATISTICS),
+    bucket_ms: z.int().describe("Length of the buckets: whole minutes."),
+    start_time: z.iso.datetime().describe("Start of the first bucket."),
+    end_time: z.iso.datetime().describe("End of the last bucket."),
+    groups: z.array(
+      z.object({
+        labels: z
+          .record(z.string(), z.string().nullable())
+          .describe("A value for each key of `by`; null: no such label."),
+        agents: z.int().describe("Number of agents in the group now."),
+        series: z.array(
+          z.object({
+            metric: z.string(),
+            points: z
+              .array(point(z.number()))
+              .describe("`ts` is the start of the bucket. Buckets without values are absent."),
+          }),
+        ),
+      }),
+    ),
+  })
+  .meta({ id: "Aggregate" });
+export type Aggregate = z.output<typeof Aggregate>;

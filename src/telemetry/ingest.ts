@@ -8,7 +8,7 @@ import { describeError, log } from "../lib/log.ts";
 import { TtlCache } from "../lib/ttl-cache.ts";
 import { CommandResult } from "../schemas/job.ts";
 import { AgentReport, type Delivered, type Delivery, type ReportResponse } from "../schemas/telemetry.ts";
-import { countValues, type Payload, type Rejection, toSample } from "./samples.ts";
+import { countValues, MAX_AHEAD_MS, type Payload, type Rejection, toSample } from "./samples.ts";
 import type { ShardClient } from "./shard/shard-client.ts";
 import type { AgentSample } from "./store/telemetry-store.ts";
 
@@ -20,8 +20,6 @@ export interface Ingest {
   ingestBatch(actor: Actor, delivery: Delivery): Promise<Delivered>;
 }
 
-/** Clocks differ. A sample further ahead than this would stay the newest of its agent for too long. */
-const MAX_AHEAD_MS = 5 * 60_000;
 const DAY_MS = 86_400_000;
 const AGENT_CACHE_MS = 5_000;
 const MAX_CACHED_AGENTS = 10_000;

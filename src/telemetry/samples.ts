@@ -15,6 +15,8 @@ export interface Rejection {
   reason: string;
 }
 
+/** Clocks differ. A sample further ahead than this would stay the newest of its agent for too long. */
+export const MAX_AHEAD_MS = 5 * 60_000;
 export const MAX_NAME_LENGTH = 256;
 /** Agents send a sample every few seconds, and a day of samples must stay readable. Longer strings do not belong in telemetry. */
 export const MAX_STRING_LENGTH = 16_384;

@@ -115,6 +115,9 @@ describe("a backup", () => {
     expect(kept).toBeGreaterThanOrEqual(before);
     expect(kept).toBeLessThanOrEqual(all);
     expect(await count(target, `SELECT sum(n) AS n FROM minutes_v1 WHERE startsWith(ap_id, '${BUSY}')`)).toBe(kept);
+    expect(await count(target, "SELECT sum(n) AS n FROM network_minutes_v1")).toBe(
+      await count(target, "SELECT sum(n) AS n FROM minutes_v1"),
+    );
   });
 
   it("assigns no id of the outbox twice after a restore", async () => {

@@ -70,6 +70,7 @@ describe("migrations of the telemetry", () => {
     await expect(metricsOfPreviousVersion("ap-1")).rejects.toThrow("metrics_v1");
     await send("ap-3");
     expect([await count("points_v1"), await count("minutes_v1"), await count("texts_v1")]).toEqual([6, 6, 3]);
+    expect(await count("network_minutes_v1")).toBe(6);
   });
 
   it("repartition by week while samples arrive, keep every value, and can be run again after a crash", async () => {
@@ -118,6 +119,53 @@ describe("migrations of the telemetry", () => {
       ["texts_v1", "toMonday(ts)"],
     ]);
     for (const { engine_full } of tables) expect(engine_full).toContain("toIntervalDay(60)");
+  });
+
+  it("copy the rollup into the order of metrics while samples arrive, each once, and can be run again after a crash", async () => {
+    const network: StoresConfig = { ...config, CLICKHOUSE_DATABASE: "network" };
+    const insert = (apId: string, days: number) =>
+      execute(
+        network,
+        `INSERT INTO samples_v1 (ap_id, ts, metrics)
+         SELECT '${apId}', toDateTime64('${new Date().toISOString().slice(0, 19)}', 3, 'UTC') - toIntervalDay(number % ${days}) - number,
+           map('a', number, 'b', 1) FROM numbers(100)`,
+        {
+          settings: {
+            max_partitions_per_insert_block: 0,
+            insert_deduplication_token: apId,
+            deduplicate_blocks_in_dependent_materialized_views: 1,
+          },
+        },
+      );
+    const sumsOf = async (table: string, agent: string) =>
+      await (
+        await sendQuery(
+          network,
+          `SELECT ${agent} AS agent, metric, toUnixTimestamp(minute) AS at, sum(n), sum(total) FROM ${table}
+           GROUP BY agent, metric, at ORDER BY agent, metric, at FORMAT TSV`,
+        )
+      ).text();
+    await migrateTelemetry(network, ({ name }) => name < "0006");
+    await insert("ap-1", 40);
+    const files = ddlFiles(undefined)
+      .filter(({ name }) => name.startsWith("0006"))
+      .map((file) => ({ ...file, sql: file.sql.replace("sleep(3)", "sleep(0)") }));
+    // Interrupted before the view, before the copy and after it. Samples arrive in between.
+    for (const [i, end] of [1, 2, 3, 4].entries()) {
+      await applyStatements(
+        network,
+        files.map((file) => ({ ...file, sql: file.sql.split(/;$/m).slice(0, end).join(";\n") })),
+      );
+      await insert(`ap-${i + 2}`, 3);
+    }
+    await migrateTelemetry(network);
+    // A batch with an unknown outcome is sent again.
+    for (let i = 0; i < 2; i++) await insert("ap-again", 3);
+    const expected = await sumsOf("minutes_v1", "sipHash64(ap_id)");
+    expect(expected.split("\n").length).toBeGreaterThan(100);
+    expect(await sumsOf("network_minutes_v1", "agent")).toBe(expected);
+    const again = "SELECT sum(n) AS n FROM network_minutes_v1 WHERE agent = sipHash64('ap-again')";
+    expect(await queryRows(network, Counted, again)).toEqual([{ n: 200 }]);
   });
 
   it("take the time of receipt of an agent from its newest sample until it reports again", async () => {

@@ -19,6 +19,7 @@ const DATABASES = [
   "guarded",
   "repartitioned",
   "received",
+  "network",
 ];
 
 const ACCESS: ClickHouseAccess = {

@@ -11,7 +11,8 @@ import type { ExistingTables, Manifest, TableFile } from "./manifest.ts";
 
 /**
  * The telemetry in a backup: all rows of each table, read from and written to that table directly. An insert into the table of samples
- * would add the values to the rollups a second time, through its views.
+ * would add the values to the rollups a second time, through its views. `network_minutes_v1` is not in the backup: its view fills it from
+ * the rows of `minutes_v1`.
  */
 
 type Telemetry = Manifest["telemetry"];
@@ -65,7 +66,8 @@ export async function dumpTelemetry(config: StoresConfig, folder: string, signal
     config,
     Columns,
     `SELECT table, groupArray(name) AS columns FROM (SELECT table, name FROM system.columns WHERE database = currentDatabase() ORDER BY table, position)
-     WHERE table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND match(name, '_v[0-9]+$') AND NOT startsWith(name, 'samples')
+     WHERE table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND match(name, '_v[0-9]+$')
+       AND NOT match(name, '^(samples|network_minutes)_')
        AND ${config.CLICKHOUSE_CLUSTER === undefined ? "engine LIKE '%MergeTree'" : "engine = 'Distributed'"})
      GROUP BY table ORDER BY match(table, '^(points|texts)_'), table`,
   );
@@ -121,7 +123,7 @@ export async function findTelemetryTables(config: StoresConfig): Promise<Existin
     { ...config, CLICKHOUSE_DATABASE: "system" },
     Named,
     `SELECT name FROM system.tables WHERE database = ${database}
-     AND (match(name, '^(samples|points|texts|minutes|metrics|agents)(_local|_mv)?_v[0-9]+$|^(points|texts)_weeks(_local)?$')
+     AND (match(name, '^(samples|points|texts|minutes|network_minutes|metrics|agents)(_local|_mv)?_v[0-9]+$|^(points|texts)_weeks(_local)?$')
        OR name = 'schema_migrations')
      ORDER BY engine != 'MaterializedView', engine != 'Distributed'`,
   );

@@ -72,7 +72,12 @@ export async function migrateTelemetry(
   await applyDdl(config, isDue);
   const client = createClickHouse({ ...connectionOf(config), database: config.CLICKHOUSE_DATABASE });
   try {
-    for (const query of retention(config)) await client.command({ query });
+    const result = await client.query({
+      query: "SELECT name FROM system.tables WHERE database = currentDatabase()",
+      format: "JSONEachRow",
+    });
+    const tables = new Set((await result.json<{ name: string }>()).map(({ name }) => name));
+    for (const query of retention(config, tables)) await client.command({ query });
   } finally {
     await client.close();
   }
@@ -161,19 +166,25 @@ async function run(client: ClickHouseClient, query: string): Promise<void> {
 export const onClusterOf = ({ CLICKHOUSE_CLUSTER: cluster }: StoresConfig): string =>
   cluster === undefined ? "" : `ON CLUSTER ${cluster}`;
 
-/** Returns the statements that set the retention. Existing rows are deleted when ClickHouse drops or merges their data part. */
-function retention(config: StoresConfig): string[] {
+/**
+ * Returns the statements that set the retention of the existing tables. Existing rows are deleted when ClickHouse drops or merges their
+ * data part.
+ */
+function retention(config: StoresConfig, existing: ReadonlySet<string>): string[] {
   const { TELEMETRY_DAYS, ROLLUP_DAYS, CLICKHOUSE_CLUSTER } = config;
-  const table = (name: string) => (CLICKHOUSE_CLUSTER === undefined ? `${name}_v1` : `${name}_local_v1`);
+  const suffix = CLICKHOUSE_CLUSTER === undefined ? "_v1" : "_local_v1";
   return [
-    ["points", "ts", TELEMETRY_DAYS],
-    ["texts", "ts", TELEMETRY_DAYS],
-    ["minutes", "minute", ROLLUP_DAYS],
-  ].map(
-    ([name, column, days]) =>
-      `ALTER TABLE ${table(String(name))} ${onClusterOf(config)} MODIFY TTL toDateTime(${column}) + INTERVAL ${days} DAY ` +
-      "SETTINGS materialize_ttl_after_modify = 0",
-  );
+    { table: `points${suffix}`, column: "ts", days: TELEMETRY_DAYS },
+    { table: `texts${suffix}`, column: "ts", days: TELEMETRY_DAYS },
+    { table: `minutes${suffix}`, column: "minute", days: ROLLUP_DAYS },
+    { table: `network_minutes${suffix}`, column: "minute", days: ROLLUP_DAYS },
+  ]
+    .filter(({ table }) => existing.has(table))
+    .map(
+      ({ table, column, days }) =>
+        `ALTER TABLE ${table} ${onClusterOf(config)} MODIFY TTL toDateTime(${column}) + INTERVAL ${days} DAY ` +
+        "SETTINGS materialize_ttl_after_modify = 0",
+    );
 }
 
 /** Splits SQL at semicolons at the end of a line. */

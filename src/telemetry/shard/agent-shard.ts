@@ -7,6 +7,7 @@ import { series } from "../../monitoring/catalog.ts";
 import { ledgerOf } from "../../monitoring/ledger.ts";
 import { MetricRecorder } from "../../monitoring/recorder.ts";
 import { createClickHouse, isRefused } from "../../storage/clickhouse.ts";
+import { MAX_AHEAD_MS } from "../samples.ts";
 import { MAX_POINTS } from "../store/series-queries.ts";
 import { type AgentSample, createTelemetryStore, type TelemetryStore } from "../store/telemetry-store.ts";
 import { ChangeFeed, type ChangeFeedPage, type FeedCursor } from "./change-feed.ts";
@@ -14,6 +15,7 @@ import { Deduplicator } from "./deduplicator.ts";
 import { GroupCommit, type RejectedItem } from "./group-commit.ts";
 import { LatestCache, type LatestColumns } from "./latest.ts";
 import { LiveWindow } from "./live-window.ts";
+import { RecentMinutes, type RecentSums } from "./recent-minutes.ts";
 import { laneOf } from "./weeks.ts";
 
 /**
@@ -50,6 +52,12 @@ export class AgentShard extends DurableObject<Env> {
     now,
   });
   readonly #latest = new LatestCache({ spanMs: 300_000, maxAgents: 100_000, now });
+  readonly #recentMinutes = new RecentMinutes({
+    minutes: 3,
+    maxAheadMs: MAX_AHEAD_MS,
+    maxBytes: 16 * MEGABYTE,
+    now,
+  });
   readonly #recorder: MetricRecorder;
   readonly #windowMs: number;
   /** Agents whose live window is being loaded from the store. */
@@ -117,6 +125,7 @@ export class AgentShard extends DurableObject<Env> {
     } catch (error) {
       // The store may have committed the samples anyway. Forget the agents, so that their state is read from the store.
       this.#deduplicator.forget(samples);
+      this.#recentMinutes.forget(samples);
       for (const { apId } of samples) this.#liveWindow.forget(apId);
       throw error;
     }
@@ -127,6 +136,7 @@ export class AgentShard extends DurableObject<Env> {
     for (const sample of samples) this.#liveWindow.add(sample.apId, sample);
     this.#changeFeed.add(samples);
     this.#latest.add(samples);
+    this.#recentMinutes.add(samples);
   }
 
   /** Flushes the shard's metrics. Returns how many samples wait for their commit. */
@@ -138,6 +148,11 @@ export class AgentShard extends DurableObject<Env> {
   /** Returns the latest values of all agents of the shard. */
   latest(): LatestColumns {
     return this.#latest.read();
+  }
+
+  /** Returns the sums of some metrics in the last minutes, of all agents of the shard. */
+  recentMinutes(metrics: string[], fromMs: number): RecentSums {
+    return this.#recentMinutes.read(metrics, fromMs);
   }
 
   /** Returns the agent's samples that were committed after a cursor. Waits up to `waitMs` if there are none. */

@@ -8,6 +8,7 @@ import type { AgentShard, AppendResult } from "./agent-shard.ts";
 import { CallBatcher } from "./call-batcher.ts";
 import type { ChangeFeedPage, FeedCursor } from "./change-feed.ts";
 import type { LatestColumns, LatestMetrics } from "./latest.ts";
+import type { RecentSums } from "./recent-minutes.ts";
 import { isBacklog } from "./weeks.ts";
 
 const COMPONENT = "telemetry store";
@@ -30,6 +31,8 @@ export interface ShardClient {
   news(apId: string, cursor: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage>;
   /** Returns the latest values of all agents, except those of shards that do not respond. */
   latest(): Promise<Map<string, LatestMetrics>>;
+  /** Returns the sums of some metrics in the last minutes, by shard. Returns `undefined` if a shard does not respond. */
+  recentMinutes(metrics: readonly string[], fromMs: number): Promise<RecentSums[] | undefined>;
   /** Returns how many samples wait for their commit, by shard, except shards that do not respond. */
   waiting(): Promise<Map<number, number>>;
 }
@@ -123,6 +126,11 @@ export function createShardClient(namespace: DurableObjectNamespace<AgentShard>,
           latest.set(apId, { load: load[i] ?? null, quality: quality[i] ?? null, users: users[i] ?? null });
       }
       return latest;
+    },
+
+    async recentMinutes(metrics, fromMs) {
+      const results = await callAll<RecentSums>((shard) => shard.recentMinutes([...metrics], fromMs));
+      return results.size === count ? [...results.values()] : undefined;
     },
 
     async waiting() {

@@ -45,3 +45,7 @@ export const column = <S extends z.ZodType>(value: S) => z.array(value).default(
 export const IN_RANGE = "ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts <= fromUnixTimestamp64Milli({to:Int64})";
 export const IN_MINUTES =
   "minute > fromUnixTimestamp64Milli({from:Int64}) - INTERVAL 1 MINUTE AND minute <= fromUnixTimestamp64Milli({to:Int64})";
+
+/** Clamps a mean: the sum of very large numbers may be infinite, and JSON cannot represent infinity. */
+export const finite = (expression: string): string =>
+  `least(greatest(${expression}, -${Number.MAX_VALUE}), ${Number.MAX_VALUE})`;

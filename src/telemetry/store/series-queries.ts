@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { column, IN_MINUTES, IN_RANGE, type RunQuery } from "./clickhouse-query.ts";
+import { column, finite, IN_MINUTES, IN_RANGE, type RunQuery } from "./clickhouse-query.ts";
 
 /** Reads points for charts. A metric with too many points is averaged over buckets of equal length. */
 
@@ -86,9 +86,6 @@ function toSeries({ data: { metric, at, n, value } }: z.output<typeof Columns>):
 
 const OF_AGENT = "ap_id = {ap_id:String} AND ({all:Bool} OR metric IN {metrics:Array(String)})";
 const BUCKET = "{from:Int64} + intDiv(ms - {from:Int64}, {bucket:Int64}) * {bucket:Int64}";
-/** Clamps a mean: the sum of very large numbers may be infinite, and JSON cannot represent infinity. */
-const finite = (expression: string): string =>
-  `least(greatest(${expression}, -${Number.MAX_VALUE}), ${Number.MAX_VALUE})`;
 
 /** Selects the points of each metric, or their means if there are too many. */
 const POINTS_QUERY = `

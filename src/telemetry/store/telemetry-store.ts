@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { ClickHouse } from "../../storage/clickhouse.ts";
 import type { Sample } from "../samples.ts";
+import { type AggregatePoints, type AggregateRange, readAggregate } from "./aggregate-queries.ts";
 import { column, createQuery, IN_MINUTES, IN_RANGE, READ_SETTINGS } from "./clickhouse-query.ts";
 import { MAX_POINTS, readSeries, type Series, type SeriesQuery } from "./series-queries.ts";
 
@@ -27,6 +28,8 @@ export interface TelemetryStore {
   stored(samples: readonly AgentSample[]): Promise<{ apId: string; tsMs: number; metric: string }[]>;
   /** Returns points in ascending order, at most `MAX_POINTS` of each metric. Omits metrics without points. */
   series(query: SeriesQuery): Promise<Series[]>;
+  /** Returns a statistic of one metric over the agents of each group, from the rollup. Omits groups and buckets without values. */
+  aggregate(range: AggregateRange): Promise<AggregatePoints>;
   /** Returns every point since a time, or `undefined` if there are more than `max`. */
   recent(
     apId: string,
@@ -137,6 +140,10 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
 
     async series(query) {
       return await readSeries(columns, query);
+    },
+
+    async aggregate(range) {
+      return await readAggregate(columns, range);
     },
 
     async recent(apId, sinceMs, max) {

@@ -124,6 +124,7 @@ const TABLE: Row[] = [
     access: { admin: "any", agent: "own" },
   },
   { route: "DELETE /api/v1/agents/:ap_id", object: "agent", access: { admin: "any" } },
+  { route: "GET /api/v1/agents/:ap_id/labels", object: "agent", access: readAccess },
   {
     route: "PUT /api/v1/agents/:ap_id/labels",
     object: "agent",
@@ -253,6 +254,11 @@ const TABLE: Row[] = [
     query: "metrics=x&agent=",
     object: "agent",
     access: readAccess,
+  },
+  {
+    route: "GET /api/v1/metrics/aggregate",
+    query: "metrics=x",
+    access: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
   },
   { route: "GET /api/v1/metrics/agent_metrics", query: "agent=", object: "agent", access: readAccess },
 ];
