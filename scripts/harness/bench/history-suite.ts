@@ -5,6 +5,7 @@ import { type ClickHouse, selectRows, withClickHouse } from "../clickhouse.ts";
 import type { ApiClient } from "../client.ts";
 import { historyPath, openReader, type Queued } from "../job-socket.ts";
 import { cpuOf, residentMib, watchMemory } from "../usage.ts";
+import { benchNetworkCharts } from "./network-charts.ts";
 import type { BenchContext } from "./suite.ts";
 
 /** A long history through one socket: at the reader's pace, in bounded memory, and equal to the store. */
@@ -76,6 +77,7 @@ export async function benchHistory(context: BenchContext): Promise<void> {
     isKept: JSON.stringify(stored) === JSON.stringify(read.sums) && read.rows === read.announced,
     details: { fields: stored.length, rows: read.rows, stored: stored.reduce((sum, { count }) => sum + count, 0) },
   });
+  await benchNetworkCharts(context);
 }
 
 /** Inserts an agent's ten fields, once per second. Returns their time range. */
