@@ -1,7 +1,8 @@
 import { type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import type { ScopedAgent } from "../auth/agent-scope.ts";
-import { type Database, query } from "../storage/libsql.ts";
+import type { Labels } from "../lib/selectors.ts";
+import { ALL_ROWS, type Database, query } from "../storage/libsql.ts";
 import { agents } from "./account-tables.ts";
 import { type AgentFilter, isChosen } from "./agent-conditions.ts";
 import { labelsOf } from "./labels.ts";
@@ -53,67 +54,47 @@ export interface AgentLists {
   commandTargets(names: readonly string[], filter: AgentFilter): Promise<CommandTarget[]>;
   /** Returns the names of the agents of a filter, in order. */
   names(filter: AgentFilter): Promise<string[]>;
+  /** Returns all agents with their labels, ordered by name. */
+  labelled(): Promise<ScopedAgent[]>;
 }
 
 const NullableNumber = z.number().nullable();
+const NullableString = z.string().nullable();
 const Flag = z.literal([0, 1]).transform((flag) => flag === 1);
-const AgentOutlines = z
-  .string()
-  .transform((text): unknown => JSON.parse(text))
+const json = z.string().transform((text): unknown => JSON.parse(text));
+/** An object that the service has stored. Its members were validated then, and validating ten thousand again takes long. */
+const storedObject = <T extends object>() =>
+  json.pipe(z.custom<T>((value) => typeof value === "object" && value !== null));
+
+const AgentOutlines = json
   .pipe(
     z.array(
-      z.tuple([
-        z.string(),
-        Flag,
-        z.string().nullable(),
-        NullableNumber,
-        NullableNumber,
-        NullableNumber,
-        Flag,
-        z.string(),
-        z.string().nullable(),
-        z.string().nullable(),
-      ]),
+      z.tuple([z.string(), Flag, NullableString, NullableNumber, NullableNumber, NullableNumber, Flag, NullableString]),
     ),
   )
   .transform((rows) =>
-    rows.map(
-      ([
-        apId,
-        onboard,
-        accessPointType,
-        latitude,
-        longitude,
-        interval,
-        supportsCommand,
-        labelsText,
-        owner,
-        ownerId,
-      ]) => ({
-        apId,
-        onboard,
-        accessPointType,
-        latitude,
-        longitude,
-        interval,
-        supportsCommand,
-        /** The labels that callers have set, as JSON: most readers do not need them. */
-        labelsText,
-        owner,
-        ownerId,
-      }),
-    ),
+    rows.map(([apId, onboard, accessPointType, latitude, longitude, interval, supportsCommand, site]) => ({
+      apId,
+      onboard,
+      accessPointType,
+      latitude,
+      longitude,
+      interval,
+      supportsCommand,
+      site,
+    })),
   );
 export type AgentOutline = Omit<z.output<typeof AgentOutlines>[number], "supportsCommand">;
 
-/** Returns the agent of an outline with its labels. */
-export function withLabels({ apId, accessPointType, labelsText, owner, ownerId }: AgentOutline): ScopedAgent {
-  const customLabels = labelsText === NO_LABELS ? {} : CustomLabels.parse(JSON.parse(labelsText));
-  return { apId, ownerId, labels: labelsOf({ apId, customLabels, accessPointType, owner }) };
-}
-
-const NO_LABELS = "{}";
-const CustomLabels = z.record(z.string(), z.string());
+const LabelledAgents = json
+  .pipe(z.array(z.tuple([z.string(), z.custom<Labels>(), NullableString, NullableString, NullableString])))
+  .transform((rows) =>
+    rows.map(([apId, customLabels, accessPointType, owner, ownerId]) => ({
+      apId,
+      ownerId,
+      labels: labelsOf({ apId, customLabels, accessPointType, owner }),
+    })),
+  );
 
 /** Longer types are not valid names. The overview omits them, because it sends every agent's type to every reader. */
 const MAX_TYPE_LENGTH = 64;
@@ -128,15 +109,9 @@ const PageRows = z.array(
   z.object({
     id: z.string(),
     apId: z.string(),
-    configuration: z
-      .string()
-      .transform((text): unknown => JSON.parse(text))
-      .pipe(z.record(z.string(), z.unknown())),
+    configuration: storedObject<Record<string, unknown>>(),
     onboard: Flag,
-    labels: z
-      .string()
-      .transform((text): unknown => JSON.parse(text))
-      .pipe(CustomLabels),
+    labels: storedObject<Labels>(),
     owner: z.string().nullable(),
     ownerId: z.string().nullable(),
     /** Number of rows found, including those that did not fit on the page. */
@@ -160,6 +135,14 @@ const supportsOneOf = (names: readonly string[]): SQL =>
     select 1 from json_each(configuration, '$.commands') as command
     where command.type = 'text' and command.value in (select value from json_each(${JSON.stringify(names)}))))`;
 
+const Found = z.tuple([z.object({ found: z.string() })]);
+const Names = json.pipe(z.array(z.string()));
+
+/** The type as JSON, which stays escaped: a lone surrogate is not valid UTF-8, and one agent's would make the whole text unreadable. */
+const accessPointType = sql`json(case when json_type(configuration, '$.access_point_type') = 'text'
+  and length(configuration -> '$.access_point_type') <= ${MAX_TYPE_LENGTH + '""'.length}
+  then configuration -> '$.access_point_type' end)`;
+
 export function createAgentLists(database: Database): AgentLists {
   const page: AgentLists["page"] = async ({ after, offset = 0, limit, filter = {} }) => {
     const maxRows = Math.min(limit ?? PAGE_ROWS, PAGE_ROWS);
@@ -182,40 +165,33 @@ export function createAgentLists(database: Database): AgentLists {
     return { rows: found.map(toListed), isLast };
   };
 
-  /** Reads the outlines in pages: the JSON text of each page is in memory several times. */
-  const outlines = async (names: readonly string[], filter: AgentFilter) => {
-    const all: z.output<typeof AgentOutlines> = [];
+  /** Returns rows as one text: the client takes several times as long to read ten thousand rows. */
+  const textOf = async <S extends z.ZodType>(schema: S, row: SQL, condition: SQL, limit = ALL_ROWS) => {
+    const selected = sql`select * from ${agents} where ${condition} order by ap_id limit ${limit}`;
+    const rows = await query(database.all(sql`select json_group_array(${row}) as found from (${selected})`));
+    return schema.parse(Found.parse(rows)[0].found);
+  };
+  /** Reads in pages: the JSON text of each page is in memory several times. */
+  const allOf = async <A extends { apId: string }>(schema: z.ZodType<A[]>, row: SQL, filter: AgentFilter) => {
+    const all: A[] = [];
     for (let after: string | undefined; ; after = all.at(-1)?.apId) {
-      const next = await outlinesAfter(after, names, filter);
-      for (const outline of next) all.push(outline);
+      const condition = sql`${isAfter(after)} and ${isChosen(filter)}`;
+      const next = await textOf(schema, row, condition, PAGE_OUTLINES);
+      for (const agent of next) all.push(agent);
       if (next.length < PAGE_OUTLINES) return all;
     }
   };
-  const outlinesAfter = async (after: string | undefined, names: readonly string[], filter: AgentFilter) => {
-    // Returns all rows as one text: the client takes several times as long to read ten thousand rows. Strings stay JSON-escaped:
-    // an unescaped lone surrogate is not valid UTF-8, and one agent's would make the whole text unreadable.
-    const rows = await query(
-      database.all(sql`
-        select json_group_array(json_array(
-          ap_id, onboard,
-          json(case when json_type(configuration, '$.access_point_type') = 'text'
-            and length(configuration -> '$.access_point_type') <= ${MAX_TYPE_LENGTH + '""'.length}
-            then configuration -> '$.access_point_type' end),
-          configuration -> '$.geolocation.latitude', configuration -> '$.geolocation.longitude',
-          case when json_type(configuration, '$.interval') in ('integer', 'real') then configuration ->> '$.interval' end,
-          ${supportsOneOf(names)}, labels, owner, owner_id
-        )) as outlines
-        from (select ap_id, onboard, configuration, labels, owner, owner_id from ${agents}
-          where ${isAfter(after)} and ${isChosen(filter)}
-          order by ap_id limit ${PAGE_OUTLINES})`),
+  const outlines = (names: readonly string[], filter: AgentFilter) =>
+    allOf(
+      AgentOutlines,
+      sql`json_array(
+        ap_id, onboard, ${accessPointType},
+        configuration -> '$.geolocation.latitude', configuration -> '$.geolocation.longitude',
+        case when json_type(configuration, '$.interval') in ('integer', 'real') then configuration ->> '$.interval' end,
+        ${supportsOneOf(names)}, labels ->> '$.site')`,
+      filter,
     );
-    return z.tuple([z.object({ outlines: AgentOutlines })]).parse(rows)[0].outlines;
-  };
-
-  const names: AgentLists["names"] = async (filter) => {
-    const found = database.select({ apId: agents.apId }).from(agents).where(isChosen(filter)).orderBy(agents.apId);
-    return (await query(found)).map(({ apId }) => apId);
-  };
+  const names: AgentLists["names"] = (filter) => textOf(Names, sql`ap_id`, isChosen(filter));
 
   return {
     page,
@@ -233,6 +209,9 @@ export function createAgentLists(database: Database): AgentLists {
     names,
 
     existing: (apIds) => names({ apIds }),
+
+    labelled: () =>
+      allOf(LabelledAgents, sql`json_array(ap_id, json(labels), ${accessPointType}, owner, owner_id)`, {}),
 
     async outlines() {
       return await outlines([], {});

@@ -1,4 +1,3 @@
-import { withLabels } from "../accounts/agent-lists.ts";
 import type { AgentStore } from "../accounts/agent-store.ts";
 import type { ScopedAgent } from "../auth/agent-scope.ts";
 
@@ -10,7 +9,7 @@ const MAX_AGE_MS = 2_000;
 
 /** Reads the agents at most once in two seconds, for any number of requests. */
 export function createLabelledAgents(
-  agents: Pick<AgentStore, "outlines">,
+  agents: Pick<AgentStore, "labelled">,
   now: () => number = Date.now,
 ): LabelledAgents {
   let last: { atMs: number; agents: readonly ScopedAgent[] } | undefined;
@@ -18,7 +17,7 @@ export function createLabelledAgents(
   return async () => {
     const atMs = now();
     if (last !== undefined && atMs - last.atMs < MAX_AGE_MS) return last.agents;
-    const found = (await agents.outlines()).map(withLabels);
+    const found = await agents.labelled();
     // A later query may have finished before a slow one.
     if (last === undefined || atMs > last.atMs) last = { atMs, agents: found };
     return found;

@@ -1,9 +1,8 @@
-import { withLabels } from "../accounts/agent-lists.ts";
 import type { AgentStore } from "../accounts/agent-store.ts";
-import { isUnlimited, type ScopedAgent, scopeFilter } from "../auth/agent-scope.ts";
+import { isUnlimited } from "../auth/agent-scope.ts";
 import type { Actor } from "../auth/identity.ts";
 import { authorize, visibleAgents } from "../auth/permissions.ts";
-import { matches, type Selector } from "../lib/selectors.ts";
+import type { Selector } from "../lib/selectors.ts";
 import type { AccessPointState, Overview } from "../schemas/overview.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { presenceOf } from "../telemetry/presence.ts";
@@ -27,16 +26,10 @@ interface Snapshot {
   atMs: number;
   overview: Overview;
   json: string;
-  /** The same access points with their labels, in the same order. Computed on first use: an unlimited overview needs none. */
-  labelled: () => readonly ScopedAgent[];
 }
 
-const SITE = /"site":"([^"]*)"/;
-/** Returns the label `site`. Values of labels have no characters that JSON escapes, and a search is cheaper than parsing. */
-const siteOf = (labelsText: string): string | null => SITE.exec(labelsText)?.[1] ?? null;
-
 export function createOverview(
-  agents: Pick<AgentStore, "outlines">,
+  agents: Pick<AgentStore, "outlines" | "names">,
   store: Pick<TelemetryStore, "lastSeen">,
   shards: Pick<ShardClient, "latest">,
   now: () => number = Date.now,
@@ -47,14 +40,14 @@ export function createOverview(
   const build = async (atMs: number): Promise<Snapshot> => {
     const [outlines, lastSeen, metrics] = await Promise.all([agents.outlines(), store.lastSeen(), shards.latest()]);
     const access_points = outlines.map(
-      ({ apId, onboard, accessPointType, latitude, longitude, interval, labelsText }): AccessPointState => {
+      ({ apId, onboard, accessPointType, latitude, longitude, interval, site }): AccessPointState => {
         const { load, quality, users } = metrics.get(apId) ?? NO_METRICS;
         return {
           ap_id: apId,
           access_point_type: accessPointType,
           latitude,
           longitude,
-          site: siteOf(labelsText),
+          site,
           onboard,
           ...presenceOf(lastSeen.get(apId), interval, atMs),
           load,
@@ -64,16 +57,7 @@ export function createOverview(
       },
     );
     const overview = { at: new Date(atMs).toISOString(), access_points };
-    let agentsWithLabels: ScopedAgent[] | undefined;
-    return {
-      atMs,
-      overview,
-      json: JSON.stringify(overview),
-      labelled: () => {
-        agentsWithLabels ??= outlines.map(withLabels);
-        return agentsWithLabels;
-      },
-    };
+    return { atMs, overview, json: JSON.stringify(overview) };
   };
 
   /** Does not share one promise between requests: the platform cancels it with the request that started it. */
@@ -92,16 +76,16 @@ export function createOverview(
       authorize(actor, "agents.overview");
       authorize(actor, "agents.list");
       const scope = visibleAgents(actor);
-      const { overview, json, labelled } = await current();
       const isWhole = isUnlimited(scope) && selector.length === 0;
+      const [{ overview, json }, names] = await Promise.all([
+        current(),
+        isWhole ? undefined : agents.names({ scope, selector }),
+      ]);
       if (isWhole && limit === undefined && offset === 0) return json;
-      const isVisible = scopeFilter(scope);
-      const isChosen = (agent: ScopedAgent | undefined) =>
-        agent !== undefined && isVisible(agent) && matches(selector, agent.labels);
-      const chosen = isWhole
-        ? overview.access_points
-        : overview.access_points.filter((_, i) => isChosen(labelled()[i]));
-      const access_points = chosen.slice(offset, limit === undefined ? undefined : offset + limit);
+      const chosen = names && new Set(names);
+      const access_points = overview.access_points
+        .filter(({ ap_id }) => chosen?.has(ap_id) ?? true)
+        .slice(offset, limit === undefined ? undefined : offset + limit);
       return JSON.stringify({ at: overview.at, access_points } satisfies Overview);
     },
   };

@@ -43,7 +43,8 @@ export async function fillAccounts(source: StoresConfig, secrets: Secrets): Prom
     // More rows than one batch.
     {
       sql: `WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1100)
-        INSERT INTO agents SELECT 'id-' || n, 'made-' || n, 'hmac', ?, '{}', 0, n, n FROM numbers`,
+        INSERT INTO agents (id, ap_id, credential_kind, credential, configuration, onboard, version, created_at)
+        SELECT 'id-' || n, 'made-' || n, 'hmac', ?, '{}', 0, n, n FROM numbers`,
       args: [credential],
     },
     "INSERT INTO reset_tokens SELECT 'hash', id, 1 FROM users LIMIT 1",

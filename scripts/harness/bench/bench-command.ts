@@ -24,7 +24,10 @@ const SUITES: Record<string, Suite> = {
   token: ["Logins, next to what the cores can hash, and their effect on others", benchToken],
   telemetry: ["Samples in, charts out, and their costs as the data grows", benchTelemetry],
   jobs: ["From a callback to the job's sockets, next to a bare Durable Object; idle sockets", benchJobs],
-  history: ["A long history through one socket: backpressure, bounded memory, correctness", benchHistory],
+  history: [
+    "A long history through one socket: backpressure, memory, correctness; charts of the network",
+    benchHistory,
+  ],
   emulator: ["A thousand emulated access points for five minutes", benchEmulator],
   crowd: ["10,000 sockets at once (needs as many open files: ulimit -n)", benchCrowd],
   dashboard: ["The page in Chromium: a map of 10,000 access points, live charts", benchDashboard],

@@ -5,6 +5,7 @@ import { type ClickHouse, seedSamples } from "../clickhouse.ts";
 import type { ApiClient } from "../client.ts";
 import { historyPath, openReader, type Queued } from "../job-socket.ts";
 import { cpuOf, residentMib } from "../usage.ts";
+import { benchNetworkCharts } from "./network-charts.ts";
 import type { BenchContext } from "./suite.ts";
 
 /** A long history through one socket: at the reader's pace, in bounded memory, and equal to the store. */
@@ -57,6 +58,7 @@ export async function benchHistory(context: BenchContext): Promise<void> {
   const isComplete = rows === samples * FIELDS && rows === announced;
   const equal = "the stored rows arrived field by field, ascending in time, in messages without a hole";
   report.require(equal, isComplete && wrong === 0 && holes === 0, { rows, announced, wrong, holes });
+  await benchNetworkCharts(context);
 }
 
 /** Returns the value of a field `age` seconds before the last sample. Multiples of 1/8 are exact in JSON, too. */

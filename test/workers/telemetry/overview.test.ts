@@ -169,9 +169,8 @@ describe("the cache of the overview", () => {
     hasFullScope: true,
     scopes: new Set(["agents:read", "telemetry:read"]),
   };
-  const unlabelled = { labelsText: "{}", owner: null, ownerId: null };
   const position = { latitude: 1, longitude: 2 };
-  const outline = { apId: "a", onboard: true, accessPointType: null, ...position, interval: null, ...unlabelled };
+  const outline = { apId: "a", onboard: true, accessPointType: null, ...position, interval: null, site: null };
 
   it("reads the stores once in two seconds and never returns an overview older than five", async () => {
     const clock = { ms: 0 };
@@ -184,6 +183,7 @@ describe("the cache of the overview", () => {
           await delay;
           return [outline];
         },
+        names: async () => ["a"],
       },
       { lastSeen: async () => new Map([["a", -1]]) },
       { latest: async () => new Map([["a", { load: 1, quality: null, users: 0 }]]) },
