@@ -1,7 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
-import { createAgentCache } from "./accounts/agent-cache.ts";
-import { createAgentStore } from "./accounts/agent-store.ts";
-import { type Agents, createAgents } from "./accounts/agents.ts";
+import { createAgentCache } from "./accounts/agents/agent-cache.ts";
+import { createAgentStore } from "./accounts/agents/agent-store.ts";
+import { type Agents, createAgents } from "./accounts/agents/agents.ts";
 import { createAppStore } from "./accounts/app-store.ts";
 import { type Apps, createApps } from "./accounts/apps.ts";
 import { type AuditTrail, createAuditTrail, pruneAuditTrail } from "./accounts/audit.ts";

@@ -4,7 +4,7 @@ import { createGroupStore } from "../../src/accounts/group-store.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
 import { Invalid } from "../../src/lib/errors.ts";
 import { bold, print, UserError } from "../../src/programs/shared/cli.ts";
-import { Grants } from "../../src/schemas/grants.ts";
+import { Grants } from "../../src/schemas/accounts/grants.ts";
 import { createDatabase, type DatabaseOptions } from "../../src/storage/libsql.ts";
 
 /** Prints the grants of a user. Replaces them first if `given` is not empty: `none`, or roles with optional selectors. */

@@ -1,7 +1,7 @@
 import { asc, eq, sql } from "drizzle-orm";
 import * as z from "zod";
 import { Duplicate, NotFound } from "../lib/errors.ts";
-import { Permissions } from "../schemas/app.ts";
+import { Permissions } from "../schemas/accounts/app.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { ALL_ROWS, type Database, isUniqueViolation, query } from "../storage/libsql.ts";
 import { apps, type StoredGrant, StoredGrants } from "./account-tables.ts";

@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { Actor } from "../auth/identity.ts";
 import { authorize } from "../auth/permissions.ts";
 import { describeError, log } from "../lib/log.ts";
-import { AuditEntry, type AuditQuery } from "../schemas/audit.ts";
+import { AuditEntry, type AuditQuery } from "../schemas/accounts/audit.ts";
 import { type Database, query } from "../storage/libsql.ts";
 import { audit } from "./account-tables.ts";
 

@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { ResolvedGrant } from "../auth/agent-scope.ts";
 import { Conflict } from "../lib/errors.ts";
 import { expandGroups, groupsIn, parseSelector, type Selector, type SelectorTerms } from "../lib/selectors.ts";
-import { MAX_GROUPS } from "../schemas/groups.ts";
+import { MAX_GROUPS } from "../schemas/fleet/groups.ts";
 import { type Database, query } from "../storage/libsql.ts";
 import { apps, audit, groups, type StoredGrant, users } from "./account-tables.ts";
 import { type AuditActor, actorText, auditIfChanged } from "./audit.ts";

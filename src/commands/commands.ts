@@ -1,4 +1,4 @@
-import type { AgentRow, AgentStore } from "../accounts/agent-store.ts";
+import type { AgentRow, AgentStore } from "../accounts/agents/agent-store.ts";
 import type { RateLimiter } from "../accounts/login/rate-limiter.ts";
 import type { Encryptor } from "../auth/encryptor.ts";
 import type { Actor } from "../auth/identity.ts";

@@ -1,7 +1,7 @@
 import { notInArray, sql } from "drizzle-orm";
 import { agents } from "../accounts/account-tables.ts";
+import { ownerLabel } from "../accounts/agents/labels.ts";
 import { type AuditActor, auditIfChanged } from "../accounts/audit.ts";
-import { ownerLabel } from "../accounts/labels.ts";
 import type { NewOutboxMessage } from "../broker/outbox.ts";
 import { outbox } from "../broker/outbox-table.ts";
 import { jobs } from "../jobs/job-table.ts";

@@ -3,7 +3,7 @@ import type { JobRechecks } from "../accounts/owned-jobs.ts";
 import type { Actor } from "../auth/identity.ts";
 import { authorize } from "../auth/permissions.ts";
 import { Conflict, NotFound } from "../lib/errors.ts";
-import type { Group, GroupSave } from "../schemas/groups.ts";
+import type { Group, GroupSave } from "../schemas/fleet/groups.ts";
 import type { VisibleGroups } from "./visible-groups.ts";
 
 /** Named selectors. Administrators manage them, others read those that they may see. */

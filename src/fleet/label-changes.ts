@@ -1,11 +1,11 @@
-import type { AgentFilter } from "../accounts/agent-conditions.ts";
+import type { AgentFilter } from "../accounts/agents/agent-conditions.ts";
 import type { JobRechecks } from "../accounts/owned-jobs.ts";
 import { type AgentScope, isInScope } from "../auth/agent-scope.ts";
 import type { Actor } from "../auth/identity.ts";
 import { type Action, agentScopeOf, visibleAgents } from "../auth/permissions.ts";
 import { Conflict } from "../lib/errors.ts";
 import type { Labels } from "../lib/selectors.ts";
-import { type LabelChanges, MAX_LABELLED_AGENTS, MAX_LABELS } from "../schemas/labels.ts";
+import { type LabelChanges, MAX_LABELLED_AGENTS, MAX_LABELS } from "../schemas/fleet/labels.ts";
 import { type LabelAudit, type LabelPatches, type LabelPreview, type LabelStore, StoredLabels } from "./label-store.ts";
 
 /** A change of the labels of one or many agents. */

@@ -1,6 +1,12 @@
 import { Invalid } from "../lib/errors.ts";
 import { parse, toValidationItems } from "../lib/field-errors.ts";
-import { type LabelChanges, LabelKey, LabelValue, MAX_LABEL_KEYS, MAX_LABELLED_AGENTS } from "../schemas/labels.ts";
+import {
+  type LabelChanges,
+  LabelKey,
+  LabelValue,
+  MAX_LABEL_KEYS,
+  MAX_LABELLED_AGENTS,
+} from "../schemas/fleet/labels.ts";
 import { type CsvError, type CsvRow, parseCsv } from "./label-csv.ts";
 
 /** Changes of labels in a CSV file. */

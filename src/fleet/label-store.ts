@@ -1,11 +1,11 @@
 import { type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import { agentLabels, agents, audit } from "../accounts/account-tables.ts";
-import { type AgentFilter, isChosen } from "../accounts/agent-conditions.ts";
+import { type AgentFilter, isChosen } from "../accounts/agents/agent-conditions.ts";
 import { type AuditActor, actorText } from "../accounts/audit.ts";
 import { isUnlimited } from "../auth/agent-scope.ts";
 import { type Labels, SERVICE_LABELS } from "../lib/selectors.ts";
-import { type LabelChanges, MAX_LABEL_KEYS, MAX_LABELS } from "../schemas/labels.ts";
+import { type LabelChanges, MAX_LABEL_KEYS, MAX_LABELS } from "../schemas/fleet/labels.ts";
 import { type Database, query } from "../storage/libsql.ts";
 
 /** Changes of labels: the same for all agents, or for each agent by its name. */

@@ -1,4 +1,4 @@
-import type { AgentStore } from "../accounts/agent-store.ts";
+import type { AgentStore } from "../accounts/agents/agent-store.ts";
 import type { ScopedAgent } from "../auth/agent-scope.ts";
 
 /** Returns all agents with their labels, in the order of their names. The result may be a few seconds old. */

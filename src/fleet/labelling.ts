@@ -1,4 +1,4 @@
-import type { AgentStore } from "../accounts/agent-store.ts";
+import type { AgentStore } from "../accounts/agents/agent-store.ts";
 import { LABELLED_AGENTS } from "../accounts/audit-feed.ts";
 import type { JobRechecks } from "../accounts/owned-jobs.ts";
 import type { Actor } from "../auth/identity.ts";
@@ -15,7 +15,7 @@ import {
   MAX_LABEL_KEYS,
   MAX_LABELLED_AGENTS,
   MAX_LABELS,
-} from "../schemas/labels.ts";
+} from "../schemas/fleet/labels.ts";
 import { type CheckedAgent, createApplyLabels, type Problem } from "./label-changes.ts";
 import { formatCsvRow } from "./label-csv.ts";
 import { invalidLines, type LabelFile, readLabelFile } from "./label-file.ts";

@@ -1,9 +1,9 @@
-import type { AgentStore } from "../accounts/agent-store.ts";
+import type { AgentStore } from "../accounts/agents/agent-store.ts";
 import { isUnlimited } from "../auth/agent-scope.ts";
 import type { Actor } from "../auth/identity.ts";
 import { authorize, visibleAgents } from "../auth/permissions.ts";
 import type { Selector } from "../lib/selectors.ts";
-import type { AccessPointState, Overview } from "../schemas/overview.ts";
+import type { AccessPointState, Overview } from "../schemas/fleet/overview.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { presenceOf } from "../telemetry/presence.ts";
 import type { ShardClient } from "../telemetry/shard/shard-client.ts";

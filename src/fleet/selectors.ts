@@ -1,4 +1,4 @@
-import type { AgentOutline } from "../accounts/agent-lists.ts";
+import type { AgentOutline } from "../accounts/agents/agent-lists.ts";
 import type { GroupStore } from "../accounts/group-store.ts";
 import type { Actor } from "../auth/identity.ts";
 import { distanceM } from "../geo/coordinates.ts";

@@ -1,4 +1,4 @@
-import type { AgentStore } from "../accounts/agent-store.ts";
+import type { AgentStore } from "../accounts/agents/agent-store.ts";
 import { isInScope, isUnlimited } from "../auth/agent-scope.ts";
 import type { Actor } from "../auth/identity.ts";
 import {

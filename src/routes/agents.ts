@@ -5,9 +5,9 @@ import { jsonArray } from "../http/json-array.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
 import { Agent, AgentCreate, AgentPath, AgentUpdate } from "../schemas/agent.ts";
+import { SelectedPage } from "../schemas/fleet/selector.ts";
 import { AgentState } from "../schemas/metrics.ts";
 import { Ack, ack } from "../schemas/primitives.ts";
-import { SelectedPage } from "../schemas/selector.ts";
 import type { Services } from "../services.ts";
 
 const BASE = "/api/v1/agents";

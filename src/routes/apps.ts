@@ -3,8 +3,8 @@ import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
-import { AppPath, ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
-import { Grants } from "../schemas/grants.ts";
+import { AppPath, ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/accounts/app.ts";
+import { Grants } from "../schemas/accounts/grants.ts";
 import { Ack, ack, Page } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
 

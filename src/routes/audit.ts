@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { query } from "../http/validation.ts";
-import { AuditEntry, AuditQuery } from "../schemas/audit.ts";
+import { AuditEntry, AuditQuery } from "../schemas/accounts/audit.ts";
 import type { Services } from "../services.ts";
 
 export function auditRoutes(operation: Operation, { auditTrail }: Pick<Services, "auditTrail">) {

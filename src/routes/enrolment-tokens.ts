@@ -8,7 +8,7 @@ import {
   EnrolmentTokenCreate,
   EnrolmentTokenPath,
   NewEnrolmentToken,
-} from "../schemas/enrolment-token.ts";
+} from "../schemas/accounts/enrolment-token.ts";
 import { Ack, ack, Page } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
 

@@ -3,9 +3,9 @@ import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { path, query } from "../http/validation.ts";
+import { SelectorQuery } from "../schemas/fleet/selector.ts";
 import { DataRequest, JobPath, JobRecord, JobStatus, JobsQuery, Queued } from "../schemas/job.ts";
 import { Ack } from "../schemas/primitives.ts";
-import { SelectorQuery } from "../schemas/selector.ts";
 import type { Services } from "../services.ts";
 
 const TAG = "Jobs";

@@ -2,7 +2,7 @@ import { Hono } from "hono";
 import { type AppEnv, runAfterResponse } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { form, query } from "../http/validation.ts";
-import { LoginForm, Token, TokenQuery } from "../schemas/token.ts";
+import { LoginForm, Token, TokenQuery } from "../schemas/accounts/token.ts";
 import type { Services } from "../services.ts";
 
 export function tokenRoutes(operation: Operation, { login, clientAddress }: Pick<Services, "login" | "clientAddress">) {

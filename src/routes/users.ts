@@ -3,8 +3,7 @@ import * as z from "zod";
 import { type AppEnv, runAfterResponse } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
-import { Grants } from "../schemas/grants.ts";
-import { Ack, ack, Page } from "../schemas/primitives.ts";
+import { Grants } from "../schemas/accounts/grants.ts";
 import {
   PasswordRecoveryRequest,
   PasswordReset,
@@ -13,7 +12,8 @@ import {
   UserPath,
   UserRegister,
   UserUpdate,
-} from "../schemas/user.ts";
+} from "../schemas/accounts/user.ts";
+import { Ack, ack, Page } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
 
 const BASE = "/api/v1/users";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { CustomLabels } from "./labels.ts";
+import { CustomLabels } from "./fleet/labels.ts";
 import { dictionary, Identifier, Password } from "./primitives.ts";
 
 export interface Geolocation {

@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { Selector } from "./fleet/selector.ts";
 import { Identifier } from "./primitives.ts";
-import { Selector } from "./selector.ts";
 
 /** A command is one line, without characters that a terminal would interpret. */
 const Command = z

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { LABEL_KEY, MAX_LABEL_LENGTH } from "../lib/selectors.ts";
+import { Selector } from "./fleet/selector.ts";
 import { customIssue, Page } from "./primitives.ts";
-import { Selector } from "./selector.ts";
 import { Timestamp } from "./telemetry.ts";
 
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;

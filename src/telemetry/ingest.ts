@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import type { AgentStore } from "../accounts/agent-store.ts";
+import type { AgentStore } from "../accounts/agents/agent-store.ts";
 import type { Actor } from "../auth/identity.ts";
 import { authorize, authorizeAgent } from "../auth/permissions.ts";
 import { DomainError, Invalid, NotAllowed, NotFound, Unavailable } from "../lib/errors.ts";

@@ -1,6 +1,6 @@
-import type { AgentCache } from "../accounts/agent-cache.ts";
-import type { AgentListed } from "../accounts/agent-lists.ts";
-import type { AgentStore } from "../accounts/agent-store.ts";
+import type { AgentCache } from "../accounts/agents/agent-cache.ts";
+import type { AgentListed } from "../accounts/agents/agent-lists.ts";
+import type { AgentStore } from "../accounts/agents/agent-store.ts";
 import { isUnlimited } from "../auth/agent-scope.ts";
 import type { Actor } from "../auth/identity.ts";
 import { authorize, authorizeAgent, authorizeFoundAgent, visibleAgents } from "../auth/permissions.ts";

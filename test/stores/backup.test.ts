@@ -16,7 +16,7 @@ import { createClient } from "@libsql/client/http";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { backUp } from "../../scripts/ops/backup/back-up.ts";
 import { restore } from "../../scripts/ops/backup/restore.ts";
-import { createAgentStore } from "../../src/accounts/agent-store.ts";
+import { createAgentStore } from "../../src/accounts/agents/agent-store.ts";
 import { createAppStore } from "../../src/accounts/app-store.ts";
 import { createLogin } from "../../src/accounts/login/login.ts";
 import { createRateLimiter } from "../../src/accounts/login/rate-limiter.ts";

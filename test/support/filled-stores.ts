@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "@libsql/client/http";
 import * as z from "zod";
 import { execute, queryRows } from "../../scripts/ops/backup/clickhouse-http.ts";
-import { createAgentStore } from "../../src/accounts/agent-store.ts";
+import { createAgentStore } from "../../src/accounts/agents/agent-store.ts";
 import { createAppStore } from "../../src/accounts/app-store.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
 import { createEncryptor } from "../../src/auth/encryptor.ts";

@@ -3,7 +3,7 @@ import { Validator } from "@cfworker/json-schema";
 import * as fc from "fast-check";
 import { expect } from "vitest";
 import type { StoredGrant } from "../../src/accounts/account-tables.ts";
-import { createAgentStore } from "../../src/accounts/agent-store.ts";
+import { createAgentStore } from "../../src/accounts/agents/agent-store.ts";
 import { anonymous } from "../../src/accounts/audit.ts";
 import { createUserStore } from "../../src/accounts/user-store.ts";
 import { createApp } from "../../src/app.ts";

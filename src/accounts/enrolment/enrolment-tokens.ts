@@ -4,9 +4,13 @@ import { type Action, agentScopeOf, authorize } from "../../auth/permissions.ts"
 import { randomSecret, sha256Hex } from "../../auth/secrets.ts";
 import { Conflict, Invalid, NotAllowed, NotFound } from "../../lib/errors.ts";
 import type { Labels } from "../../lib/selectors.ts";
-import type { EnrolmentToken, EnrolmentTokenCreate, NewEnrolmentToken } from "../../schemas/enrolment-token.ts";
+import type {
+  EnrolmentToken,
+  EnrolmentTokenCreate,
+  NewEnrolmentToken,
+} from "../../schemas/accounts/enrolment-token.ts";
 import type { Page } from "../../schemas/primitives.ts";
-import { labelsOf } from "../labels.ts";
+import { labelsOf } from "../agents/labels.ts";
 import type { EnrolmentSettings } from "./enrolment.ts";
 import type { EnrolmentTokenRow, EnrolmentTokenStore } from "./enrolment-token-store.ts";
 

@@ -6,7 +6,7 @@ import { withDeadline } from "../../lib/deadline.ts";
 import { NotAuthenticated, Unavailable } from "../../lib/errors.ts";
 import { TtlCache } from "../../lib/ttl-cache.ts";
 import type { StoredGrant } from "../account-tables.ts";
-import type { AgentStore } from "../agent-store.ts";
+import type { AgentStore } from "../agents/agent-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { type AuditFeed, type ChangedObjects, concernedBy } from "../audit-feed.ts";
 import type { EnrolmentTokenStore } from "../enrolment/enrolment-token-store.ts";

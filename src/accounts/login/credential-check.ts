@@ -1,7 +1,7 @@
 import { ALL_AGENTS, type GrantRole, isInScope, isUnlimited, scopeOfGrants } from "../../auth/agent-scope.ts";
 import type { Database } from "../../storage/libsql.ts";
 import type { StoredGrant } from "../account-tables.ts";
-import { createAgentStore } from "../agent-store.ts";
+import { createAgentStore } from "../agents/agent-store.ts";
 import { createAppStore } from "../app-store.ts";
 import { createGroupStore } from "../group-store.ts";
 import { createUserStore } from "../user-store.ts";

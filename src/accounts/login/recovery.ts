@@ -4,7 +4,7 @@ import { Malformed } from "../../lib/errors.ts";
 import { log } from "../../lib/log.ts";
 import type { createMailer } from "../../mail/mailer.ts";
 import { passwordResetMessage } from "../../mail/password-reset.ts";
-import type { PasswordReset } from "../../schemas/user.ts";
+import type { PasswordReset } from "../../schemas/accounts/user.ts";
 import { anonymous } from "../audit.ts";
 import type { JobRechecks } from "../owned-jobs.ts";
 import type { UserStore } from "../user-store.ts";

@@ -1,6 +1,6 @@
-import type { EnrolmentToken, NewEnrolmentToken } from "../../schemas/enrolment-token.ts";
-import type { Group } from "../../schemas/groups.ts";
-import type { LabelChanges, LabelledAgent, LabelSummary, LabelsChanged } from "../../schemas/labels.ts";
+import type { EnrolmentToken, NewEnrolmentToken } from "../../schemas/accounts/enrolment-token.ts";
+import type { Group } from "../../schemas/fleet/groups.ts";
+import type { LabelChanges, LabelledAgent, LabelSummary, LabelsChanged } from "../../schemas/fleet/labels.ts";
 import type { Aggregate, Statistic } from "../../schemas/metrics.ts";
 import type { Ack } from "../../schemas/primitives.ts";
 import { call, callForText, pathTo, V1 } from "./call.ts";

@@ -1,6 +1,6 @@
 import type * as z from "zod";
-import type { EnrolmentTokenCreate } from "../../schemas/enrolment-token.ts";
-import type { Grants as StoredGrants } from "../../schemas/grants.ts";
+import type { EnrolmentTokenCreate } from "../../schemas/accounts/enrolment-token.ts";
+import type { Grants as StoredGrants } from "../../schemas/accounts/grants.ts";
 import type { Aggregate } from "../../schemas/metrics.ts";
 
 /** Parts of requests and responses that have no name of their own in the schemas. */

@@ -1,13 +1,13 @@
+import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../../schemas/accounts/app.ts";
+import type { AuditEntry } from "../../schemas/accounts/audit.ts";
+import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../../schemas/accounts/user.ts";
 import type { Agent, AgentCreate, AgentUpdate } from "../../schemas/agent.ts";
-import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../../schemas/app.ts";
-import type { AuditEntry } from "../../schemas/audit.ts";
 import type { EmulatorSpinupRequest, PlaceSuggestion, SpinupQueued } from "../../schemas/emulator.ts";
+import type { Overview } from "../../schemas/fleet/overview.ts";
 import type { JobKind, JobRecord, JobState, JobStatus, Queued } from "../../schemas/job.ts";
 import type { AgentMetrics, MultiMetricData } from "../../schemas/metrics.ts";
-import type { Overview } from "../../schemas/overview.ts";
 import type { Ack } from "../../schemas/primitives.ts";
 import type { DashboardSettings } from "../../schemas/service.ts";
-import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../../schemas/user.ts";
 import { call, pathTo, V1 } from "./call.ts";
 
 /** The API operations that the page uses, typed by the schemas that the service validates with. */

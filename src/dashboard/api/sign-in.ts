@@ -1,5 +1,5 @@
-import type { Token } from "../../schemas/token.ts";
-import type { TokenData } from "../../schemas/user.ts";
+import type { Token } from "../../schemas/accounts/token.ts";
+import type { TokenData } from "../../schemas/accounts/user.ts";
 import { startSession } from "../app/session.ts";
 import { call } from "./call.ts";
 

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { AccessPointState } from "../../schemas/overview.ts";
+import type { AccessPointState } from "../../schemas/fleet/overview.ts";
 import { settings } from "../api/operations.ts";
 import "../style/map.css";
 import { type Marker, mapPointsOf } from "./drawing/markers.ts";

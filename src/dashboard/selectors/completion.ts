@@ -1,4 +1,4 @@
-import type { LabelSummary } from "../../schemas/labels.ts";
+import type { LabelSummary } from "../../schemas/fleet/labels.ts";
 import { countOf } from "../lib/format.ts";
 
 /** Completion of a selector while it is typed. */

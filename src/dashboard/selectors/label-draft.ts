@@ -4,7 +4,7 @@ import {
   type Labels,
   MAX_LABEL_LENGTH,
   SERVICE_LABELS,
-} from "../../schemas/selector-syntax.ts";
+} from "../../schemas/fleet/selector-syntax.ts";
 
 /** Labels in a form. */
 export interface LabelRow {

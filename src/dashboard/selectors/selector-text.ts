@@ -4,7 +4,7 @@ import {
   parseSelector,
   SelectorError,
   type SelectorTerms,
-} from "../../schemas/selector-syntax.ts";
+} from "../../schemas/fleet/selector-syntax.ts";
 
 /** Selectors as texts that people write and the page changes. */
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import type { AgentFilter } from "../../accounts/agent-conditions.ts";
-import type { AgentStore } from "../../accounts/agent-store.ts";
+import type { AgentFilter } from "../../accounts/agents/agent-conditions.ts";
+import type { AgentStore } from "../../accounts/agents/agent-store.ts";
 import { encodeJson } from "../../lib/encoding.ts";
 import { countThatFits, type Producer } from "./producer.ts";
 

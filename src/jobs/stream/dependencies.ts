@@ -1,4 +1,4 @@
-import { createAgentStore } from "../../accounts/agent-store.ts";
+import { createAgentStore } from "../../accounts/agents/agent-store.ts";
 import { createCredentialCheck, type IsCredentialCurrent } from "../../accounts/login/credential-check.ts";
 import type { Config } from "../../env.ts";
 import { createClickHouse } from "../../storage/clickhouse.ts";

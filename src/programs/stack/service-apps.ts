@@ -1,7 +1,7 @@
 import { createAppStore } from "../../accounts/app-store.ts";
 import { createEncryptor } from "../../auth/encryptor.ts";
 import type { Config } from "../../env.ts";
-import type { AppPermission } from "../../schemas/app.ts";
+import type { AppPermission } from "../../schemas/accounts/app.ts";
 import { createDatabase } from "../../storage/libsql.ts";
 
 const ACTOR = { kind: "console", name: "start", requestId: "" } as const;

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import * as fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import { agentLabels, agents } from "../../../src/accounts/account-tables.ts";
-import { createAgentStore } from "../../../src/accounts/agent-store.ts";
+import { createAgentStore } from "../../../src/accounts/agents/agent-store.ts";
 import { type AgentScope, isInScope } from "../../../src/auth/agent-scope.ts";
 import { type LabelCondition, type Labels, matches, type Selector } from "../../../src/lib/selectors.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";

@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { Hono } from "hono";
 import { describe, expect, it } from "vitest";
 import { agents } from "../../../src/accounts/account-tables.ts";
-import { createAgentStore } from "../../../src/accounts/agent-store.ts";
+import { createAgentStore } from "../../../src/accounts/agents/agent-store.ts";
 import type { AppEnv } from "../../../src/http/context.ts";
 import { jsonArray } from "../../../src/http/json-array.ts";
 import { onError } from "../../../src/http/on-error.ts";

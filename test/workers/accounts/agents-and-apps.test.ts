@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createAgentStore } from "../../../src/accounts/agent-store.ts";
+import { createAgentStore } from "../../../src/accounts/agents/agent-store.ts";
 import { createEncryptor } from "../../../src/auth/encryptor.ts";
 import { createSecretHasher, randomSecret } from "../../../src/auth/secrets.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { createAgentStore } from "../../../src/accounts/agent-store.ts";
+import { createAgentStore } from "../../../src/accounts/agents/agent-store.ts";
 import { createAppStore } from "../../../src/accounts/app-store.ts";
 import { type AuditFeed, createAuditFeed } from "../../../src/accounts/audit-feed.ts";
 import { createEnrolmentTokenStore } from "../../../src/accounts/enrolment/enrolment-token-store.ts";

@@ -2,9 +2,9 @@ import { env } from "cloudflare:test";
 import { eq, like } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { audit, enrolmentTokens } from "../../../src/accounts/account-tables.ts";
-import { createAgentStore } from "../../../src/accounts/agent-store.ts";
+import { createAgentStore } from "../../../src/accounts/agents/agent-store.ts";
 import { parseEnv } from "../../../src/env.ts";
-import type { NewEnrolmentToken } from "../../../src/schemas/enrolment-token.ts";
+import type { NewEnrolmentToken } from "../../../src/schemas/accounts/enrolment-token.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { adminToken, newApp, PASSWORD, send, settings, signedUp, tokenOf, uniqueName } from "../support.ts";
 

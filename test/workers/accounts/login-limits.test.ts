@@ -1,6 +1,6 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
-import { createAgentStore } from "../../../src/accounts/agent-store.ts";
+import { createAgentStore } from "../../../src/accounts/agents/agent-store.ts";
 import { clientNetwork } from "../../../src/accounts/login/client-network.ts";
 import { createRateLimiter } from "../../../src/accounts/login/rate-limiter.ts";
 import { edgePasswords } from "../../../src/auth/argon2-wasm.ts";

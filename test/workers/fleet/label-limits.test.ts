@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createAgentStore } from "../../../src/accounts/agent-store.ts";
+import { createAgentStore } from "../../../src/accounts/agents/agent-store.ts";
 import { createGroupStore } from "../../../src/accounts/group-store.ts";
 import type { Actor } from "../../../src/auth/identity.ts";
 import { SCOPES } from "../../../src/auth/roles.ts";

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:test";
 import { sql } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
-import { createAgentStore } from "../../../src/accounts/agent-store.ts";
+import { createAgentStore } from "../../../src/accounts/agents/agent-store.ts";
 import { parseEnv } from "../../../src/env.ts";
 import { produceAgentDetails } from "../../../src/jobs/producers/agent-details.ts";
 import { produceAgentHistory } from "../../../src/jobs/producers/agent-history.ts";

@@ -1,10 +1,10 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { createAgentStore } from "../../../src/accounts/agent-store.ts";
+import { createAgentStore } from "../../../src/accounts/agents/agent-store.ts";
 import type { Actor } from "../../../src/auth/identity.ts";
 import { createOverview } from "../../../src/fleet/overview.ts";
 import { Unavailable } from "../../../src/lib/errors.ts";
-import type { AccessPointState, Overview } from "../../../src/schemas/overview.ts";
+import type { AccessPointState, Overview } from "../../../src/schemas/fleet/overview.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { LatestCache } from "../../../src/telemetry/shard/latest.ts";
 import { adminToken, appWith, bearer, newAgent, newApp, send, settings, signedUp, tokenOf } from "../support.ts";

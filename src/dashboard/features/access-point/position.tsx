@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import type { AccessPointState } from "../../../schemas/overview.ts";
+import type { AccessPointState } from "../../../schemas/fleet/overview.ts";
 import { NetworkMap } from "../../map/network-map.tsx";
 import type { CurrentStatus } from "./current-status.ts";
 

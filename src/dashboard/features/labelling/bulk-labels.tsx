@@ -1,5 +1,5 @@
 import { useId, useState } from "preact/hooks";
-import type { LabelsChanged } from "../../../schemas/labels.ts";
+import type { LabelsChanged } from "../../../schemas/fleet/labels.ts";
 import { changeManyLabels } from "../../api/fleet-calls.ts";
 import { Dialog } from "../../components/dialog.tsx";
 import { Form, fieldErrorOf, TextField } from "../../components/form.tsx";

@@ -1,4 +1,4 @@
-import type { LabelsChanged } from "../../../schemas/labels.ts";
+import type { LabelsChanged } from "../../../schemas/fleet/labels.ts";
 import { countOf } from "../../lib/format.ts";
 
 /** Says what a change of labels will do. Screen readers announce it. */

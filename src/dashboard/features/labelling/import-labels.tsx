@@ -1,5 +1,5 @@
 import { useId, useState } from "preact/hooks";
-import type { LabelsChanged } from "../../../schemas/labels.ts";
+import type { LabelsChanged } from "../../../schemas/fleet/labels.ts";
 import { ApiError } from "../../api/call.ts";
 import { importLabels } from "../../api/fleet-calls.ts";
 import { Dialog } from "../../components/dialog.tsx";

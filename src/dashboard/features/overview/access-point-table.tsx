@@ -1,5 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
-import type { AccessPointState } from "../../../schemas/overview.ts";
+import type { AccessPointState } from "../../../schemas/fleet/overview.ts";
 import { href } from "../../app/router.ts";
 import { ConditionMark, conditionOf, TechnologyBadge } from "../../components/badges.tsx";
 import { Ago } from "../../components/time.tsx";

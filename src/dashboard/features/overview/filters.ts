@@ -1,4 +1,4 @@
-import type { AccessPointState } from "../../../schemas/overview.ts";
+import type { AccessPointState } from "../../../schemas/fleet/overview.ts";
 import { type AccessPointCondition, conditionOf } from "../../components/badges.tsx";
 
 /** Which access points are shown. The address contains the filters, so that people can bookmark and share them. */

@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import type { AccessPointState } from "../../../schemas/overview.ts";
+import type { AccessPointState } from "../../../schemas/fleet/overview.ts";
 import { navigate, type PageProps, replaceRoute } from "../../app/router.ts";
 import { Failed, Loading } from "../../components/states.tsx";
 import { NetworkMap } from "../../map/network-map.tsx";

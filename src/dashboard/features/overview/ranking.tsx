@@ -1,4 +1,4 @@
-import type { AccessPointState } from "../../../schemas/overview.ts";
+import type { AccessPointState } from "../../../schemas/fleet/overview.ts";
 import { href } from "../../app/router.ts";
 import { Bar } from "../../components/badges.tsx";
 import { Loading } from "../../components/states.tsx";

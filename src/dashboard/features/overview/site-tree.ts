@@ -1,4 +1,4 @@
-import type { AccessPointState } from "../../../schemas/overview.ts";
+import type { AccessPointState } from "../../../schemas/fleet/overview.ts";
 
 /** A site with the sites below it. */
 export interface Site {

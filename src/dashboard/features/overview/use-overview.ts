@@ -1,5 +1,5 @@
 import { useRef } from "preact/hooks";
-import type { AccessPointState } from "../../../schemas/overview.ts";
+import type { AccessPointState } from "../../../schemas/fleet/overview.ts";
 import { ApiError } from "../../api/call.ts";
 import { overview } from "../../api/operations.ts";
 import { fieldErrorOf } from "../../components/form.tsx";

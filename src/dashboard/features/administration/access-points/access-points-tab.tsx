@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { AccessPointState } from "../../../../schemas/overview.ts";
+import type { AccessPointState } from "../../../../schemas/fleet/overview.ts";
 import { readGrants } from "../../../api/fleet-calls.ts";
 import { deleteAgent, overview, updateAgent } from "../../../api/operations.ts";
 import { href } from "../../../app/router.ts";

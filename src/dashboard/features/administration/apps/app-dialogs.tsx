@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Permissions } from "../../../../schemas/app.ts";
+import type { Permissions } from "../../../../schemas/accounts/app.ts";
 import { createApp, updateApp } from "../../../api/operations.ts";
 import { Dialog } from "../../../components/dialog.tsx";
 import { Form, fieldErrorOf, SubmitButton, TextField } from "../../../components/form.tsx";

@@ -1,4 +1,4 @@
-import type { AppPermission, Permissions } from "../../../../schemas/app.ts";
+import type { AppPermission, Permissions } from "../../../../schemas/accounts/app.ts";
 import { Checkbox, Choices } from "../../../components/choices.tsx";
 import { TextArea } from "../../../components/form.tsx";
 

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Permissions } from "../../../../schemas/app.ts";
+import type { Permissions } from "../../../../schemas/accounts/app.ts";
 import { deleteApp, listApps } from "../../../api/operations.ts";
 import { Confirm } from "../../../components/dialog.tsx";
 import { notify } from "../../../components/notices.tsx";

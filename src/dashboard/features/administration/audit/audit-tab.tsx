@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { AuditEntry } from "../../../../schemas/audit.ts";
+import type { AuditEntry } from "../../../../schemas/accounts/audit.ts";
 import { href, navigate, type PageProps } from "../../../app/router.ts";
 import { Form, TextField } from "../../../components/form.tsx";
 import { Empty, Failed, Loading } from "../../../components/states.tsx";

@@ -1,4 +1,4 @@
-import type { AuditEntry } from "../../../../schemas/audit.ts";
+import type { AuditEntry } from "../../../../schemas/accounts/audit.ts";
 import { own } from "../../../lib/format.ts";
 
 /** The audit trail as text for people. */

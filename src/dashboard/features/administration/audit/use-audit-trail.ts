@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { AuditEntry } from "../../../../schemas/audit.ts";
+import type { AuditEntry } from "../../../../schemas/accounts/audit.ts";
 import { auditTrail } from "../../../api/operations.ts";
 import { type Action, useAction } from "../../../lib/action.ts";
 import { type Loaded, useLoaded } from "../../../lib/load.ts";

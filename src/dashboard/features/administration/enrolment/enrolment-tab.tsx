@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { EnrolmentToken } from "../../../../schemas/enrolment-token.ts";
+import type { EnrolmentToken } from "../../../../schemas/accounts/enrolment-token.ts";
 import { serviceNowMs } from "../../../api/clock.ts";
 import { listEnrolmentTokens, revokeEnrolmentToken } from "../../../api/fleet-calls.ts";
 import { Confirm } from "../../../components/dialog.tsx";

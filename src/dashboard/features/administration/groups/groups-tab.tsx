@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Group } from "../../../../schemas/groups.ts";
+import type { Group } from "../../../../schemas/fleet/groups.ts";
 import { deleteGroup, listGroups, saveGroup } from "../../../api/fleet-calls.ts";
 import { href } from "../../../app/router.ts";
 import { Confirm, Dialog } from "../../../components/dialog.tsx";

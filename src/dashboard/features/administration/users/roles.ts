@@ -1,4 +1,4 @@
-import type { TokenData, UserCreate } from "../../../../schemas/user.ts";
+import type { TokenData, UserCreate } from "../../../../schemas/accounts/user.ts";
 
 export type Role = UserCreate["roles"][number];
 

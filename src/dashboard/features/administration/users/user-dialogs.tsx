@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { TokenData } from "../../../../schemas/user.ts";
+import type { TokenData } from "../../../../schemas/accounts/user.ts";
 import { createUser, updateUser } from "../../../api/operations.ts";
 import { renewal } from "../../../app/session.ts";
 import { Choices } from "../../../components/choices.tsx";

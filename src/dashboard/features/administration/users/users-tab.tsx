@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { TokenData } from "../../../../schemas/user.ts";
+import type { TokenData } from "../../../../schemas/accounts/user.ts";
 import { deleteUser, listUsers, updateUser } from "../../../api/operations.ts";
 import { href } from "../../../app/router.ts";
 import { session } from "../../../app/session.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { LABEL_KEY, LABEL_VALUE, MAX_LABEL_LENGTH, SERVICE_LABELS } from "../lib/selectors.ts";
-import { integer, QueryFlag } from "./primitives.ts";
+import { LABEL_KEY, LABEL_VALUE, MAX_LABEL_LENGTH, SERVICE_LABELS } from "../../lib/selectors.ts";
+import { integer, QueryFlag } from "../primitives.ts";
 import { Selector, SelectorText } from "./selector.ts";
 
 /** The labels that callers may set on one agent. */

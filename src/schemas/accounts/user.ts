@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { ROLES } from "../auth/roles.ts";
-import { Email, Password } from "./primitives.ts";
+import { ROLES } from "../../auth/roles.ts";
+import { Email, Password } from "../primitives.ts";
 
 export const TokenData = z
   .object({

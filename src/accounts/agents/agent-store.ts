@@ -1,14 +1,14 @@
 import { and, eq, sql } from "drizzle-orm";
 import * as z from "zod";
-import { Conflict, Duplicate, NotFound, TooLarge } from "../lib/errors.ts";
-import type { Labels } from "../lib/selectors.ts";
-import { type Database, isUniqueViolation, query } from "../storage/libsql.ts";
-import { agents, enrolmentTokens, enrolmentUses } from "./account-tables.ts";
+import { Conflict, Duplicate, NotFound, TooLarge } from "../../lib/errors.ts";
+import type { Labels } from "../../lib/selectors.ts";
+import { type Database, isUniqueViolation, query } from "../../storage/libsql.ts";
+import { agents, enrolmentTokens, enrolmentUses } from "../account-tables.ts";
+import { type AuditActor, auditIfChanged } from "../audit.ts";
+import { type EnrolmentUse, usedUp } from "../enrolment/enrolment.ts";
+import { deleteOwner, type OwnedJob, type OwnedJobs } from "../owned-jobs.ts";
 import { type AgentLists, createAgentLists } from "./agent-lists.ts";
-import { type AuditActor, auditIfChanged } from "./audit.ts";
-import { type EnrolmentUse, usedUp } from "./enrolment/enrolment.ts";
 import { labelsOf } from "./labels.ts";
-import { deleteOwner, type OwnedJob, type OwnedJobs } from "./owned-jobs.ts";
 
 const AgentRow = z
   .object({

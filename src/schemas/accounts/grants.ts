@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { GRANT_ROLES } from "../auth/agent-scope.ts";
-import { SelectorText } from "./selector.ts";
+import { GRANT_ROLES } from "../../auth/agent-scope.ts";
+import { SelectorText } from "../fleet/selector.ts";
 
 const MAX_GRANTS = 100;
 

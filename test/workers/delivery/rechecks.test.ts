@@ -6,8 +6,8 @@ import { createJobRechecks } from "../../../src/delivery/job-rechecks.ts";
 import { parseEnv } from "../../../src/env.ts";
 import { createStreamClient } from "../../../src/jobs/stream/stream-client.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
+import { post, stream } from "../jobs/job-requests.ts";
 import { adminToken, newAgent, newApp, PASSWORD, send, signedUp, tokenOf, uniqueName } from "../support.ts";
-import { post, stream } from "./job-requests.ts";
 
 /** A change of access must be effective within this time, also on sockets that receive nothing. */
 const EFFECTIVE_MS = 5_000;

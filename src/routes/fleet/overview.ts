@@ -1,10 +1,10 @@
 import { Hono } from "hono";
-import type { AppEnv } from "../http/context.ts";
-import type { Operation } from "../http/operation.ts";
-import { query } from "../http/validation.ts";
-import { Overview } from "../schemas/overview.ts";
-import { SelectedPage } from "../schemas/selector.ts";
-import type { Services } from "../services.ts";
+import type { AppEnv } from "../../http/context.ts";
+import type { Operation } from "../../http/operation.ts";
+import { query } from "../../http/validation.ts";
+import { Overview } from "../../schemas/fleet/overview.ts";
+import { SelectedPage } from "../../schemas/fleet/selector.ts";
+import type { Services } from "../../services.ts";
 
 export function overviewRoutes(
   operation: Operation,

@@ -14,4 +14,4 @@ export {
   type Selector,
   SelectorError,
   type SelectorTerms,
-} from "../lib/selectors.ts";
+} from "../../lib/selectors.ts";

@@ -1,9 +1,9 @@
 import { type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
-import type { ScopedAgent } from "../auth/agent-scope.ts";
-import type { Labels } from "../lib/selectors.ts";
-import { ALL_ROWS, type Database, query } from "../storage/libsql.ts";
-import { agents } from "./account-tables.ts";
+import type { ScopedAgent } from "../../auth/agent-scope.ts";
+import type { Labels } from "../../lib/selectors.ts";
+import { ALL_ROWS, type Database, query } from "../../storage/libsql.ts";
+import { agents } from "../account-tables.ts";
 import { type AgentFilter, isChosen } from "./agent-conditions.ts";
 import { labelsOf } from "./labels.ts";
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { CustomLabels } from "./labels.ts";
-import { Timestamp } from "./telemetry.ts";
+import { CustomLabels } from "../fleet/labels.ts";
+import { Timestamp } from "../telemetry.ts";
 
 export const EnrolmentToken = z
   .object({

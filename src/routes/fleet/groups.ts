@@ -1,11 +1,11 @@
 import { Hono } from "hono";
 import * as z from "zod";
-import type { AppEnv } from "../http/context.ts";
-import type { Operation } from "../http/operation.ts";
-import { body, path } from "../http/validation.ts";
-import { Group, GroupPath, GroupSave, NewGroupPath } from "../schemas/groups.ts";
-import { Ack, ack } from "../schemas/primitives.ts";
-import type { Services } from "../services.ts";
+import type { AppEnv } from "../../http/context.ts";
+import type { Operation } from "../../http/operation.ts";
+import { body, path } from "../../http/validation.ts";
+import { Group, GroupPath, GroupSave, NewGroupPath } from "../../schemas/fleet/groups.ts";
+import { Ack, ack } from "../../schemas/primitives.ts";
+import type { Services } from "../../services.ts";
 
 const BASE = "/api/v1/groups";
 const TAG = "Groups";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { GROUP_NAME, groupsIn, MAX_LABEL_LENGTH, parseSelector } from "../lib/selectors.ts";
+import { GROUP_NAME, groupsIn, MAX_LABEL_LENGTH, parseSelector } from "../../lib/selectors.ts";
 import { SelectorText } from "./selector.ts";
 
 /** Groups that can exist at one time. */

@@ -1,10 +1,10 @@
 import { Hono } from "hono";
 import * as z from "zod";
-import type { AppEnv } from "../http/context.ts";
-import type { Operation } from "../http/operation.ts";
-import { textFile } from "../http/text-file.ts";
-import { body, csv, path, query } from "../http/validation.ts";
-import { AgentPath } from "../schemas/agent.ts";
+import type { AppEnv } from "../../http/context.ts";
+import type { Operation } from "../../http/operation.ts";
+import { textFile } from "../../http/text-file.ts";
+import { body, csv, path, query } from "../../http/validation.ts";
+import { AgentPath } from "../../schemas/agent.ts";
 import {
   ImportQuery,
   LabelChanges,
@@ -14,9 +14,9 @@ import {
   LabelsCsv,
   LabelsQuery,
   LabelsRequest,
-} from "../schemas/labels.ts";
-import { SelectorQuery } from "../schemas/selector.ts";
-import type { Services } from "../services.ts";
+} from "../../schemas/fleet/labels.ts";
+import { SelectorQuery } from "../../schemas/fleet/selector.ts";
+import type { Services } from "../../services.ts";
 
 const BASE = "/api/v1/labels";
 const TAG = "Labels";

@@ -1,13 +1,13 @@
-import { isInScope } from "../auth/agent-scope.ts";
-import type { Actor } from "../auth/identity.ts";
-import type { Passwords } from "../auth/passwords.ts";
-import { type Action, agentScopeOf, authorize, authorizeAgent, authorizeFoundAgent } from "../auth/permissions.ts";
-import { NotAllowed } from "../lib/errors.ts";
-import type { Agent, AgentCreate, AgentUpdate } from "../schemas/agent.ts";
+import { isInScope } from "../../auth/agent-scope.ts";
+import type { Actor } from "../../auth/identity.ts";
+import type { Passwords } from "../../auth/passwords.ts";
+import { type Action, agentScopeOf, authorize, authorizeAgent, authorizeFoundAgent } from "../../auth/permissions.ts";
+import { NotAllowed } from "../../lib/errors.ts";
+import type { Agent, AgentCreate, AgentUpdate } from "../../schemas/agent.ts";
+import type { Enrolment } from "../enrolment/enrolment.ts";
+import type { JobRechecks, OwnedJobs } from "../owned-jobs.ts";
 import type { AgentRow, AgentStore } from "./agent-store.ts";
-import type { Enrolment } from "./enrolment/enrolment.ts";
 import { labelsOf } from "./labels.ts";
-import type { JobRechecks, OwnedJobs } from "./owned-jobs.ts";
 
 export interface Agents {
   create(actor: Actor, agent: AgentCreate): Promise<Agent>;

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { integer } from "./primitives.ts";
+import { integer } from "../primitives.ts";
 
 export const AuditEntry = z
   .object({

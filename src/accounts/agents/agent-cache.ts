@@ -1,7 +1,7 @@
-import type { ScopedAgent } from "../auth/agent-scope.ts";
-import { TtlCache } from "../lib/ttl-cache.ts";
+import type { ScopedAgent } from "../../auth/agent-scope.ts";
+import { TtlCache } from "../../lib/ttl-cache.ts";
+import { type ChangedObjects, concernedBy, LABELLED_AGENTS } from "../audit-feed.ts";
 import type { AgentStore } from "./agent-store.ts";
-import { type ChangedObjects, concernedBy, LABELLED_AGENTS } from "./audit-feed.ts";
 
 /** Caches which agents exist, and their labels. Authentication reads the audit feed and reports the changes before each request. */
 export interface AgentCache {

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { parseSelector, SelectorError } from "../lib/selectors.ts";
-import { customIssue, Page } from "./primitives.ts";
+import { parseSelector, SelectorError } from "../../lib/selectors.ts";
+import { customIssue, Page } from "../primitives.ts";
 
 const DESCRIPTION =
   "Chooses agents by their labels, in the syntax of Kubernetes: `site=uk/bristol/*,technology in (LiFi,WiFi),!retired`. A final `*` " +

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { dictionary, Identifier } from "./primitives.ts";
+import { dictionary, Identifier } from "../primitives.ts";
 
 const permission = (description: string) => z.boolean().optional().describe(description);
 

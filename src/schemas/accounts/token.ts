@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { LoginType } from "../auth/tokens.ts";
+import { LoginType } from "../../auth/tokens.ts";
 
 export const TokenQuery = z.object({ login_type: LoginType.describe("Kind of account that logs in.") });
 

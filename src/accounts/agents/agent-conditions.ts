@@ -1,7 +1,7 @@
 import { and, or, type SQL, sql } from "drizzle-orm";
-import { type AgentScope, isUnlimited } from "../auth/agent-scope.ts";
-import type { LabelCondition, Selector } from "../lib/selectors.ts";
-import { agentLabels } from "./account-tables.ts";
+import { type AgentScope, isUnlimited } from "../../auth/agent-scope.ts";
+import type { LabelCondition, Selector } from "../../lib/selectors.ts";
+import { agentLabels } from "../account-tables.ts";
 
 /** Chooses agents: those that fulfil all given conditions. */
 export interface AgentFilter {
