@@ -28,7 +28,7 @@ const STATISTICS: readonly (readonly [Statistic, string])[] = [
   ["max", "Maximum"],
   ["p50", "Median"],
   ["p95", "95th percentile"],
-  ["count", "Number of access points"],
+  ["count", "Count"],
 ];
 
 /** Shares have a fixed range, but their sums and numbers do not. */
