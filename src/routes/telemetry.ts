@@ -111,7 +111,7 @@ export function telemetryRoutes(
         summary: "Get statistics of metrics over many agents",
         description:
           "Time is divided into buckets of whole minutes: at most 500, and fewer for many series or very many agents. In each bucket an agent " +
-          "has one value of a metric, the mean of its samples. The statistic is over these values of the agents of a group: `sum` adds them " +
+          "has one value of a metric, the mean of its samples. The statistic is computed from these values of the agents of a group: `sum` adds them " +
           "up, `count` is the number of agents with a value, `p50` and `p95` are the value of that rank. `by` divides the agents into groups, " +
           "at most 200; agents without the label are in the group with null. So the sums of all groups add up to the sum without `by`. " +
           "Groups follow the present labels, also for earlier times. If the caller sees all agents and gives no selector, agents that were " +

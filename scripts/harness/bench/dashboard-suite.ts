@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Page } from "playwright-core";
+import { scopesOfUser } from "../../../src/auth/roles.ts";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { makeAgents } from "../accounts.ts";
 import { launchBrowser, visit } from "../browser.ts";
@@ -27,7 +28,13 @@ export async function benchDashboard(context: BenchContext): Promise<void> {
   await using browser = await launchBrowser();
   const { page } = await visit(browser, product.url);
   const [expiresAtMs, renewAtMs] = [Date.now() + HOUR_MS, Date.now() + HOUR_MS];
-  const session = JSON.stringify({ ...context.user, expiresAtMs, renewAtMs, isAdministrator: false });
+  const session = JSON.stringify({
+    ...context.user,
+    expiresAtMs,
+    renewAtMs,
+    isAdministrator: false,
+    scopes: scopesOfUser(["user"]),
+  });
   await page.evaluate((text) => sessionStorage.setItem("session", text), session);
   await page.reload();
   await page.locator("canvas").first().waitFor();

@@ -1,10 +1,26 @@
-import type { EnrolmentToken, NewEnrolmentToken } from "../../schemas/accounts/enrolment-token.ts";
+import type * as z from "zod";
+import type {
+  EnrolmentToken,
+  EnrolmentTokenCreate,
+  NewEnrolmentToken,
+} from "../../schemas/accounts/enrolment-token.ts";
+import type { Grants as StoredGrants } from "../../schemas/accounts/grants.ts";
 import type { Group } from "../../schemas/fleet/groups.ts";
 import type { LabelChanges, LabelledAgent, LabelSummary, LabelsChanged } from "../../schemas/fleet/labels.ts";
 import type { Aggregate, Statistic } from "../../schemas/metrics.ts";
 import type { Ack } from "../../schemas/primitives.ts";
 import { call, callForText, pathTo, V1 } from "./call.ts";
-import type { Grants, NewToken } from "./fleet-shapes.ts";
+
+/** Parts of requests and responses that have no name of their own in the schemas. */
+
+/** The grants of an account. Null: operator of all agents. */
+export type Grants = StoredGrants["grants"];
+export type Grant = NonNullable<Grants>[number];
+export type GrantRole = Grant["role"];
+
+export type NewToken = z.input<typeof EnrolmentTokenCreate>;
+
+export type AggregateGroup = Aggregate["groups"][number];
 
 /** The API operations on labels, groups, grants, enrolment tokens and aggregates. */
 

@@ -1,5 +1,5 @@
 import type { Aggregate } from "../../schemas/metrics.ts";
-import type { AggregateGroup } from "../api/fleet-shapes.ts";
+import type { AggregateGroup } from "../api/fleet-calls.ts";
 
 /** The series of an aggregate as lines of charts. */
 

@@ -1,7 +1,7 @@
 import type { Group } from "../../schemas/fleet/groups.ts";
 import { expandGroups, type Labels, matches, parseSelector } from "../../schemas/fleet/selector-syntax.ts";
+import type { GrantRole, Grants } from "../api/fleet-calls.ts";
 import { readGrants } from "../api/fleet-calls.ts";
-import type { GrantRole, Grants } from "../api/fleet-shapes.ts";
 import { session } from "../app/session.ts";
 import { useLoaded } from "../lib/load.ts";
 

@@ -1,4 +1,4 @@
-import type { Grants } from "../../api/fleet-shapes.ts";
+import type { Grants } from "../../api/fleet-calls.ts";
 import { href, replaceRoute } from "../../app/router.ts";
 import { may } from "../../app/session.ts";
 import { Empty } from "../../components/states.tsx";

@@ -1,4 +1,4 @@
-import type { Grant, GrantRole, Grants } from "../../../api/fleet-shapes.ts";
+import type { Grant, GrantRole, Grants } from "../../../api/fleet-calls.ts";
 import { problemIn } from "../../../selectors/selector-text.ts";
 
 /** The grants of an account in a form. */

@@ -1,6 +1,6 @@
 import { useId, useState } from "preact/hooks";
+import type { GrantRole, Grants } from "../../../api/fleet-calls.ts";
 import { changeGrants, type GrantHolder, readGrants } from "../../../api/fleet-calls.ts";
-import type { GrantRole, Grants } from "../../../api/fleet-shapes.ts";
 import { Dialog } from "../../../components/dialog.tsx";
 import { Form, fieldErrorOf, SelectField } from "../../../components/form.tsx";
 import { notify } from "../../../components/notices.tsx";
