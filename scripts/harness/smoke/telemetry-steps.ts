@@ -105,12 +105,9 @@ export async function checkHistory(context: SmokeContext): Promise<void> {
   await readUntil(() => rowsOf().length > 0);
   expectThat(messages.at(-1)?.final === false, "The whole history came in one message");
   await readUntil(() => messages.at(-1)?.final === true);
+  const seqs = messages.map(({ seq }) => seq);
   const consecutive = messages.map((_, i) => i + 1);
-  expectEqual(
-    "The sequence numbers",
-    messages.map(({ seq }) => seq),
-    consecutive,
-  );
+  expectEqual("The sequence numbers", seqs, consecutive);
   const expected = points.map(({ ts, value }) => ({ time: ts, field: "past", value }));
   expectEqual("The rows of the history", rowsOf(), expected);
 }
