@@ -82,12 +82,10 @@ export class ApiClient {
   async attempt(path: string, request: ApiRequest = {}): Promise<{ status: number; body: unknown } | undefined> {
     const response = await this.request(path, request).catch(() => undefined);
     if (response === undefined) return undefined;
-    try {
-      return { status: response.status, body: JSON.parse(response.text) };
-    } catch {
-      increment(this.failures, "invalid JSON");
-      return undefined;
-    }
+    const body = parseJson(response.text);
+    if (body !== undefined) return { status: response.status, body };
+    increment(this.failures, "invalid JSON");
+    return undefined;
   }
 
   /** Sends a request and returns the JSON of its response. Throws unless the status is 200. */
@@ -135,5 +133,14 @@ export interface Target {
 export const targetOf = ({ url, dataDir, urls }: Pick<Product, "url" | "dataDir" | "urls">): Target => {
   return { client: new ApiClient(url), dataDir, urls };
 };
+
+/** Returns undefined if the text is not JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
 
 const increment = <Key>(counts: Map<Key, number>, key: Key): void => void counts.set(key, (counts.get(key) ?? 0) + 1);

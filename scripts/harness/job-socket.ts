@@ -88,6 +88,6 @@ export async function openReader(client: ApiClient, token: string, jobNumber: st
       return { ...(JSON.parse(text) as Envelope<Data>), bytes: text.length };
     },
     acknowledge: (seq: number) => acknowledge(socket, seq),
-    close: () => socket.terminate(),
+    [Symbol.dispose]: () => socket.terminate(),
   };
 }

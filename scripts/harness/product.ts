@@ -53,6 +53,7 @@ export class Product {
     const portOf = (name: string) => (env[name] === undefined ? anyFreePort() : Number(env[name]));
     const port = socket?.port ?? portOf("PORT");
     const ports = await Promise.all([port, portOf("MQTT_PORT"), portOf("MQTT_WS_PORT")]);
+    const [PORT, MQTT_PORT, MQTT_WS_PORT] = ports.map(String);
     const runId = randomUUID();
     // With a socket, start it as the systemd unit does: npm does not pass sockets on.
     const [command = "", ...args] =
@@ -63,15 +64,7 @@ export class Product {
       cwd,
       detached: true,
       stdio: ["ignore", "pipe", "pipe", ...(socket === undefined ? [] : [socket.fd])],
-      env: {
-        ...process.env,
-        CONTROLLER_RUN: runId,
-        PORT: String(ports[0]),
-        MQTT_PORT: String(ports[1]),
-        MQTT_WS_PORT: String(ports[2]),
-        DATA_DIR: dataDir,
-        ...env,
-      },
+      env: { ...process.env, CONTROLLER_RUN: runId, PORT, MQTT_PORT, MQTT_WS_PORT, DATA_DIR: dataDir, ...env },
     });
     const product = new Product(child, `CONTROLLER_RUN=${runId}`, dataDir, ports);
     collectOutput(child, (text) => {
@@ -152,11 +145,7 @@ export async function withProduct<T>(
 }
 
 /** Waits for a condition. Throws if it does not hold in time. */
-export async function until(
-  condition: () => boolean | Promise<boolean>,
-  timeoutMs = 30_000,
-  pollMs = 25,
-): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 30_000, pollMs = 25) {
   for (const deadlineMs = Date.now() + timeoutMs; Date.now() < deadlineMs; await sleep(pollMs)) {
     if (await condition()) return;
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
-import type { ApiClient } from "./client.ts";
-import { acknowledge, callbackPath, closeSockets, type Envelope, openSocket, streamPath } from "./job-socket.ts";
+import { type ApiClient, parseJson } from "./client.ts";
+import { acknowledge, callbackPath, type Envelope, openSocket, streamPath } from "./job-socket.ts";
 import { until } from "./product.ts";
 import type { Limiter } from "./stats.ts";
 import { createWorkload, type Verdict, type Workload } from "./workload.ts";
@@ -111,11 +111,11 @@ export class StreamWorkload {
   async #connect(reader: StreamReader, signal: AbortSignal): Promise<{ closed: Promise<void> }> {
     const { client, token, hasHeartbeat } = this.#options;
     // Resumes at the slowest reader of the job, since resuming acknowledges.
-    const after = this.#readUpTo;
-    let lastSeq = after;
+    let lastSeq = this.#readUpTo;
+    const path = streamPath(this.jobNumber, lastSeq);
     const onText = (text: string, socket: WebSocket): void => {
       if (socket.readyState !== WebSocket.OPEN) return;
-      const envelope = parseEnvelope(text);
+      const envelope = parseJson(text) as Envelope | undefined;
       // The rest of a garbled stream is not reliable either.
       if (envelope === undefined) return void socket.terminate();
       if (envelope.type === "gap" || envelope.seq > lastSeq + 1) reader.holes++;
@@ -123,11 +123,12 @@ export class StreamWorkload {
       lastSeq = envelope.seq;
       if (envelope.type === "agent_data") this.#receive(reader, envelope, socket);
     };
-    const socket = await openSocket({ url: client.url, path: streamPath(this.jobNumber, after), token, onText });
+    const socket = await openSocket({ url: client.url, path, token, onText });
     reader.socket = socket;
     reader.connections++;
     const closed = Promise.withResolvers<void>();
-    const end = () => closeSockets([socket]);
+    // Without the closing handshake, which plain workerd delays.
+    const end = () => socket.terminate();
     socket.once("close", (code) => {
       signal.removeEventListener("abort", end);
       reader.socket = undefined;
@@ -176,14 +177,6 @@ function countOutOfTurn(keys: readonly string[]): number {
   return count;
 }
 
-function parseEnvelope(text: string): Envelope | undefined {
-  try {
-    return JSON.parse(text) as Envelope;
-  } catch {
-    return undefined;
-  }
-}
-
 /** Closes a connection on which the service does not respond any more. */
 function startHeartbeat(socket: WebSocket): void {
   let isAlive = true;
@@ -226,6 +219,13 @@ export function sumVerdicts(streams: readonly StreamWorkload[]): Omit<StreamVerd
   return verdict;
 }
 
+/** Waits until all readers have everything. Returns how long that took; the verdict tells if it never happened. */
+export async function untilRead(streams: readonly StreamWorkload[], timeoutMs: number): Promise<number> {
+  const startedMs = performance.now();
+  await until(() => streams.every(({ isRead }) => isRead), timeoutMs).catch(() => {});
+  return performance.now() - startedMs;
+}
+
 /** Posts callbacks to several jobs and reads them. */
 export function startStreams(client: ApiClient, options: StreamsOptions): Workload<StreamVerdict> {
   const { token, readersOfJobs, sendersPerJob, pauseMs } = options;
@@ -238,9 +238,7 @@ export function startStreams(client: ApiClient, options: StreamsOptions): Worklo
   return createWorkload("callbacks", stopSending, senders, {
     acknowledged: () => streams.reduce((sum, { acknowledged }) => sum + acknowledged.size, 0),
     async settle() {
-      const startedMs = performance.now();
-      await until(() => streams.every(({ isRead }) => isRead), READ_WITHIN_MS).catch(() => {});
-      const settledMs = performance.now() - startedMs;
+      const settledMs = await untilRead(streams, READ_WITHIN_MS);
       stopReading.abort();
       await Promise.all(readers);
       return { ...sumVerdicts(streams), settledMs };

@@ -152,12 +152,7 @@ async function sendOverMqtt({ target, agent, oracle, pauseMs, signal }: Sender):
     tsMs = Math.max(tsMs + 1, Date.now());
     const sentMs = tsMs;
     const sent = client.publishAsync(`agent/${apId}/data`, JSON.stringify(sampleAt(sentMs)), { qos: 1 });
-    sending.push(
-      sent.then(
-        () => oracle.record(apId, sentMs),
-        () => {},
-      ),
-    );
+    sending.push(sent.then(() => oracle.record(apId, sentMs)).catch(() => {}));
   }
   await Promise.race([Promise.all(sending), sleep(GIVE_UP_MS, undefined, { ref: false })]);
   await client.endAsync(true);

@@ -1,20 +1,22 @@
 import { print } from "../../../src/programs/shared/cli.ts";
-import type { TestAgent } from "../accounts.ts";
+import { makeAgents, type TestAgent } from "../accounts.ts";
 import { seedSamples, selectRows } from "../clickhouse.ts";
 import { until } from "../product.ts";
 import { forEachConcurrently } from "../stats.ts";
 import type { LoadResult } from "./load.ts";
-import { type BenchContext, CONNECTIONS, load, meanMs, measureBareHono } from "./suite.ts";
+import { type BenchContext, CONNECTIONS, inTurns, load, meanMs, measureBareHono } from "./suite.ts";
 
 /** What the dashboard requests: the last minutes, and charts over a long time. */
 
 const METRICS = ["a", "b", "c", "d"];
+const SEEDED = Object.fromEntries(METRICS.map((name, i) => [name, `round(100 * sin(number / ${1000 + i}), 2)`]));
 const LIVE_S = 300;
 const HOUR_S = 3_600;
 const DAY_S = 86_400;
 /** More charts are not open at the same time. */
 const MOST_WATCHED = 1_000;
 const MAX_REST_MS = 180_000;
+const ONE_AT_A_TIME = { connections: 1, components: ["worker", "clickhouse"] };
 
 const chart = (apId: string, window: string, since = ""): string =>
   `/api/v1/metrics/agent_multi_metric_data?agent=${apId}&metrics=${METRICS.join()}&window=${window}${since}`;
@@ -23,9 +25,8 @@ export async function benchCharts(context: BenchContext, agents: readonly TestAg
   const { clickhouse } = context;
   const days = context.isQuick ? 2 : 30;
   print("Filling the store.");
-  const metrics = Object.fromEntries(METRICS.map((name, i) => [name, `round(100 * sin(number / ${1000 + i}), 2)`]));
   const seed = (first: number, count: number, samples: number) =>
-    seedSamples(clickhouse, { agents: { prefix: "bench", first, count }, samples, toMs: Date.now(), metrics });
+    seedSamples(clickhouse, { agents: { prefix: "bench", first, count }, samples, toMs: Date.now(), metrics: SEEDED });
   await seed(0, agents.length, LIVE_S);
   // The last agent has a long history, the one before it an hour.
   await seed(agents.length - 2, 1, HOUR_S);
@@ -91,8 +92,7 @@ async function longCharts(context: BenchContext, { apId, token }: TestAgent, day
   ];
   let hourMs: number | undefined;
   for (const { name, hours, wanted } of windows.filter(({ hours }) => hours <= days * 24)) {
-    const path = chart(apId, `${hours}h`);
-    const result = await load(context, { path, token }, { connections: 1, components: ["worker", "clickhouse"] });
+    const result = await load(context, { path: chart(apId, `${hours}h`), token }, ONE_AT_A_TIME);
     const ms = meanMs(result);
     hourMs ??= ms;
     const details = { ...result.details, "next to an hour": ms / hourMs };
@@ -107,4 +107,36 @@ async function bytesOnDisk({ clickhouse, report }: BenchContext, table: string):
   const [size] = await selectRows<{ count: string; bytes: string }>(clickhouse, query, { table });
   const rows = Number(size?.count);
   report.add(`bytes on disk per row of ${table}`, Number(size?.bytes) / rows, "B", { rows });
+}
+
+const TECHNOLOGIES = ["WiFi", "LiFi", "5G"];
+
+/** Charts of the whole network, next to the chart of one access point. */
+export async function benchNetworkCharts(context: BenchContext): Promise<void> {
+  const { product, clickhouse, isQuick, report, user } = context;
+  const count = isQuick ? 1_000 : 10_000;
+  print(`Filling the store with an hour of ${count} agents.`);
+  const prefix = "bench-network";
+  await makeAgents(product.dataDir, prefix, count, (i) => ({ access_point_type: TECHNOLOGIES[i % 3] }));
+  const seed = { toMs: Date.now(), metrics: SEEDED };
+  await seedSamples(clickhouse, { ...seed, agents: { prefix, count }, samples: 60, stepMs: 60_000 });
+  await seedSamples(clickhouse, { ...seed, agents: { prefix }, samples: 3_600 });
+
+  const network = `/api/v1/metrics/aggregate?metrics=${METRICS.join()}&window=1h`;
+  const request = (path: string) => () => load(context, { path, token: user.token }, ONE_AT_A_TIME);
+  const charts = {
+    one: request(chart(`${prefix}-0`, "1h")),
+    whole: request(network),
+    groups: request(`${network}&by=technology&statistic=p95`),
+    selected: request(`${network}&selector=technology=5G`),
+  };
+  const { one, whole, groups, selected } = await inTurns(charts, meanMs);
+  report.add("chart of 4 metrics over an hour, one agent at 1/s", meanMs(one), "ms", one.details);
+  const add = (what: string, result: LoadResult, wanted?: string) => {
+    const ratio = { of: "one agent", value: meanMs(result) / meanMs(one), wanted };
+    report.add(what, meanMs(result), "ms", result.details, ratio);
+  };
+  add(`mean of 4 metrics over an hour, ${count} agents at 1/min`, whole, "at most 10");
+  add("their 95th percentile by technology", groups);
+  add("the mean of a third of them, by selector", selected);
 }

@@ -27,15 +27,9 @@ export async function benchDashboard(context: BenchContext): Promise<void> {
   await makeAgents(product.dataDir, "bench-map", count, configurationOf);
   await using browser = await launchBrowser();
   const { page } = await visit(browser, product.url);
-  const [expiresAtMs, renewAtMs] = [Date.now() + HOUR_MS, Date.now() + HOUR_MS];
-  const session = JSON.stringify({
-    ...context.user,
-    expiresAtMs,
-    renewAtMs,
-    isAdministrator: false,
-    scopes: scopesOfUser(["user"]),
-  });
-  await page.evaluate((text) => sessionStorage.setItem("session", text), session);
+  const times = { expiresAtMs: Date.now() + HOUR_MS, renewAtMs: Date.now() + HOUR_MS };
+  const session = { ...context.user, ...times, isAdministrator: false, scopes: scopesOfUser(["user"]) };
+  await page.evaluate((text) => sessionStorage.setItem("session", text), JSON.stringify(session));
   await page.reload();
   await page.locator("canvas").first().waitFor();
   await page.getByText(count.toLocaleString("en")).first().waitFor();

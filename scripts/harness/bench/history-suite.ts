@@ -5,7 +5,7 @@ import { type ClickHouse, seedSamples } from "../clickhouse.ts";
 import type { ApiClient } from "../client.ts";
 import { historyPath, openReader, type Queued } from "../job-socket.ts";
 import { cpuOf, residentMib } from "../usage.ts";
-import { benchNetworkCharts } from "./network-charts.ts";
+import { benchNetworkCharts } from "./chart-suite.ts";
 import type { BenchContext } from "./suite.ts";
 
 /** A long history through one socket: at the reader's pace, in bounded memory, and equal to the store. */
@@ -110,7 +110,7 @@ async function readHistory(client: ApiClient, token: string, stored: Stored, onM
   let since = { ms: performance.now(), rows: 0 };
   const range = { apId, fromMs, toMs: fromMs + samples * SECOND_MS };
   const { job_number: job } = await client.call<Queued>(historyPath(range), { method: "POST", token });
-  const reader = await openReader(client, token, job);
+  using reader = await openReader(client, token, job);
   for (let isOver = false; !isOver; ) {
     const { seq, type, final, data, bytes } = await reader.next<unknown>();
     onMessage();
@@ -130,7 +130,5 @@ async function readHistory(client: ApiClient, token: string, stored: Stored, onM
     isOver = final;
     if (final) counts.announced = (data as { rows_sent: number }).rows_sent;
   }
-  const rowsPerSecond = (1000 * (counts.rows - since.rows)) / (performance.now() - since.ms);
-  reader.close();
-  return { ...counts, rowsPerSecond };
+  return { ...counts, rowsPerSecond: (1000 * (counts.rows - since.rows)) / (performance.now() - since.ms) };
 }

@@ -51,19 +51,15 @@ export async function generateLoad(options: LoadOptions): Promise<LoadResult> {
   const startedMs = performance.now();
   const endMs = startedMs + seconds * 1000;
   const send = async (connection: number): Promise<void> => {
-    const http = new Connection(connect(Number(port), hostname), headers);
-    try {
-      for (let count = 0; performance.now() < endMs; count++) {
-        const dueMs = pacePerSecond && startedMs + ((count * connections + connection) * 1000) / pacePerSecond;
-        const earlyMs = (dueMs ?? 0) - performance.now();
-        if (earlyMs > 0) await sleep(earlyMs);
-        const sentMs = dueMs === undefined || earlyMs > 0 ? performance.now() : dueMs;
-        const status = await http.send(next(connection, count));
-        tookMs.add(performance.now() - sentMs);
-        if (status !== 200) failures[status] = (failures[status] ?? 0) + 1;
-      }
-    } finally {
-      http.end();
+    using http = new Connection(connect(Number(port), hostname), headers);
+    for (let count = 0; performance.now() < endMs; count++) {
+      const dueMs = pacePerSecond && startedMs + ((count * connections + connection) * 1000) / pacePerSecond;
+      const earlyMs = (dueMs ?? 0) - performance.now();
+      if (earlyMs > 0) await sleep(earlyMs);
+      const sentMs = dueMs === undefined || earlyMs > 0 ? performance.now() : dueMs;
+      const status = await http.send(next(connection, count));
+      tookMs.add(performance.now() - sentMs);
+      if (status !== 200) failures[status] = (failures[status] ?? 0) + 1;
     }
   };
   await Promise.all(Array.from({ length: connections }, (_, connection) => send(connection)));
@@ -104,7 +100,7 @@ class Connection {
     return await this.#response.promise;
   }
 
-  end(): void {
+  [Symbol.dispose](): void {
     this.#response = undefined;
     this.#socket.destroy();
   }

@@ -21,11 +21,7 @@ export async function benchService(context: BenchContext): Promise<void> {
     },
     ({ perSecond }) => perSecond,
   );
-  const ofBare = (perSecond: number, wanted?: string) => ({
-    of: "bare Hono",
-    value: perSecond / bare.perSecond,
-    wanted,
-  });
+  const ofBare = (rate: number, wanted?: string) => ({ of: "bare Hono", value: rate / bare.perSecond, wanted });
   report.add("bare Hono route", bare.perSecond, "/s", bare.details);
   report.add("GET /healthz", health.perSecond, "/s", health.details, ofBare(health.perSecond));
   report.add(`GET ${ME}`, own.perSecond, "/s", own.details, ofBare(own.perSecond, "at least 0.6"));

@@ -4,7 +4,7 @@ import { print } from "../../../src/programs/shared/cli.ts";
 import { acknowledge, callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../job-socket.ts";
 import { until } from "../product.ts";
 import { concurrencyLimiter, forEachConcurrently, Quantiles } from "../stats.ts";
-import { StreamWorkload, sumVerdicts } from "../stream-oracle.ts";
+import { StreamWorkload, sumVerdicts, untilRead } from "../stream-oracle.ts";
 import { cpuSeconds, residentMib } from "../usage.ts";
 import { problemsOf } from "../workload.ts";
 import { type BenchContext, CONNECTIONS, load } from "./suite.ts";
@@ -170,7 +170,7 @@ export async function benchCrowd({ product, client, user, isQuick, report }: Ben
     await streams[i % jobs]?.post(String(i));
   };
   await forEachConcurrently([...Array(jobs * MESSAGES).keys()], post, OPENING_AT_ONCE);
-  await until(() => streams.every(({ isRead }) => isRead), MAX_WAIT_MS).catch(() => {});
+  await untilRead(streams, MAX_WAIT_MS);
   const perSecond = perSecondSince(postingMs, tookMs.count);
   const details = { ...tookMs.details(), "workerd MiB": workerMib() };
   report.add(`messages delivered to them, ${MESSAGES} to each`, perSecond, "/s", details);

@@ -53,7 +53,7 @@ export async function withFaultEnvironment(
     mkdirSync(dataDir);
     markFolder(dataDir);
     for (const disk of hasLimitedDisks ? DISKS : [])
-      disks.set(disk, LimitedDisk.mount(join(STORES.includes(disk) ? storesDir : dataDir, disk)));
+      disks.set(disk, new LimitedDisk(join(STORES.includes(disk) ? storesDir : dataDir, disk)));
     const port = await anyFreePort();
     const serviceUrl = `http://127.0.0.1:${port}`;
     const starting = startStores({ dataDir: storesDir, supervisor, serviceUrl, hasSqldLogin: true });

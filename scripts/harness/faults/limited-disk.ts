@@ -15,15 +15,12 @@ export class LimitedDisk {
   readonly #file: string;
   #refilling: ReturnType<typeof setInterval> | undefined;
 
-  private constructor(folder: string) {
+  /** Mounts the disk. */
+  constructor(folder: string) {
     this.#folder = folder;
     this.#file = join(folder, "ballast");
-  }
-
-  static mount(folder: string): LimitedDisk {
     mkdirSync(folder, { recursive: true });
     execFileSync("mount", ["-t", "tmpfs", "-o", `size=${MEGABYTES}m`, "tmpfs", folder]);
-    return new LimitedDisk(folder);
   }
 
   fill(): void {

@@ -5,7 +5,7 @@ import { ApiClient } from "../client.ts";
 import { openSocket, streamPath } from "../job-socket.ts";
 import { until } from "../product.ts";
 import { concurrencyLimiter, forEachConcurrently } from "../stats.ts";
-import { type StreamOptions, type StreamReader, StreamWorkload, sumVerdicts } from "../stream-oracle.ts";
+import { type StreamOptions, type StreamReader, StreamWorkload, sumVerdicts, untilRead } from "../stream-oracle.ts";
 import { residentMib } from "../usage.ts";
 import { problemsOf } from "../workload.ts";
 import type { FaultEnvironment } from "./environment.ts";
@@ -43,13 +43,6 @@ async function withStreams(
   }
 }
 
-/** Waits until all readers have everything. Returns how long that took; the verdict tells if it never happened. */
-async function settle(streams: readonly StreamWorkload[], timeoutMs = READ_WITHIN_MS): Promise<number> {
-  const startedMs = performance.now();
-  await until(() => streams.every(({ isRead }) => isRead), timeoutMs).catch(() => {});
-  return performance.now() - startedMs;
-}
-
 /** Waits until the service closes a socket. Returns the code, or "nothing" if that takes too long. */
 export async function closeCodeOf(socket: WebSocket, timeoutMs = READ_WITHIN_MS): Promise<unknown> {
   const closed = once(socket, "close", { signal: AbortSignal.timeout(timeoutMs) });
@@ -68,7 +61,7 @@ export const shuffledCallbacks = (environment: FaultEnvironment, signal: AbortSi
     const keys = Array.from({ length: CALLBACKS * COPIES }, (_, i) => `callback-${i % CALLBACKS}`);
     const shuffled = keys.map((key) => ({ key, place: Math.random() })).toSorted((a, b) => a.place - b.place);
     await forEachConcurrently(shuffled, ({ key }) => stream.post(key, { signal }), POSTS_AT_ONCE);
-    const settledMs = await settle(streams);
+    const settledMs = await untilRead(streams, READ_WITHIN_MS);
     const { size } = stream.acknowledged;
     const violations = size === CALLBACKS ? [] : [`${size} numbers were given to ${CALLBACKS} callbacks`];
     const remarks = [`${CALLBACKS} callbacks, each ${COPIES} times, to 3 readers`];
@@ -100,7 +93,7 @@ export function crowd(environment: FaultEnvironment, sockets: number, signal: Ab
     await until(isBack, CONNECTED_WITHIN_MS);
     const recoveredMs = performance.now() - killedMs;
     await post(["third", "fourth"]);
-    const settledMs = await settle(streams, CONNECTED_WITHIN_MS);
+    const settledMs = await untilRead(streams, CONNECTED_WITHIN_MS);
     const remarks = [`${sockets} sockets on ${streams.length} jobs`, `workerd ${memory.toFixed(0)} MiB with them`];
     return { recoveredMs, settledMs, remarks };
   });
@@ -138,7 +131,7 @@ export function pausedReaders(environment: FaultEnvironment, signal: AbortSignal
     const grown = `workerd grew by ${grownMib.toFixed(0)} MiB`;
     if (grownMib > boundMib) violations.push(`${grown}, more than ${boundMib}`);
     for (const { socket } of paused) socket?.resume();
-    const recoveredMs = await settle(streams);
+    const recoveredMs = await untilRead(streams, READ_WITHIN_MS);
     const remarks = [
       `${PAUSED_JOBS} paused readers, ${((MESSAGES * MESSAGE_BYTES) / KIB ** 2).toFixed(1)} MiB for each`,
       grown,
@@ -161,7 +154,7 @@ export const stalledReader = (environment: FaultEnvironment, signal: AbortSignal
     const stalled = await openSocket({ url: environment.product.url, path, token, onText });
     stalled.pause();
     await postLarge(stream, 2 * TO_THE_BOUND, signal);
-    const settledMs = await settle(streams);
+    const settledMs = await untilRead(streams, READ_WITHIN_MS);
     // It reads now what was on its way, and the close at the end.
     stalled.resume();
     const code = await closeCodeOf(stalled);

@@ -161,11 +161,7 @@ export async function underLoad(at: FaultTarget, fault: Fault, options: LoadOpti
 
   await Promise.all(workloads.map((workload) => workload.stop()));
   const stoppedMs = performance.now();
-  const settling = workloads.map(async ({ name, acknowledged, settle }) => ({
-    name,
-    acknowledged,
-    ...(await settle()),
-  }));
+  const settling = workloads.map(async (load) => ({ ...load, ...(await load.settle()) }));
   const verdicts = await Promise.all(settling);
   const settledMs = performance.now() - stoppedMs;
 

@@ -28,10 +28,7 @@ function weightOf({ body, parameters, isSlow }: Operation): number {
 }
 
 export function casesOf(document: ApiDocument, callers: readonly Caller[], prefix: string): fc.Arbitrary<Case> {
-  const operations = document.operations.map((operation) => ({
-    weight: weightOf(operation),
-    arbitrary: fc.constant(operation),
-  }));
+  const operations = document.operations.map((one) => ({ weight: weightOf(one), arbitrary: fc.constant(one) }));
   const generators = new Map(
     callers.map((caller) => [caller, new Generator(document, vocabulary(caller.names, prefix))]),
   );

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { CreatedResources } from "../cleanup.ts";
-import type { ApiClient } from "../client.ts";
+import { type ApiClient, parseJson } from "../client.ts";
 import type { Twins } from "./twin.ts";
 import { type Names, SECRET_MARK } from "./vocabulary.ts";
 
@@ -120,13 +120,9 @@ export class FuzzAccounts {
     await this.#create("third_party_apps", service, secret, { permissions: { broker: true, callbacks: true } });
     const manager = `${prefix}-manager${DOMAIN}`;
     await this.#create("users", manager, secret, { roles: ["user"] });
-    const grants = [{ role: "manager", selector: `site=${prefix}` }];
-    await client.call(`${pathOf("users", manager)}/grants`, { method: "PUT", token: this.#token, body: { grants } });
-    await client.call(`${pathOf("agents", target)}/labels`, {
-      method: "PUT",
-      token: this.#token,
-      body: { site: prefix },
-    });
+    const put = (path: string, body: object) => client.call(path, { method: "PUT", token: this.#token, body });
+    await put(`${pathOf("users", manager)}/grants`, { grants: [{ role: "manager", selector: `site=${prefix}` }] });
+    await put(`${pathOf("agents", target)}/labels`, { site: prefix });
     const twins = { hidden: this.#canary, absent: `${prefix}-absent`, visible: target };
     const userToken = await client.logIn(user, secret);
     const details = "/api/v1/agent_details/request_all_agents_details";
@@ -166,13 +162,7 @@ interface Chart {
   series: { metric: string; points: { value: number }[] }[];
 }
 
-function parseObject(text: string): Record<string, unknown> {
-  try {
-    return Object(JSON.parse(text));
-  } catch {
-    return {};
-  }
-}
+const parseObject = (text: string): Record<string, unknown> => Object(parseJson(text));
 
 const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
 

@@ -1,4 +1,5 @@
 import { Validator } from "@cfworker/json-schema";
+import { parseJson } from "../client.ts";
 import type { ApiDocument, Operation } from "./document.ts";
 import type { FuzzRequest, FuzzResponse } from "./exchange.ts";
 import type { Finding } from "./fuzz.ts";
@@ -52,13 +53,9 @@ export class Judge {
     const schema = { ...media?.schema, components: this.#document.components } as object;
     const validator = this.#validators.get(key) ?? new Validator(schema, "2020-12");
     this.#validators.set(key, validator);
-    let value: unknown;
-    try {
-      // The validator builds a URL of each key, and fails at lone surrogates, which JSON contains as escapes.
-      value = JSON.parse(text.replaceAll(/\\ud[89a-f][0-9a-f]{2}/gi, "\\ufffd"));
-    } catch {
-      return [`returned ${status} with invalid JSON`];
-    }
+    // The validator builds a URL of each key, and fails at lone surrogates, which JSON contains as escapes.
+    const value = parseJson(text.replaceAll(/\\ud[89a-f][0-9a-f]{2}/gi, "\\ufffd"));
+    if (value === undefined) return [`returned ${status} with invalid JSON`];
     const { errors } = validator.validate(value);
     return errors.length === 0 ? [] : [`returned ${status} with another schema: ${errors.at(-1)?.error}`];
   }

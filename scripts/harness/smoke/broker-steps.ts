@@ -18,21 +18,17 @@ const COMMAND = "smoke";
 export async function checkCallbacks({ client, created, user, app, name }: SmokeContext): Promise<void> {
   const job = `${name}-stream`;
   created.add(`/api/v1/jobs/${job}`);
-  const reader = await openReader(client, user, job);
-  try {
-    const post = async (body: unknown[], key: string): Promise<number> => {
-      const request = { token: app, body, headers: { "Idempotency-Key": key } };
-      return (await client.call<{ seq: number }>(callbackPath(job), request)).seq;
-    };
-    const [key, first, second] = [randomUUID(), ["first", { of: 2 }], ["second"]];
-    expectEqual("The number of the first callback", await post(first, key), 1);
-    expectEqual("The number of the first callback, posted again", await post(first, key), 1);
-    expectEqual("The number of the second callback", await post(second, randomUUID()), 2);
-    for (const expected of [first, second]) expectEqual("The data of a callback", (await reader.next()).data, expected);
-    reader.acknowledge(2);
-  } finally {
-    reader.close();
-  }
+  using reader = await openReader(client, user, job);
+  const post = async (body: unknown[], key: string): Promise<number> => {
+    const request = { token: app, body, headers: { "Idempotency-Key": key } };
+    return (await client.call<{ seq: number }>(callbackPath(job), request)).seq;
+  };
+  const [key, first, second] = [randomUUID(), ["first", { of: 2 }], ["second"]];
+  expectEqual("The number of the first callback", await post(first, key), 1);
+  expectEqual("The number of the first callback, posted again", await post(first, key), 1);
+  expectEqual("The number of the second callback", await post(second, randomUUID()), 2);
+  for (const expected of [first, second]) expectEqual("The data of a callback", (await reader.next()).data, expected);
+  reader.acknowledge(2);
 }
 
 const pointsOf = async ({ client, user }: SmokeContext, apId: string, metric: string): Promise<Series["points"]> => {
@@ -63,13 +59,9 @@ export async function checkMqtt(context: SmokeContext, url: string): Promise<voi
     const path = `/api/v1/send_command?agent_id=${apId}&command=${COMMAND}`;
     const { job_number: job } = await client.call<Queued>(path, { method: "POST", token: user });
     created.add(`/api/v1/jobs/${job}`);
-    const reader = await openReader(client, user, job);
-    try {
-      const { type, final, data } = await unlessAborted(reader.next(), signal);
-      expectEqual("The command's result", { type, final, data }, { type: "command", final: true, data: [result] });
-    } finally {
-      reader.close();
-    }
+    using reader = await openReader(client, user, job);
+    const { type, final, data } = await unlessAborted(reader.next(), signal);
+    expectEqual("The command's result", { type, final, data }, { type: "command", final: true, data: [result] });
     const { state } = await client.call<{ state: string }>(`/api/v1/jobs/${job}`, { token: user });
     expectEqual("The state of the command's job", state, "done");
 

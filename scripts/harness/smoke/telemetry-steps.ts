@@ -73,14 +73,13 @@ async function reportPoints(context: SmokeContext, metric: string, fromMs: numbe
 export async function checkSeries(context: SmokeContext): Promise<void> {
   const { client, user, app, name } = context;
   const points = await reportPoints(context, "recent", Date.now() - RECENT_POINTS * 1_000, 1_000, RECENT_POINTS);
-  const [recent, nothing] = [
-    { metric: "recent", points },
-    { metric: "nothing", points: [] },
-  ];
   for (const token of [user, app]) {
     const path = `${chartPath(name, "recent,nothing")}&window=5m`;
     const { series } = await client.call<{ series: Series[] }>(path, { token });
-    expectEqual("The series", series, [recent, nothing]);
+    expectEqual("The series", series, [
+      { metric: "recent", points },
+      { metric: "nothing", points: [] },
+    ]);
   }
   const path = `/api/v1/metrics/agent_metrics?agent=${name}`;
   const { metrics } = await client.call<{ metrics: { name: string }[] }>(path, { token: user });
@@ -99,13 +98,9 @@ export async function checkHistory(context: SmokeContext): Promise<void> {
   const messages: Envelope<unknown[]>[] = [];
   const rowsOf = () => messages.filter(({ type }) => type === "agent_data").flatMap(({ data }) => data);
   const readUntil = async (isDone: () => boolean): Promise<void> => {
-    const reader = await openReader(client, user, job, messages.at(-1)?.seq);
-    try {
-      while (!isDone()) messages.push(await reader.next());
-      reader.acknowledge(messages.at(-1)?.seq ?? 0);
-    } finally {
-      reader.close();
-    }
+    using reader = await openReader(client, user, job, messages.at(-1)?.seq);
+    while (!isDone()) messages.push(await reader.next());
+    reader.acknowledge(messages.at(-1)?.seq ?? 0);
   };
   await readUntil(() => rowsOf().length > 0);
   expectThat(messages.at(-1)?.final === false, "The whole history came in one message");

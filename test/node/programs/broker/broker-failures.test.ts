@@ -107,7 +107,7 @@ describe("the broker", () => {
   });
 
   it.runIf(canMount())("accepts no connections while its disk is full, and loses no acknowledged message", async () => {
-    const disk = LimitedDisk.mount(join(folder, "small", "broker"));
+    const disk = new LimitedDisk(join(folder, "small", "broker"));
     const { component, tcpPort } = await issuer.broker(join(folder, "small"));
     const url = `mqtt://127.0.0.1:${tcpPort}`;
     try {
