@@ -59,15 +59,24 @@ CREATE TRIGGER agent_labels_insert AFTER INSERT ON agents BEGIN
     AND length(new.configuration ->> '$.access_point_type') BETWEEN 1 AND 63;
 END;
 --> statement-breakpoint
-CREATE TRIGGER agent_labels_update AFTER UPDATE OF labels, configuration, owner ON agents
-WHEN (old.labels, old.owner, old.configuration -> '$.access_point_type')
-  IS NOT (new.labels, new.owner, new.configuration -> '$.access_point_type')
-BEGIN
-  DELETE FROM agent_labels WHERE ap_id = new.ap_id;
+-- Writes only the labels that differ: one request may change the labels of thousands of agents.
+CREATE TRIGGER agent_labels_update AFTER UPDATE OF labels ON agents WHEN old.labels <> new.labels BEGIN
+  DELETE FROM agent_labels WHERE ap_id = new.ap_id AND key IN (
+    SELECT key FROM json_each(old.labels) EXCEPT SELECT key FROM json_each(new.labels)
+  );
   INSERT INTO agent_labels (ap_id, key, value)
-  SELECT new.ap_id, label.key, label.value FROM json_each(new.labels) AS label
-  UNION ALL SELECT new.ap_id, 'emulated', iif(new.ap_id GLOB 'emu-*', 'true', 'false')
-  UNION ALL SELECT new.ap_id, 'owner', new.owner WHERE new.owner IS NOT NULL
+  SELECT new.ap_id, key, value FROM (
+    SELECT key, value FROM json_each(new.labels) EXCEPT SELECT key, value FROM json_each(old.labels)
+  ) WHERE true
+  ON CONFLICT (ap_id, key) DO UPDATE SET value = excluded.value;
+END;
+--> statement-breakpoint
+CREATE TRIGGER agent_service_labels_update AFTER UPDATE OF configuration, owner ON agents
+WHEN (old.owner, old.configuration -> '$.access_point_type') IS NOT (new.owner, new.configuration -> '$.access_point_type')
+BEGIN
+  DELETE FROM agent_labels WHERE ap_id = new.ap_id AND key IN ('owner', 'technology');
+  INSERT INTO agent_labels (ap_id, key, value)
+  SELECT new.ap_id, 'owner', new.owner WHERE new.owner IS NOT NULL
   UNION ALL SELECT new.ap_id, 'technology', new.configuration ->> '$.access_point_type'
     WHERE json_type(new.configuration, '$.access_point_type') = 'text'
     AND new.configuration ->> '$.access_point_type' NOT GLOB '*[^A-Za-z0-9._/@:+-]*'

@@ -13,6 +13,7 @@ const SPEC = {
       list: "List all users and their roles",
       "reset-password <e-mail>": "Set a new password and end all logins of the user",
       "promote <e-mail>": "Make a user an administrator",
+      "grants <e-mail> [<grant> …]": "Show a user's grants, or replace them: none, operator, viewer:site=uk/*, …",
       "rotate-keys": "Perform the next step of a rotation of the signing keys (docs/accounts.md)",
       "rotate-encryption": "Generate a new ENCRYPTION_KEY and keep the old one (docs/operations.md)",
       reseal: "Encrypt all secrets with the new ENCRYPTION_KEY and remove the old one",
@@ -30,8 +31,7 @@ await runCommand(async () => {
   const parsed = parseCommand(SPEC);
   if (parsed === undefined) return;
   const { values, positionals } = parsed;
-  const [command, email] = positionals;
-  if (command === undefined) return print(helpText(SPEC));
+  if (positionals.length === 0) return print(helpText(SPEC));
   loadConfiguration(values.config);
-  await runAdminCommand(command, email, values.role);
+  await runAdminCommand(positionals, values.role);
 });

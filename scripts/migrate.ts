@@ -1,6 +1,6 @@
 import { parseCommand, runCommand, toUserError } from "../src/programs/shared/cli.ts";
 import { CONFIG_OPTION, loadConfiguration } from "../src/programs/shared/config-file.ts";
-import { migrateStores } from "./ops/migrate.ts";
+import { migrateFromEnvironment } from "./ops/migrate.ts";
 
 await runCommand(async () => {
   const command = parseCommand({
@@ -28,7 +28,7 @@ await runCommand(async () => {
   });
   if (command === undefined) return;
   loadConfiguration(command.values.config);
-  await migrateStores({ withDestructive: command.values["after-deploy"] }).catch((error: unknown) => {
+  await migrateFromEnvironment({ withDestructive: command.values["after-deploy"] }).catch((error: unknown) => {
     throw toUserError(error);
   });
 });

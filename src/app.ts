@@ -17,6 +17,7 @@ import { callbacksRoutes } from "./routes/callbacks.ts";
 import { commandsRoutes } from "./routes/commands.ts";
 import { dashboardRoutes } from "./routes/dashboard.ts";
 import { emulatorRoutes } from "./routes/emulator.ts";
+import { enrolmentTokensRoutes } from "./routes/enrolment-tokens.ts";
 import { groupsRoutes } from "./routes/groups.ts";
 import { jobsRoutes } from "./routes/jobs.ts";
 import { labelsRoutes } from "./routes/labels.ts";
@@ -61,6 +62,7 @@ export function createApp(services: Services) {
   app.route("/", labelsRoutes(operation, services));
   app.route("/", groupsRoutes(operation, services));
   app.route("/", appsRoutes(operation, services));
+  app.route("/", enrolmentTokensRoutes(operation, services));
   app.route("/", telemetryRoutes(operation, services));
   app.route("/", overviewRoutes(operation, services));
   app.route("/", commandsRoutes(operation, services));

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { parseSelector, SelectorError } from "./lib/selectors.ts";
 
 /** Parses the settings of the Worker, once. Errors name the setting and never contain its value, which may be a secret. */
 
@@ -50,6 +51,23 @@ const sqlName = z
 const emptyIsUnset = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (value === "" ? undefined : value), schema);
 
+/** The grants of new users: `none`, a role, or a role and a selector after a colon. Null: operator of all agents. */
+const newUserGrants = z.string().transform((text, context) => {
+  if (text === "none") return [];
+  const [, role, selector = ""] = /^(viewer|operator|manager)(?::(.*))?$/s.exec(text) ?? [];
+  const grant = z.object({ role: z.enum(["viewer", "operator", "manager"]), selector: z.string() });
+  const parsed = grant.safeParse({ role, selector: selector.trim() });
+  try {
+    if (!parsed.success) throw new SelectorError(0, "`none`, `viewer`, `operator` or `manager`");
+    parseSelector(parsed.data.selector);
+    return parsed.data.role === "operator" && parsed.data.selector === "" ? null : [parsed.data];
+  } catch (error) {
+    if (!(error instanceof SelectorError)) throw error;
+    context.addIssue({ code: "custom", message: `is not a grant, as in viewer:site=uk/*: ${error.message}` });
+    return z.NEVER;
+  }
+});
+
 /** Issuer of the tokens if JWT_ISSUER is not set. */
 export const DEFAULT_ISSUER = "multi-access-network-controller";
 
@@ -95,6 +113,7 @@ const EnvironmentFields = z.object({
   ),
   METRICS_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   SIGNUP: emptyIsUnset(z.enum(["open", "closed"], { error: "must be open or closed" }).default("closed")),
+  NEW_USERS: emptyIsUnset(newUserGrants.default([])),
   PASSWORDS_URL: emptyIsUnset(url("http:", "https:").optional()),
   PASSWORDS_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   AGENT_SHARDS: emptyIsUnset(wholeNumber(1, 256).default(4)),

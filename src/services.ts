@@ -7,7 +7,9 @@ import { type Apps, createApps } from "./accounts/apps.ts";
 import { type AuditTrail, createAuditTrail, pruneAuditTrail } from "./accounts/audit.ts";
 import { createAuditFeed } from "./accounts/audit-feed.ts";
 import { createDatabaseProbe } from "./accounts/database-probe.ts";
-import { createEnrolment } from "./accounts/enrolment.ts";
+import { createEnrolment } from "./accounts/enrolment/enrolment.ts";
+import { createEnrolmentTokenStore } from "./accounts/enrolment/enrolment-token-store.ts";
+import { createEnrolmentTokens, type EnrolmentTokens } from "./accounts/enrolment/enrolment-tokens.ts";
 import { createGroupStore } from "./accounts/group-store.ts";
 import { createAuthenticate } from "./accounts/login/authenticate.ts";
 import { UNKNOWN_ADDRESS } from "./accounts/login/client-network.ts";
@@ -19,13 +21,14 @@ import { createUsers, type Users } from "./accounts/users.ts";
 import { edgePasswords } from "./auth/argon2-wasm.ts";
 import { createEncryptor } from "./auth/encryptor.ts";
 import type { Authenticate } from "./auth/identity.ts";
-import { createRemotePasswords } from "./auth/remote-passwords.ts";
+import { createRemotePasswords } from "./auth/passwords.ts";
 import { createSecretHasher } from "./auth/secrets.ts";
 import { createTokens, type Tokens } from "./auth/tokens.ts";
 import { probeBroker } from "./broker/broker-probe.ts";
 import { createOutbox, type Outbox } from "./broker/outbox.ts";
 import { createCommandStore } from "./commands/command-store.ts";
 import { type Commands, createCommands } from "./commands/commands.ts";
+import { createJobRechecks } from "./delivery/job-rechecks.ts";
 import { createOwnedJobs } from "./delivery/owned-jobs.ts";
 import { type Publisher, publisherOf } from "./delivery/publisher.ts";
 import { createEmulationStore } from "./emulator/emulation-store.ts";
@@ -66,6 +69,8 @@ import { createShardClient } from "./telemetry/shard/shard-client.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
 const DAY_MS = 86_400_000;
+/** One request can change the labels of 20,000 agents, in one transaction. */
+const BULK_TIMEOUT_MS = 10_000;
 
 /** All services that the routes need. */
 export interface Services {
@@ -84,6 +89,7 @@ export interface Services {
   countRequest: CountRequest;
   emulators: Emulators;
   groups: Groups;
+  enrolmentTokens: EnrolmentTokens;
   health: Health;
   outbox: Pick<Outbox, "state">;
   jobs: Jobs;
@@ -115,7 +121,8 @@ export interface Bindings {
 }
 
 export function createServices(config: Config, bindings: Bindings): Services {
-  const database = createDatabase({ url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN });
+  const access = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
+  const database = createDatabase(access);
   const users = createUserStore(database);
   const agents = createAgentStore(database);
   const apps = createAppStore(database);
@@ -157,6 +164,16 @@ export function createServices(config: Config, bindings: Bindings): Services {
   });
   const jobCache = createJobCache(jobStore);
   const ownedJobs = createOwnedJobs(database, streams);
+  const rechecks = createJobRechecks(database, streams);
+  const enrolmentTokenStore = createEnrolmentTokenStore(database);
+  const enrolment = {
+    store: enrolmentTokenStore,
+    settings: {
+      token: config.ENROLMENT_TOKEN,
+      maxUses: config.ENROLMENT_MAX_USES,
+      expiresAtMs: config.ENROLMENT_EXPIRES_AT,
+    },
+  };
   const callbacks = createCallbacks({
     jobStore,
     jobCache,
@@ -169,16 +186,12 @@ export function createServices(config: Config, bindings: Bindings): Services {
     agents: createAgents({
       store: agents,
       passwords,
-      enrolment: createEnrolment({
-        database,
-        token: config.ENROLMENT_TOKEN,
-        maxUses: config.ENROLMENT_MAX_USES,
-        expiresAtMs: config.ENROLMENT_EXPIRES_AT,
-      }),
+      enrolment: createEnrolment(enrolment),
       ownedJobs,
+      rechecks,
     }),
     aggregates: createAggregates({ agents: createLabelledAgents(agents), store: telemetry, shards }),
-    apps: createApps(apps, encryptor, ownedJobs),
+    apps: createApps({ store: apps, apiKeys: encryptor, groups, ownedJobs, rechecks }),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),
     callbacks,
@@ -188,6 +201,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       agents,
       apps,
       groups,
+      enrolmentTokens: enrolmentTokenStore,
       onChanges: agentCache.remove,
       auditFeed: createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS))),
       serviceTokens: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
@@ -214,10 +228,17 @@ export function createServices(config: Config, bindings: Bindings): Services {
       gazetteer: createGazetteer(database),
       secretHasher,
     }),
-    groups: createGroups(groups, visibleGroups),
+    groups: createGroups(groups, visibleGroups, rechecks),
+    enrolmentTokens: createEnrolmentTokens(enrolment),
     health,
     jobs: createJobs({ jobStore, jobCache, streams, agents, outbox }),
-    labelling: createLabelling({ store: createLabelStore(database), agents, selectors }),
+    labelling: createLabelling({
+      store: createLabelStore(database),
+      bulkStore: createLabelStore(createDatabase({ ...access, timeoutMs: BULK_TIMEOUT_MS })),
+      agents,
+      selectors,
+      rechecks,
+    }),
     loggedRequests: config.LOG_REQUESTS,
     login: withLoginMetrics(
       createLogin({ users, agents, apps, rateLimiter, passwords, secretHasher, apiKeys: encryptor, tokens }),
@@ -229,6 +250,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       passwords,
       mailer: createMailer({ from: config.MAIL_FROM, url: config.MAIL_URL, binding: bindings.EMAIL }),
       publicUrl: config.PUBLIC_URL,
+      rechecks,
     }),
     dashboard: {
       map: { tiles: config.MAP_TILES_URL ?? null, attribution: config.MAP_ATTRIBUTION ?? null },
@@ -244,7 +266,15 @@ export function createServices(config: Config, bindings: Bindings): Services {
     selectors,
     outbox,
     tokens,
-    users: createUsers({ store: users, passwords, isSignupOpen, ownedJobs }),
+    users: createUsers({
+      store: users,
+      passwords,
+      isSignupOpen,
+      newUserGrants: config.NEW_USERS,
+      groups,
+      ownedJobs,
+      rechecks,
+    }),
   };
 }
 

@@ -35,28 +35,19 @@ export async function makeAgents(
   const createdAt = new Date();
   const version = createdAt.getTime();
   const account = { credentialKind: "hmac" as const, credential, version, createdAt };
-  const rows = Array.from({ length: count }, (_, i) => ({
-    ...{ id: crypto.randomUUID(), apId: `${prefix}-${i}`, configuration: configurationOf(i), ...account },
-  }));
+  const rows = Array.from({ length: count }, (_, i) => {
+    return { id: crypto.randomUUID(), apId: `${prefix}-${i}`, configuration: configurationOf(i), ...account };
+  });
   for (let i = 0; i < rows.length; i += ROWS_PER_INSERT) {
     await database.insert(agents).values(rows.slice(i, i + ROWS_PER_INSERT));
   }
   const scope = SCOPES_OF_AGENT.join(" ");
-  return await Promise.all(
-    rows.map(async ({ apId }) => ({
-      apId,
-      token: await tokens.issue({ sub: apId, login_type: "agent", roles: [], scope, ver: version }),
-    })),
-  );
+  const issue = (apId: string) => tokens.issue({ sub: apId, login_type: "agent", roles: [], scope, ver: version });
+  return await Promise.all(rows.map(async ({ apId }) => ({ apId, token: await issue(apId) })));
 }
 
 /** Creates a user with a token. The user can log in only if a password hash is given. */
-export async function makeUser(
-  dataDir: string,
-  username: string,
-  passwordHash = "none",
-  roles: Role[] = ["user"],
-): Promise<TestUser> {
+export async function makeUser(dataDir: string, username: string, passwordHash = "none", roles: Role[] = ["user"]) {
   const createdAt = new Date();
   const version = createdAt.getTime();
   const { database } = openProduct(dataDir);

@@ -9,19 +9,11 @@ import { ROOT } from "../../src/programs/shared/system.ts";
 
 const INSTALLED = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 /** Disables everything that would contact other servers. */
-const ARGUMENTS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
+const DISABLED = ["gpu", "quic", "background-networking", "component-update", "sync"];
+const ARGUMENTS = ["--no-sandbox", "--no-first-run", ...DISABLED.map((feature) => `--disable-${feature}`)];
 
-export async function launchBrowser(): Promise<Browser> {
-  return await chromium.launch({ ...(await executable()), args: ARGUMENTS });
-}
+export const launchBrowser = async (): Promise<Browser> =>
+  await chromium.launch({ ...(await executable()), args: ARGUMENTS });
 
 interface Executable {
   executablePath: string;
@@ -30,8 +22,7 @@ interface Executable {
 
 /** Returns the browser of CHROMIUM_BIN, otherwise the one from npm (x64 only), otherwise an installed one. */
 async function executable(): Promise<Executable> {
-  const { CHROMIUM_BIN } = process.env;
-  if (CHROMIUM_BIN !== undefined && CHROMIUM_BIN !== "") return { executablePath: CHROMIUM_BIN };
+  if (process.env.CHROMIUM_BIN) return { executablePath: process.env.CHROMIUM_BIN };
   if (process.arch === "x64") return await fromNpm();
   const executablePath = INSTALLED.find((path) => existsSync(path));
   if (executablePath === undefined) throw new Error("No Chromium found. Install one, or set CHROMIUM_BIN.");
@@ -42,13 +33,8 @@ async function executable(): Promise<Executable> {
 async function fromNpm(): Promise<Executable> {
   const libraries = await inflate(join(ROOT, "node_modules/@sparticuz/chromium/bin/al2023.tar.br"));
   const executablePath = await npmChromium.executablePath();
-  const { LD_LIBRARY_PATH = "" } = process.env;
-  const env = {
-    ...process.env,
-    LD_LIBRARY_PATH: `${LD_LIBRARY_PATH === "" ? "" : `${LD_LIBRARY_PATH}:`}${join(libraries, "lib")}`,
-    FONTCONFIG_PATH: join(tmpdir(), "fonts"),
-  };
-  return { executablePath, env };
+  const LD_LIBRARY_PATH = [process.env.LD_LIBRARY_PATH, join(libraries, "lib")].filter(Boolean).join(":");
+  return { executablePath, env: { ...process.env, LD_LIBRARY_PATH, FONTCONFIG_PATH: join(tmpdir(), "fonts") } };
 }
 
 /** A window with the dashboard. */

@@ -18,22 +18,19 @@ export class CreatedResources {
   /** Deletes all resources, the latest first. Returns a text for each one that remains. */
   async remove(client: ApiClient, adminToken: string, attempts = ATTEMPTS): Promise<string[]> {
     const left: string[] = [];
-    for (const path of [...this.#paths].reverse()) {
-      const reason = await remove(client, path, adminToken, attempts);
-      if (reason !== undefined) left.push(reason);
-    }
+    for (const path of [...this.#paths].reverse()) left.push(...(await remove(client, path, adminToken, attempts)));
     this.#paths.clear();
     return left;
   }
 }
 
-async function remove(client: ApiClient, path: string, token: string, attempts: number): Promise<string | undefined> {
+async function remove(client: ApiClient, path: string, token: string, attempts: number): Promise<string[]> {
   for (let attempt = 1; ; attempt++) {
     const request = client.request(path, { method: "DELETE", token });
     const response: ApiResponse | Error = await request.catch((error: Error) => error);
-    if (!(response instanceof Error) && IS_REMOVED.has(response.status)) return undefined;
-    if (attempt >= attempts)
-      return (response instanceof Error ? response : unexpected(`DELETE ${path}`, response)).message;
+    if (!(response instanceof Error) && IS_REMOVED.has(response.status)) return [];
+    const error = response instanceof Error ? response : unexpected(`DELETE ${path}`, response);
+    if (attempt >= attempts) return [error.message];
     await sleep(PAUSE_MS);
   }
 }

@@ -38,3 +38,33 @@ export async function countPoints(clickhouse: ClickHouse, metric: string, like: 
   const [row] = await selectRows<{ n: string }>(clickhouse, query, { metric, like });
   return Number(row?.n);
 }
+
+export interface Seed {
+  /** The agents `<prefix>-<first>` and following. */
+  agents: { prefix: string; first?: number; count?: number };
+  /** How many samples each agent gets, by default one per second, the last one at `toMs`. */
+  samples: number;
+  stepMs?: number;
+  toMs: number;
+  /** SQL expressions of `number`, which counts the samples of all agents from 0, by metric. */
+  metrics: Record<string, string>;
+}
+
+/** Rows in one INSERT … SELECT: few enough for a small machine. */
+const SEED_ROWS = 200_000;
+
+/** Inserts samples directly into the store. */
+export async function seedSamples(clickhouse: ClickHouse, seed: Seed): Promise<void> {
+  const { agents, samples, stepMs = 1_000, toMs, metrics } = seed;
+  const { prefix, first = 0, count = 1 } = agents;
+  const values = Object.entries(metrics).map(([metric, value]) => `'${metric}', ${value}`);
+  for (let from = 0; from < count * samples; from += SEED_ROWS) {
+    await clickhouse.command({
+      query: `INSERT INTO samples_v1 (ap_id, ts, metrics, texts)
+        SELECT concat('${prefix}-', toString(${first} + number % ${count})),
+          fromUnixTimestamp64Milli(toInt64(${toMs} - intDiv(number, ${count}) * ${stepMs})), map(${values.join(", ")}), map()
+        FROM numbers(${from}, ${Math.min(SEED_ROWS, count * samples - from)})`,
+      clickhouse_settings: { max_partitions_per_insert_block: "0" },
+    });
+  }
+}

@@ -1,5 +1,5 @@
 import { UserError } from "../../src/programs/shared/cli.ts";
-import type { Product } from "./product.ts";
+import { type Product, until } from "./product.ts";
 
 /** The HTTP client of the harness. It counts statuses, missing responses and the longest wait, so that a run can judge them. */
 
@@ -113,6 +113,17 @@ export function unexpected(what: string, { status, headers, text }: ApiResponse)
   return new UserError(`${what}: unexpected status ${status}: ${text.slice(0, MAX_SHOWN)}${id}`);
 }
 
+const TOWNS_WITHIN_MS = 120_000;
+
+/** Waits until the service finds places by name. A new product loads the towns in the background, and responds with 503 until then. */
+export async function untilTownsLoaded(client: ApiClient, token: string): Promise<void> {
+  await until(async () => {
+    const response = await client.request("/api/v1/places?text=London", { token });
+    if (response.status !== 200 && response.status !== 503) throw unexpected("GET /api/v1/places", response);
+    return response.status === 200;
+  }, TOWNS_WITHIN_MS);
+}
+
 /** A running product as workloads see it. */
 export interface Target {
   client: ApiClient;
@@ -121,10 +132,8 @@ export interface Target {
   urls: Record<string, string>;
 }
 
-export const targetOf = ({ url, dataDir, urls }: Pick<Product, "url" | "dataDir" | "urls">): Target => ({
-  client: new ApiClient(url),
-  dataDir,
-  urls,
-});
+export const targetOf = ({ url, dataDir, urls }: Pick<Product, "url" | "dataDir" | "urls">): Target => {
+  return { client: new ApiClient(url), dataDir, urls };
+};
 
 const increment = <Key>(counts: Map<Key, number>, key: Key): void => void counts.set(key, (counts.get(key) ?? 0) + 1);

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,28 +32,16 @@ export class Product {
   readonly mqttWsPort: number;
   readonly dataDir: string;
   readonly #child: ChildProcess;
+  output = "";
   /** A variable that every process of this run inherits, so that all of them can be found. */
   readonly marker: string;
-  #output = "";
 
-  private constructor(
-    child: ChildProcess,
-    marker: string,
-    dataDir: string,
-    ports: [number, number, number],
-    onOutput?: (text: string) => void,
-  ) {
+  private constructor(child: ChildProcess, marker: string, dataDir: string, ports: [number, number, number]) {
     this.#child = child;
     this.marker = marker;
     this.dataDir = dataDir;
     this.url = `http://127.0.0.1:${ports[0]}`;
     [, this.mqttPort, this.mqttWsPort] = ports;
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.on("data", (chunk: Buffer) => {
-        this.#output += chunk.toString();
-        onOutput?.(chunk.toString());
-      });
-    }
   }
 
   static async run(
@@ -64,8 +53,7 @@ export class Product {
     const portOf = (name: string) => (env[name] === undefined ? anyFreePort() : Number(env[name]));
     const port = socket?.port ?? portOf("PORT");
     const ports = await Promise.all([port, portOf("MQTT_PORT"), portOf("MQTT_WS_PORT")]);
-    const marker = `CONTROLLER_RUN=${randomUUID()}`;
-    const [name = "", value = ""] = marker.split("=");
+    const runId = randomUUID();
     // With a socket, start it as the systemd unit does: npm does not pass sockets on.
     const [command = "", ...args] =
       socket === undefined
@@ -77,7 +65,7 @@ export class Product {
       stdio: ["ignore", "pipe", "pipe", ...(socket === undefined ? [] : [socket.fd])],
       env: {
         ...process.env,
-        [name]: value,
+        CONTROLLER_RUN: runId,
         PORT: String(ports[0]),
         MQTT_PORT: String(ports[1]),
         MQTT_WS_PORT: String(ports[2]),
@@ -85,7 +73,11 @@ export class Product {
         ...env,
       },
     });
-    const product = new Product(child, marker, dataDir, ports, onOutput);
+    const product = new Product(child, `CONTROLLER_RUN=${runId}`, dataDir, ports);
+    collectOutput(child, (text) => {
+      product.output += text;
+      onOutput?.(text);
+    });
     try {
       await product.says(/Ctrl-C stops everything/, START_TIMEOUT_MS, signal);
       return product;
@@ -93,10 +85,6 @@ export class Product {
       await product.interrupt();
       throw error;
     }
-  }
-
-  get output(): string {
-    return this.#output;
   }
 
   get isRunning(): boolean {
@@ -107,11 +95,11 @@ export class Product {
   async says(pattern: RegExp, timeoutMs = 90_000, signal?: AbortSignal): Promise<void> {
     await until(() => {
       signal?.throwIfAborted();
-      if (!this.isRunning) throw new Error(`The product ended:\n${this.#output}`);
-      return pattern.test(this.#output);
+      if (!this.isRunning) throw new Error(`The product ended:\n${this.output}`);
+      return pattern.test(this.output);
     }, timeoutMs).catch((error: unknown) => {
       signal?.throwIfAborted();
-      throw new Error(`Waiting for ${pattern}: ${error}\n${this.#output}`);
+      throw new Error(`Waiting for ${pattern}: ${error}\n${this.output}`);
     });
   }
 
@@ -164,8 +152,12 @@ export async function withProduct<T>(
 }
 
 /** Waits for a condition. Throws if it does not hold in time. */
-export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
-  for (const deadlineMs = Date.now() + timeoutMs; Date.now() < deadlineMs; await sleep(25)) {
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs = 30_000,
+  pollMs = 25,
+): Promise<void> {
+  for (const deadlineMs = Date.now() + timeoutMs; Date.now() < deadlineMs; await sleep(pollMs)) {
     if (await condition()) return;
   }
   throw new Error(`Not within ${timeoutMs} ms`);
@@ -181,15 +173,14 @@ export async function run(
 ): Promise<{ code: number | null; output: string }> {
   const child = spawn(command, args, { ...options, env: { ...process.env, ...env } });
   let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-    });
-  }
-  child.stdin.end(input);
-  const code = await new Promise<number | null>((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", resolve);
+  collectOutput(child, (text) => {
+    output += text;
   });
+  child.stdin.end(input);
+  const [code] = (await once(child, "close")) as [number | null];
   return { code, output };
+}
+
+function collectOutput({ stdout, stderr }: ChildProcess, onOutput: (text: string) => void): void {
+  for (const stream of [stdout, stderr]) stream?.setEncoding("utf8").on("data", onOutput);
 }

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 
 /**
@@ -19,9 +20,6 @@ export interface SocketHolder {
 
 export async function holdSocket(): Promise<SocketHolder> {
   const holder = new Worker(HOLDER, { eval: true });
-  const opened = await new Promise<{ fd: number; port: number }>((resolve, reject) => {
-    holder.once("message", resolve);
-    holder.once("error", reject);
-  });
+  const [opened] = (await once(holder, "message")) as [{ fd: number; port: number }];
   return { ...opened, close: () => holder.terminate() };
 }

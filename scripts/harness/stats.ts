@@ -2,11 +2,9 @@
 
 export class Quantiles {
   readonly #values: number[] = [];
-  #isSorted = false;
 
   add(value: number): void {
     this.#values.push(value);
-    this.#isSorted = false;
   }
 
   get count(): number {
@@ -14,9 +12,13 @@ export class Quantiles {
   }
 
   at(quantile: number): number {
-    if (!this.#isSorted) this.#values.sort((a, b) => a - b);
-    this.#isSorted = true;
-    return this.#values[Math.min(this.#values.length - 1, Math.floor(this.#values.length * quantile))] ?? 0;
+    this.#values.sort((a, b) => a - b);
+    return this.#values[Math.min(this.count - 1, Math.floor(this.count * quantile))] ?? 0;
+  }
+
+  /** For a report, if the values are milliseconds. */
+  details(): { "p50 ms": number; "p99 ms": number } {
+    return { "p50 ms": this.at(0.5), "p99 ms": this.at(0.99) };
   }
 }
 
@@ -26,13 +28,8 @@ export const median = <T>(values: readonly T[], by: (value: T) => number): T =>
 
 /** Processes all items, at most `limit` at a time. */
 export async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>, limit = 16) {
-  // All lanes take from one queue.
-  const queue = items.values();
-  await Promise.all(
-    Array.from({ length: limit }, async () => {
-      for (const item of queue) await work(item);
-    }),
-  );
+  const limited = concurrencyLimiter(limit);
+  await Promise.all(items.map((item) => limited(() => work(item))));
 }
 
 export type Limiter = <T>(work: () => Promise<T>) => Promise<T>;

@@ -34,13 +34,11 @@ export async function startStores({ dataDir, supervisor, serviceUrl, hasSqldLogi
   const [sqldPort, clickhousePort, tcpPort, wsPort] = ports;
   const access = newClickHouseAccess();
   const sqldAccess = hasSqldLogin ? await newSqldAccess() : undefined;
-  const executable = process.env.CLICKHOUSE_BIN;
+  const [databases, executable] = [["controller"], process.env.CLICKHOUSE_BIN];
   const jwksUrl = `${serviceUrl}/.well-known/jwks.json`;
   await Promise.all([
     supervisor.start(sqldComponent(dataDir, sqldPort, sqldAccess?.publicKey)),
-    supervisor.start(
-      clickhouseComponent({ dataDir, port: clickhousePort, access, databases: ["controller"], executable }),
-    ),
+    supervisor.start(clickhouseComponent({ dataDir, port: clickhousePort, access, databases, executable })),
     supervisor.start(brokerComponent({ dataDir, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER })),
   ]);
   const clickhouseUrl = `http://127.0.0.1:${clickhousePort}`;

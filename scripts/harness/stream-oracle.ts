@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { ApiClient } from "./client.ts";
+import type { ApiClient } from "./client.ts";
 import { acknowledge, callbackPath, closeSockets, type Envelope, openSocket, streamPath } from "./job-socket.ts";
 import { until } from "./product.ts";
 import type { Limiter } from "./stats.ts";
@@ -34,7 +34,6 @@ export interface StreamVerdict extends Verdict {
     holes: number;
     /** Readers that do not have everything in the end. */
     incomplete: number;
-    /** Callbacks that were acknowledged under several numbers, and numbers that were given to several callbacks. */
     renumbered: number;
   };
   connections: number;
@@ -102,11 +101,7 @@ export class StreamWorkload {
       for (; !signal.aborted; await sleep(RETRY_MS)) {
         // A place of the limiter is occupied until the socket is open.
         const connection = await opening(async () => {
-          for (; !signal.aborted; await sleep(RETRY_MS)) {
-            const opened = await this.#connect(reader, signal).catch(() => undefined);
-            if (opened !== undefined) return opened;
-          }
-          return undefined;
+          return signal.aborted ? undefined : await this.#connect(reader, signal).catch(() => undefined);
         });
         await connection?.closed;
       }
@@ -156,22 +151,9 @@ export class StreamWorkload {
     if (acknowledgeEvery !== undefined && seq % acknowledgeEvery === 0) acknowledge(socket, this.#readUpTo);
   }
 
-  verdict(): Omit<StreamVerdict, "settledMs"> {
-    const keys = [...this.acknowledged.values()];
-    const renumbered = this.#conflicts + keys.length - new Set(keys).size;
-    const violations = { inversions: 0, holes: 0, incomplete: 0, renumbered };
-    const verdict = { lost: 0, duplicates: 0, violations, connections: 0 };
-    for (const { keys, inversions, holes, connections } of this.readers) {
-      const missing = [...this.acknowledged].filter(([seq, key]) => keys[seq - 1] !== key).length;
-      verdict.lost += missing;
-      violations.incomplete += missing > 0 || keys.includes(undefined) ? 1 : 0;
-      const received = keys.filter((key) => key !== undefined);
-      verdict.duplicates += received.length - new Set(received).size;
-      violations.inversions += inversions + countOutOfTurn(received);
-      violations.holes += holes;
-      verdict.connections += connections;
-    }
-    return verdict;
+  /** Callbacks that were acknowledged under several numbers, and numbers that were given to several callbacks. */
+  get renumbered(): number {
+    return this.#conflicts + this.acknowledged.size - new Set(this.acknowledged.values()).size;
   }
 }
 
@@ -224,16 +206,24 @@ export interface StreamsOptions {
   pauseMs: number;
 }
 
-/** Returns the sum of the verdicts of several jobs. */
+/** Returns the verdict on all readers of several jobs. */
 export function sumVerdicts(streams: readonly StreamWorkload[]): Omit<StreamVerdict, "settledMs"> {
-  const sum = new StreamWorkload({ client: new ApiClient(""), token: "", readers: 0 }).verdict();
-  for (const { lost, duplicates, connections, violations } of streams.map((stream) => stream.verdict())) {
-    sum.lost += lost;
-    sum.duplicates += duplicates;
-    sum.connections += connections;
-    for (const name of Object.keys(violations) as (keyof typeof violations)[]) sum.violations[name] += violations[name];
+  const violations = { inversions: 0, holes: 0, incomplete: 0, renumbered: 0 };
+  const verdict = { lost: 0, duplicates: 0, violations, connections: 0 };
+  for (const { acknowledged, readers, renumbered } of streams) {
+    violations.renumbered += renumbered;
+    for (const { keys, inversions, holes, connections } of readers) {
+      const missing = [...acknowledged].filter(([seq, key]) => keys[seq - 1] !== key).length;
+      verdict.lost += missing;
+      violations.incomplete += missing > 0 || keys.includes(undefined) ? 1 : 0;
+      const received = keys.filter((key) => key !== undefined);
+      verdict.duplicates += received.length - new Set(received).size;
+      violations.inversions += inversions + countOutOfTurn(received);
+      violations.holes += holes;
+      verdict.connections += connections;
+    }
   }
-  return sum;
+  return verdict;
 }
 
 /** Posts callbacks to several jobs and reads them. */

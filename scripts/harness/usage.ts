@@ -17,15 +17,13 @@ export function cpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-/** Measures the CPU time that components use from now on. */
-export function cpuOf(product: Product, components: readonly string[]) {
+/** Measures the CPU time that components use from now on. Returns a function that divides it by a number of operations. */
+export function cpuOf(product: Product, components: readonly string[]): (count: number) => Record<string, number> {
   const used = () => components.map((component) => cpuSeconds(product.pidOf(component)));
   const before = used();
-  return {
-    per(count: number): Record<string, number> {
-      const cost = used().map((seconds, i) => (1e6 * (seconds - (before[i] ?? 0))) / Math.max(1, count));
-      return Object.fromEntries(components.map((component, i) => [`CPU µs of ${component} each`, cost[i] ?? 0]));
-    },
+  return (count) => {
+    const each = used().map((seconds, i) => (1e6 * (seconds - (before[i] ?? 0))) / Math.max(1, count));
+    return Object.fromEntries(components.map((component, i) => [`CPU µs of ${component} each`, each[i] ?? 0]));
   };
 }
 
@@ -33,19 +31,6 @@ export function cpuOf(product: Product, components: readonly string[]) {
 export function residentMib(pid: number): number {
   const [, kib] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return (Number(kib) * 1024) / MIB;
-}
-
-/** Samples the memory of a process every second. */
-export function watchMemory(pid: number): { end(): number[] } {
-  const samples = [residentMib(pid)];
-  const timer = setInterval(() => samples.push(residentMib(pid)), 1_000);
-  return {
-    end() {
-      clearInterval(timer);
-      samples.push(residentMib(pid));
-      return samples;
-    },
-  };
 }
 
 /** Returns the compressed size of what is uploaded to Cloudflare. */

@@ -1,49 +1,31 @@
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import workerd from "workerd";
-import { unstable_readConfig as readWranglerConfig } from "wrangler";
-import { ROOT } from "../../src/programs/shared/system.ts";
-import { buildWorker } from "../../src/programs/stack/components/builds.ts";
+import { buildWorker, readWranglerConfig, WRANGLER_CONFIG } from "../../src/programs/stack/components/builds.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
-import type { Supervisor } from "../../src/programs/stack/supervisor.ts";
 import type { Product } from "./product.ts";
 
 /** Further workerd processes for comparisons: the bare Worker, and copies of the product's Worker. */
 
-/** The name of the bare Worker under its supervisor. */
-export const BARE = "bare";
-
-export const bareBuildDir = (folder: string): string => join(folder, "bare");
-export const buildDirOf = (product: Product): string => join(product.dataDir, "build");
-
-/** Runs the bare Worker on the same workerd, built in the same way as the product. Returns its URL. */
-export async function runBareWorker(supervisor: Supervisor, folder: string, signal: AbortSignal): Promise<string> {
-  const config = join(folder, "bare.json");
-  const { compatibility_date } = readWranglerConfig({ config: join(ROOT, "wrangler.toml") });
+/** Builds the bare Worker in the same way as the product. Returns the folder of the build. */
+export async function buildBareWorker(folder: string, signal: AbortSignal): Promise<string> {
+  const [config, buildDir] = [join(folder, "bare.json"), join(folder, "bare")];
+  const { compatibility_date } = await readWranglerConfig(WRANGLER_CONFIG);
   const main = fileURLToPath(new URL("bare-worker.js", import.meta.url));
   const durable_objects = { bindings: [{ name: "ECHO", class_name: "Echo" }] };
   const migrations = [{ tag: "v1", new_sqlite_classes: ["Echo"] }];
   const settings = { name: "bare", main, compatibility_date, keep_names: false, durable_objects, migrations };
   writeFileSync(config, JSON.stringify(settings));
-  const buildDir = bareBuildDir(folder);
-  const objectsDir = join(folder, "bare-objects");
-  mkdirSync(objectsDir);
   await buildWorker({ outdir: buildDir, config, signal });
-  const port = await anyFreePort();
-  const url = `http://127.0.0.1:${port}`;
-  const configFile = join(buildDir, "workerd.capnp");
   writeFileSync(
-    configFile,
+    join(buildDir, "workerd.capnp"),
     `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
-  services = [
-    (name = "bare", worker = .bare),
-    (name = "objects", disk = (path = ${JSON.stringify(objectsDir)}, writable = true)),
-  ],
-  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "bare")],
+  services = [(name = "bare", worker = .bare), (name = "objects", disk = (writable = true))],
+  sockets = [(name = "http", http = (), service = "bare")],
 );
 const bare :Workerd.Worker = (
   modules = [(name = "bare-worker.js", esModule = embed "bare-worker.js")],
@@ -54,56 +36,40 @@ const bare :Workerd.Worker = (
 );
 `,
   );
-  const ready = async () => (await fetch(url)).ok;
-  await supervisor.start({ name: BARE, command: workerd.default, args: ["serve", configFile], ready });
-  return url;
+  return buildDir;
 }
 
-export interface SecondWorkerd {
+export interface Workerd {
   url: string;
+  pid: number;
   /** From the start of the process to its first response. */
   startedInMs: number;
   end(): Promise<void>;
 }
 
-export interface SecondWorkerdOptions {
-  /** For its Durable Objects. */
-  folder: string;
-  /** The folder of a built Worker with its `workerd.capnp`. */
-  buildDir: string;
-  /** Further arguments for workerd. */
-  args?: string[];
-}
-
 const STARTS_WITHIN_MS = 30_000;
 
-/** Runs another workerd with the settings and stores of the product, but with its own port and Durable Objects. */
-export async function runSecondWorkerd(product: Product, options: SecondWorkerdOptions): Promise<SecondWorkerd> {
-  const { folder, buildDir, args = [] } = options;
+/** Runs a built Worker with the settings and stores of the product, but with its own port, and with its own Durable Objects in `folder`. */
+export async function startWorkerd(product: Product, buildDir: string, folder: string): Promise<Workerd> {
   const port = await anyFreePort();
   const objects = mkdtempSync(join(folder, "objects-"));
   const url = `http://127.0.0.1:${port}`;
-  const configFile = join(buildDir, "workerd.capnp");
+  const args = ["serve", join(buildDir, "workerd.capnp"), `-shttp=127.0.0.1:${port}`, `-dobjects=${objects}`];
   const startedMs = performance.now();
-  const child = spawn(
-    workerd.default,
-    ["serve", configFile, `-shttp=127.0.0.1:${port}`, `-dobjects=${objects}`, ...args],
-    { env: environmentOf(product.pidOf("worker")), stdio: "ignore" },
-  );
+  const child = spawn(workerd.default, args, { env: environmentOf(product.pidOf("worker")), stdio: "ignore" });
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  const end = async (): Promise<void> => {
+    child.kill("SIGKILL");
+    await ended;
+  };
   while (!(await responds(url))) {
     if (child.exitCode !== null || performance.now() - startedMs > STARTS_WITHIN_MS) {
-      child.kill("SIGKILL");
+      await end();
       throw new Error("A second workerd could not be started.");
     }
     await sleep(1);
   }
-  const startedInMs = performance.now() - startedMs;
-  const end = async () => {
-    const ended = new Promise((resolve) => child.once("exit", resolve));
-    child.kill("SIGKILL");
-    await ended;
-  };
-  return { url, startedInMs, end };
+  return { url, pid: child.pid ?? 0, startedInMs: performance.now() - startedMs, end };
 }
 
 /** The service responds with 200 here, the bare Worker with 404. */

@@ -17,19 +17,20 @@ import {
 import { Email, Password } from "../../src/schemas/primitives.ts";
 import { createDatabase, type DatabaseOptions } from "../../src/storage/libsql.ts";
 import { reencryptSecrets } from "./reencrypt-secrets.ts";
+import { runGrantsCommand } from "./user-grants.ts";
 
 const ACTOR = { kind: "console", name: "admin", requestId: "" } as const;
 
 /** Runs a command of `npm run admin`. Throws a `UserError` if the command is unknown or the store rejects it. */
-export async function runAdminCommand(command: string, email: string | undefined, role: string): Promise<void> {
+export async function runAdminCommand([command = "", email, ...more]: string[], role: string): Promise<void> {
   try {
-    await run(command, email, role);
+    await run(command, email, more, role);
   } catch (error) {
     throw error instanceof DomainError ? new UserError(error.message) : error;
   }
 }
 
-async function run(command: string, email: string | undefined, role: string): Promise<void> {
+async function run(command: string, email: string | undefined, more: string[], role: string): Promise<void> {
   switch (command) {
     case "create":
       return await createUser(parseEmail(email), role);
@@ -48,6 +49,8 @@ async function run(command: string, email: string | undefined, role: string): Pr
       await users().update(username, { roles: ["admin"] }, ACTOR);
       return print(`${bold(username)} is now an administrator.`);
     }
+    case "grants":
+      return await runGrantsCommand(accountsDatabase(), parseEmail(email), more, ACTOR);
     case "rotate-keys":
       return await rotateSigningKeys();
     case "rotate-encryption":

@@ -3,12 +3,12 @@ import * as z from "zod";
 import { Conflict, Duplicate, NotFound, TooLarge } from "../lib/errors.ts";
 import type { Labels } from "../lib/selectors.ts";
 import { type Database, isUniqueViolation, query } from "../storage/libsql.ts";
-import { agents, enrolmentUses } from "./account-tables.ts";
+import { agents, enrolmentTokens, enrolmentUses } from "./account-tables.ts";
 import { type AgentLists, createAgentLists } from "./agent-lists.ts";
 import { type AuditActor, auditIfChanged } from "./audit.ts";
-import { type EnrolmentUse, usedUp } from "./enrolment.ts";
+import { type EnrolmentUse, usedUp } from "./enrolment/enrolment.ts";
 import { labelsOf } from "./labels.ts";
-import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
+import { deleteOwner, type OwnedJob, type OwnedJobs } from "./owned-jobs.ts";
 
 const AgentRow = z
   .object({
@@ -107,7 +107,8 @@ export function createAgentStore(database: Database): AgentStore {
     async enrol(agent, by, { tokenHash, maxUses }) {
       const { id, apId, credentialKind, credential, configuration, labels, version, createdAt } = newRow(agent);
       try {
-        // One transaction: no agent is inserted if the uses are exhausted, and no use is counted if the name is taken.
+        // One transaction: no agent is inserted if the uses are exhausted or the token was revoked meanwhile, and no use is counted if
+        // the name is taken.
         const [, rows] = await query(
           database.batch([
             database
@@ -123,7 +124,9 @@ export function createAgentStore(database: Database): AgentStore {
               .select(
                 // The values must be in the order of the table's columns.
                 sql`select ${id}, ${apId}, ${credentialKind}, ${credential}, ${JSON.stringify(configuration)}, 0, ${version},
-                  ${createdAt.getTime()}, ${JSON.stringify(labels)}, null, null where changes() > 0`,
+                  ${createdAt.getTime()}, ${JSON.stringify(labels)}, null, null
+                  where changes() > 0 and not exists (
+                    select 1 from ${enrolmentTokens} where token_hash = ${tokenHash} and revoked_at is not null)`,
               )
               .returning(),
             auditIfChanged(database, by, "create", objectOf(apId)),
@@ -188,14 +191,13 @@ export function createAgentStore(database: Database): AgentStore {
 
     async delete(apId, by, endJobs) {
       const deleted = sql`(select id from agents where ap_id = ${apId})`;
-      const [, , ended, rows] = await query(
-        database.batch([
-          ...endJobs(deleted),
-          database.delete(agents).where(eq(agents.apId, apId)).returning({ id: agents.id }),
-          auditIfChanged(database, by, "delete", objectOf(apId)),
-        ]),
+      const ended = await deleteOwner(
+        database,
+        endJobs(deleted),
+        database.delete(agents).where(eq(agents.apId, apId)).returning({ id: agents.id }),
+        auditIfChanged(database, by, "delete", objectOf(apId)),
       );
-      if (rows[0] === undefined) throw new NotFound("Agent");
+      if (ended === undefined) throw new NotFound("Agent");
       return ended;
     },
 

@@ -5,13 +5,13 @@ import { type Action, agentScopeOf, authorize, authorizeAgent, authorizeFoundAge
 import { NotAllowed } from "../lib/errors.ts";
 import type { Agent, AgentCreate, AgentUpdate } from "../schemas/agent.ts";
 import type { AgentRow, AgentStore } from "./agent-store.ts";
-import type { Enrolment } from "./enrolment.ts";
+import type { Enrolment } from "./enrolment/enrolment.ts";
 import { labelsOf } from "./labels.ts";
-import type { OwnedJobs } from "./owned-jobs.ts";
+import type { JobRechecks, OwnedJobs } from "./owned-jobs.ts";
 
 export interface Agents {
   create(actor: Actor, agent: AgentCreate): Promise<Agent>;
-  /** Like `create`, for an access point with the enrolment token. Enforces the limits of the token. */
+  /** Like `create`, for an access point with an enrolment token. Enforces the limits of the token. */
   enrol(actor: Actor, agent: AgentCreate): Promise<Agent>;
   read(actor: Actor, apId: string): Promise<Agent>;
   update(actor: Actor, apId: string, changes: AgentUpdate): Promise<Agent>;
@@ -23,9 +23,10 @@ export interface AgentsOptions {
   passwords: Passwords;
   enrolment: Enrolment;
   ownedJobs: OwnedJobs;
+  rechecks: JobRechecks;
 }
 
-export function createAgents({ store, passwords, enrolment, ownedJobs }: AgentsOptions): Agents {
+export function createAgents({ store, passwords, enrolment, ownedJobs, rechecks }: AgentsOptions): Agents {
   const register = async (
     action: Action,
     actor: Actor,
@@ -64,12 +65,16 @@ export function createAgents({ store, passwords, enrolment, ownedJobs }: AgentsO
       if (!password && !configuration) return toAgent(row);
       if (configuration) rejectOutside(actor, "agents.update", { ...row, configuration });
       const passwordHash = password ? await passwords.hash(password) : undefined;
-      return toAgent(await store.update(apId, { passwordHash, configuration: configuration ?? undefined }, actor));
+      const changed = await store.update(apId, { passwordHash, configuration: configuration ?? undefined }, actor);
+      if (password) rechecks.recheckJobsOf({ ownerId: row.id });
+      if (changed.labels.technology !== row.labels.technology) rechecks.recheckJobsOf({ apIds: [apId] });
+      return toAgent(changed);
     },
 
     async delete(actor, apId) {
       await find(actor, "agents.delete", apId);
       ownedJobs.closeStreams(await store.delete(apId, actor, ownedJobs.end));
+      rechecks.recheckJobsOf({ apIds: [apId] });
     },
   };
 }

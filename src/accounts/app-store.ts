@@ -6,7 +6,7 @@ import type { Page } from "../schemas/primitives.ts";
 import { ALL_ROWS, type Database, isUniqueViolation, query } from "../storage/libsql.ts";
 import { apps, type StoredGrant, StoredGrants } from "./account-tables.ts";
 import { type AuditActor, auditIfChanged } from "./audit.ts";
-import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
+import { deleteOwner, type OwnedJob, type OwnedJobs } from "./owned-jobs.ts";
 
 const AppRow = z.object({
   id: z.string(),
@@ -102,14 +102,13 @@ export function createAppStore(database: Database): AppStore {
 
     async delete(appName, by, endJobs) {
       const deleted = sql`(select id from apps where app_name = ${appName})`;
-      const [, , ended, rows] = await query(
-        database.batch([
-          ...endJobs(deleted),
-          database.delete(apps).where(eq(apps.appName, appName)).returning({ id: apps.id }),
-          auditIfChanged(database, by, "delete", objectOf(appName)),
-        ]),
+      const ended = await deleteOwner(
+        database,
+        endJobs(deleted),
+        database.delete(apps).where(eq(apps.appName, appName)).returning({ id: apps.id }),
+        auditIfChanged(database, by, "delete", objectOf(appName)),
       );
-      if (rows[0] === undefined) throw new NotFound("Third-party app");
+      if (ended === undefined) throw new NotFound("Third-party app");
       return ended;
     },
   };

@@ -3,9 +3,12 @@ import type { Actor } from "../auth/identity.ts";
 import { authorize, authorizeAccount } from "../auth/permissions.ts";
 import { NotFound } from "../lib/errors.ts";
 import type { ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
+import type { Grants } from "../schemas/grants.ts";
 import type { Page } from "../schemas/primitives.ts";
 import type { AppRow, AppStore } from "./app-store.ts";
-import type { OwnedJobs } from "./owned-jobs.ts";
+import { checkGrants } from "./grants.ts";
+import type { GroupStore } from "./group-store.ts";
+import type { JobRechecks, OwnedJobs } from "./owned-jobs.ts";
 
 export interface Apps {
   list(actor: Actor, page: Page): Promise<ThirdPartyApp[]>;
@@ -13,9 +16,19 @@ export interface Apps {
   read(actor: Actor, appName: string): Promise<ThirdPartyApp>;
   update(actor: Actor, appName: string, changes: ThirdPartyAppUpdate): Promise<ThirdPartyApp>;
   delete(actor: Actor, appName: string): Promise<void>;
+  readGrants(actor: Actor, appName: string): Promise<Grants>;
+  changeGrants(actor: Actor, appName: string, grants: Grants): Promise<Grants>;
 }
 
-export function createApps(store: AppStore, apiKeys: Encryptor, ownedJobs: OwnedJobs): Apps {
+export interface AppsOptions {
+  store: AppStore;
+  apiKeys: Encryptor;
+  groups: Pick<GroupStore, "list">;
+  ownedJobs: OwnedJobs;
+  rechecks: JobRechecks;
+}
+
+export function createApps({ store, apiKeys, groups, ownedJobs, rechecks }: AppsOptions): Apps {
   const toApp = async ({ id, appName, sealedApiKey, permissions }: AppRow): Promise<ThirdPartyApp> => ({
     id,
     app_name: appName,
@@ -52,12 +65,29 @@ export function createApps(store: AppStore, apiKeys: Encryptor, ownedJobs: Owned
       const row = await find(appName);
       if (!api_key && !permissions) return await toApp(row);
       const sealedApiKey = api_key ? await apiKeys.seal(api_key, row.id) : undefined;
-      return await toApp(await store.update(row, { sealedApiKey, permissions: permissions ?? undefined }, actor));
+      const changed = await store.update(row, { sealedApiKey, permissions: permissions ?? undefined }, actor);
+      rechecks.recheckJobsOf({ ownerId: row.id });
+      return await toApp(changed);
     },
 
     async delete(actor, appName) {
       authorizeAccount(actor, "apps.delete", appName);
       ownedJobs.closeStreams(await store.delete(appName, actor, ownedJobs.end));
+    },
+
+    async readGrants(actor, appName) {
+      authorizeAccount(actor, "apps.read_grants", appName);
+      const { grants } = await find(appName);
+      return { grants };
+    },
+
+    async changeGrants(actor, appName, { grants }) {
+      authorizeAccount(actor, "apps.change_grants", appName);
+      const row = await find(appName);
+      await checkGrants(groups, grants);
+      const changed = await store.update(row, { grants }, actor);
+      rechecks.recheckJobsOf({ ownerId: row.id });
+      return { grants: changed.grants };
     },
   };
 }

@@ -1,7 +1,7 @@
 import { and, asc, gt, max, notInArray } from "drizzle-orm";
+import { emulatedJobOf, JOB_CHARACTERS } from "../schemas/agent.ts";
 import { type Database, query } from "../storage/libsql.ts";
 import { audit } from "./account-tables.ts";
-import { emulatedJobOf, JOB_CHARACTERS } from "./agent-names.ts";
 import { CHANGES_NO_ACCOUNT } from "./audit.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { LABEL_VALUE, type Labels, MAX_LABEL_LENGTH } from "../lib/selectors.ts";
-import { isEmulated } from "./agent-names.ts";
+import { isEmulated } from "../schemas/agent.ts";
 
 /** What the labels of an agent are made of. */
 interface LabelSource {

@@ -6,7 +6,7 @@ import type { Page } from "../schemas/primitives.ts";
 import { ALL_ROWS, type Database, isUniqueViolation, query } from "../storage/libsql.ts";
 import { resetTokens, type StoredGrant, StoredGrants, users } from "./account-tables.ts";
 import { type AuditActor, auditIfChanged } from "./audit.ts";
-import type { OwnedJob, OwnedJobs } from "./owned-jobs.ts";
+import { deleteOwner, type OwnedJob, type OwnedJobs } from "./owned-jobs.ts";
 
 const User = z.object({
   id: z.string(),
@@ -39,8 +39,8 @@ export interface UserStore {
   administrators(): Promise<string[]>;
   addResetToken(tokenHash: string, user: User, expiresAt: Date, by: AuditActor): Promise<void>;
   hasResetToken(tokenHash: string): Promise<boolean>;
-  /** Sets a new password and deletes the user's reset tokens. Returns whether the token was valid. */
-  redeemResetToken(tokenHash: string, passwordHash: string, by: AuditActor): Promise<boolean>;
+  /** Sets a new password and deletes the user's reset tokens. Returns the user's id, or undefined if the token was not valid. */
+  redeemResetToken(tokenHash: string, passwordHash: string, by: AuditActor): Promise<string | undefined>;
 }
 
 const COLUMNS = {
@@ -149,17 +149,16 @@ export function createUserStore(database: Database): UserStore {
 
     async delete(username, by, endJobs) {
       const deleted = sql`(select id from users where username = ${username} and ${leavesAdministrator})`;
-      const [, , ended, rows] = await query(
-        database.batch([
-          ...endJobs(deleted),
-          database
-            .delete(users)
-            .where(and(eq(users.username, username), leavesAdministrator))
-            .returning({ id: users.id }),
-          auditIfChanged(database, by, "delete", objectOf(username)),
-        ]),
+      const ended = await deleteOwner(
+        database,
+        endJobs(deleted),
+        database
+          .delete(users)
+          .where(and(eq(users.username, username), leavesAdministrator))
+          .returning({ id: users.id }),
+        auditIfChanged(database, by, "delete", objectOf(username)),
       );
-      if (rows[0] === undefined) throw await rejectionReason(username);
+      if (ended === undefined) throw await rejectionReason(username);
       return ended;
     },
 
@@ -203,7 +202,7 @@ export function createUserStore(database: Database): UserStore {
           database.delete(resetTokens).where(sql`${resetTokens.userId} = ${owner}`),
         ]),
       );
-      return changed.length > 0;
+      return changed[0]?.id;
     },
   };
 }

@@ -3,10 +3,14 @@ import type { Passwords } from "../auth/passwords.ts";
 import { authorize, authorizeAccount } from "../auth/permissions.ts";
 import { type Role, scopesOfUser } from "../auth/roles.ts";
 import { NotAllowed, NotFound } from "../lib/errors.ts";
+import type { Grants } from "../schemas/grants.ts";
 import type { Page } from "../schemas/primitives.ts";
 import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../schemas/user.ts";
+import type { StoredGrant } from "./account-tables.ts";
 import { anonymous } from "./audit.ts";
-import type { OwnedJobs } from "./owned-jobs.ts";
+import { checkGrants } from "./grants.ts";
+import type { GroupStore } from "./group-store.ts";
+import type { JobRechecks, OwnedJobs } from "./owned-jobs.ts";
 import type { UserStore } from "./user-store.ts";
 
 export interface Users {
@@ -19,6 +23,8 @@ export interface Users {
   read(actor: Actor, username: string): Promise<TokenData>;
   update(actor: Actor, username: string, changes: UserUpdate): Promise<TokenData>;
   delete(actor: Actor, username: string): Promise<void>;
+  readGrants(actor: Actor, username: string): Promise<Grants>;
+  changeGrants(actor: Actor, username: string, grants: Grants): Promise<Grants>;
 }
 
 export interface UsersOptions {
@@ -26,10 +32,15 @@ export interface UsersOptions {
   passwords: Passwords;
   /** Whether anyone may create an account. If false, only administrators may. */
   isSignupOpen: boolean;
+  /** The grants of users who sign up. Null: operator of all agents. */
+  newUserGrants: StoredGrant[] | null;
+  groups: Pick<GroupStore, "list">;
   ownedJobs: OwnedJobs;
+  rechecks: JobRechecks;
 }
 
-export function createUsers({ store, passwords, isSignupOpen, ownedJobs }: UsersOptions): Users {
+export function createUsers(options: UsersOptions): Users {
+  const { store, passwords, isSignupOpen, newUserGrants, groups, ownedJobs, rechecks } = options;
   const withHash = async ({ username, password, roles }: { username: string; password: string; roles: Role[] }) => ({
     username,
     roles: [...new Set(roles)],
@@ -39,7 +50,7 @@ export function createUsers({ store, passwords, isSignupOpen, ownedJobs }: Users
   return {
     async signup(registration, requestId) {
       if (!isSignupOpen) throw new NotAllowed("Sign-up is closed. Ask an administrator for an account.");
-      const user = await withHash({ ...registration, roles: ["user"] });
+      const user = { ...(await withHash({ ...registration, roles: ["user"] })), grants: newUserGrants };
       await store.insert(user, anonymous(requestId));
       return toTokenData(user);
     },
@@ -64,7 +75,7 @@ export function createUsers({ store, passwords, isSignupOpen, ownedJobs }: Users
       return (await store.list(page)).map(toTokenData);
     },
 
-    me: ({ name, roles }) => toTokenData({ username: name, roles }),
+    me: ({ name, roles, grants }) => toTokenData({ username: name, roles, grants }),
 
     async read(actor, username) {
       authorizeAccount(actor, "users.read", username);
@@ -77,12 +88,28 @@ export function createUsers({ store, passwords, isSignupOpen, ownedJobs }: Users
       if (!password && !roles) return toTokenData((await store.find(username)) ?? notFound());
       const passwordHash = password ? await passwords.hash(password) : undefined;
       const changes = { passwordHash, roles: roles ? [...new Set(roles)] : undefined };
-      return toTokenData(await store.update(username, changes, actor));
+      const user = await store.update(username, changes, actor);
+      rechecks.recheckJobsOf({ ownerId: user.id });
+      return toTokenData(user);
     },
 
     async delete(actor, username) {
       authorizeAccount(actor, "users.delete", username);
       ownedJobs.closeStreams(await store.delete(username, actor, ownedJobs.end));
+    },
+
+    async readGrants(actor, username) {
+      authorizeAccount(actor, "users.read_grants", username);
+      const { grants } = (await store.find(username)) ?? notFound();
+      return { grants };
+    },
+
+    async changeGrants(actor, username, { grants }) {
+      authorizeAccount(actor, "users.change_grants", username);
+      await checkGrants(groups, grants);
+      const user = await store.update(username, { grants }, actor);
+      rechecks.recheckJobsOf({ ownerId: user.id });
+      return { grants: user.grants };
     },
   };
 }
@@ -91,8 +118,14 @@ function notFound(): never {
   throw new NotFound("User");
 }
 
-const toTokenData = ({ username, roles }: { username: string; roles: readonly Role[] }): TokenData => ({
+interface UserView {
+  username: string;
+  roles: readonly Role[];
+  grants?: Parameters<typeof scopesOfUser>[1];
+}
+
+const toTokenData = ({ username, roles, grants }: UserView): TokenData => ({
   username,
   roles: roles.join(","),
-  scopes: scopesOfUser(roles),
+  scopes: scopesOfUser(roles, grants),
 });

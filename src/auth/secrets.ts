@@ -13,6 +13,12 @@ export async function sha256(text: string): Promise<string> {
   return toBase64(new Uint8Array(await crypto.subtle.digest("SHA-256", encoder.encode(text))));
 }
 
+/** Returns the SHA-256 of a text in hexadecimal digits. */
+export async function sha256Hex(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", encoder.encode(text));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** Returns whether two texts are equal, in a time that does not depend on where they differ. */
 export async function timingSafeEqual(a: string, b: string): Promise<boolean> {
   // Compares digests, which have a fixed length: the time does not reveal the length of the texts either.

@@ -5,6 +5,7 @@ import { correctLanguage } from "./lib/locale.ts";
 import "./style/base.css";
 import "./style/forms.css";
 import "./style/components.css";
+import "./style/labelling.css";
 
 // This must precede the first page: uPlot reads the language when it is imported.
 correctLanguage(navigator);

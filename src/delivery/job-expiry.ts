@@ -1,7 +1,7 @@
 import { SERVICE } from "../accounts/audit.ts";
 import type { JobStore } from "../jobs/job-store.ts";
 import type { StreamClient } from "../jobs/stream/stream-client.ts";
-import { encodeJson } from "../lib/json-text.ts";
+import { encodeJson } from "../lib/encoding.ts";
 import type { Progress } from "../schemas/stream.ts";
 
 /** Ends jobs whose result did not arrive in time. */

@@ -10,8 +10,8 @@ import { describeError, log } from "../lib/log.ts";
 import type { Database } from "../storage/libsql.ts";
 
 /** The platform limits the number of objects that a request may call. Other streams end when they next report their state. */
-const MAX_CLOSED = 500;
-const CONCURRENT_CLOSES = 8;
+export const MAX_CALLED = 500;
+const CONCURRENT_CALLS = 8;
 
 /** Ends the jobs of a deleted account. Their outbox messages, emulations and rows change in the transaction that deletes the account. */
 export function createOwnedJobs(database: Database, streams: Pick<StreamClient, "close">): OwnedJobs {
@@ -33,20 +33,31 @@ export function createOwnedJobs(database: Database, streams: Pick<StreamClient, 
       ];
     },
 
-    closeStreams: (ended) => waitUntil(closeAll(streams, ended)),
+    closeStreams: (ended) =>
+      waitUntil(
+        callStreams(
+          ended,
+          ({ jobNumber }) => streams.close(jobNumber, "cancelled"),
+          (error) => log.warn("stream of a deleted account not closed", { error: describeError(error) }),
+        ),
+      ),
   };
 }
 
-/** Closes the streams of ended jobs, up to the limit. Never throws. */
-async function closeAll(streams: Pick<StreamClient, "close">, ended: readonly OwnedJob[]): Promise<void> {
-  const remaining = ended.slice(0, MAX_CLOSED);
+/** Calls the streams of jobs, up to the limit. Never throws: it reports the first error. */
+export async function callStreams(
+  jobs: readonly OwnedJob[],
+  call: (job: OwnedJob) => Promise<void>,
+  onError: (error: unknown) => void,
+): Promise<void> {
+  const remaining = jobs.slice(0, MAX_CALLED).reverse();
   let failures = 0;
-  const closeNext = async (): Promise<void> => {
+  const callNext = async (): Promise<void> => {
     for (let job = remaining.pop(); job !== undefined; job = remaining.pop()) {
-      await streams.close(job.jobNumber, "cancelled").catch((error: unknown) => {
-        if (failures++ === 0) log.warn("stream of a deleted account not closed", { error: describeError(error) });
+      await call(job).catch((error: unknown) => {
+        if (failures++ === 0) onError(error);
       });
     }
   };
-  await Promise.all(Array.from({ length: CONCURRENT_CLOSES }, closeNext));
+  await Promise.all(Array.from({ length: CONCURRENT_CALLS }, callNext));
 }

@@ -1,10 +1,10 @@
 import { and, eq, gte, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import { agents } from "../accounts/account-tables.ts";
-import { BEYOND_EMULATED, EMULATED_PREFIX } from "../accounts/agent-names.ts";
 import { type AuditActor, auditIfChanged } from "../accounts/audit.ts";
 import { jobs } from "../jobs/job-table.ts";
 import { IS_OPEN } from "../jobs/quotas.ts";
+import { BEYOND_EMULATED, EMULATED_PREFIX } from "../schemas/agent.ts";
 import { ACCESS_POINT_TYPES } from "../schemas/emulator.ts";
 import { type Database, query } from "../storage/libsql.ts";
 import { emulations } from "./emulation-tables.ts";

@@ -1,5 +1,5 @@
-import { EMULATED_PREFIX, JOB_CHARACTERS } from "../accounts/agent-names.ts";
 import type { Location } from "../geo/geocode.ts";
+import { EMULATED_PREFIX, JOB_CHARACTERS } from "../schemas/agent.ts";
 import type { AccessPointType, EmulatorSpinupRequest } from "../schemas/emulator.ts";
 import { COMMANDS } from "./models/commands.ts";
 import { spreadAround } from "./spread.ts";

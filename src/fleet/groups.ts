@@ -1,4 +1,5 @@
 import type { GroupStore } from "../accounts/group-store.ts";
+import type { JobRechecks } from "../accounts/owned-jobs.ts";
 import type { Actor } from "../auth/identity.ts";
 import { authorize } from "../auth/permissions.ts";
 import { Conflict, NotFound } from "../lib/errors.ts";
@@ -18,7 +19,7 @@ export interface Groups {
 /** Accounts that an error names. */
 const MAX_NAMES = 20;
 
-export function createGroups(store: GroupStore, visibleGroups: VisibleGroups): Groups {
+export function createGroups(store: GroupStore, visibleGroups: VisibleGroups, rechecks: JobRechecks): Groups {
   return {
     async list(actor) {
       authorize(actor, "groups.list");
@@ -38,6 +39,7 @@ export function createGroups(store: GroupStore, visibleGroups: VisibleGroups): G
       authorize(actor, "groups.save");
       const group = { name, selector, description };
       await store.save(group, actor);
+      rechecks.recheckJobsOf({ group: name });
       return group;
     },
 

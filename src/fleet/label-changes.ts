@@ -1,4 +1,5 @@
 import type { AgentFilter } from "../accounts/agent-conditions.ts";
+import type { JobRechecks } from "../accounts/owned-jobs.ts";
 import { type AgentScope, isInScope } from "../auth/agent-scope.ts";
 import type { Actor } from "../auth/identity.ts";
 import { type Action, agentScopeOf, visibleAgents } from "../auth/permissions.ts";
@@ -38,7 +39,7 @@ const MAX_ATTEMPTS = 5;
  * Returns a function that checks a change and applies it, or throws. It decides with the labels that it has read. The store applies the
  * change only if they are still the same, so that no concurrent change can move an agent into or out of the caller's grants.
  */
-export function createApplyLabels(store: Pick<LabelStore, "preview" | "apply">): ApplyLabels {
+export function createApplyLabels(store: Pick<LabelStore, "preview" | "apply">, rechecks: JobRechecks): ApplyLabels {
   return async (actor, { action, filter, patches, isDryRun = false, check, audit }) => {
     const scope = agentScopeOf(actor, action);
     const keys = [...new Set([...(scope.selectors ?? []).flat(), ...(filter.selector ?? [])].map(({ key }) => key))];
@@ -49,8 +50,11 @@ export function createApplyLabels(store: Pick<LabelStore, "preview" | "apply">):
       check(agents.map((agent) => ({ apId: agent.apId, problem: problemOf(agent, patches, scope) })));
       const changed = agents.filter(({ isChanged }) => isChanged);
       const entry = { by: actor, ...audit(changed.length) };
-      if (isDryRun || changed.length === 0 || (await store.apply(changed, patches, keys, entry))) {
-        return { agents: agents.length, changed: changed.length };
+      const counts = { agents: agents.length, changed: changed.length };
+      if (isDryRun || changed.length === 0) return counts;
+      if (await store.apply(changed, patches, keys, entry)) {
+        rechecks.recheckJobsOf({ apIds: changed.map(({ apId }) => apId) });
+        return counts;
       }
     }
     throw new Conflict("Other requests keep changing these labels");

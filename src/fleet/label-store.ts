@@ -37,7 +37,7 @@ export interface LabelStore {
   /** Yields the agents of a filter with the labels that callers have set, ordered by name. */
   pages(filter: AgentFilter): AsyncGenerator<{ apId: string; labels: Labels }[]>;
   /**
-   * Returns what patches would do to the agents of a filter, ordered by name.
+   * Returns what patches would do to the agents of a filter, ordered by name. With patches by name, only of those agents.
    *
    * @param keys of the labels to return: those that decide whether the change is allowed
    */
@@ -117,11 +117,12 @@ export function createLabelStore(database: Database): LabelStore {
     },
 
     async preview(filter, patches, keys, limit) {
+      // A cross join keeps the order of the tables: SQLite may otherwise read the whole JSON for each agent.
       const given =
         "all" in patches
-          ? sql`(select ${JSON.stringify(patches.all)} as patch) as given join ${agents}`
+          ? sql`(select ${JSON.stringify(patches.all)} as patch) as given cross join ${agents}`
           : sql`(select key as name, value as patch from json_each(${JSON.stringify(Object.fromEntries(patches.byName))})) as given
-              join ${agents} on ap_id = name`;
+              cross join ${agents} on ap_id = name`;
       return await rowsOf(
         Preview,
         // Appending an empty text makes the labels a text, which a JSON array would otherwise contain as an object.
@@ -144,7 +145,7 @@ export function createLabelStore(database: Database): LabelStore {
             sql`insert into ${audit} (at, request_id, actor, action, object, detail)
                 select ${Date.now()}, ${by.requestId}, ${actorText(by)}, ${LABEL_ACTION}, ${object}, ${JSON.stringify(detail)}
                 where ${previews.length} = (
-                  select count(*) from ${given} join ${agents} on ap_id = name
+                  select count(*) from ${given} cross join ${agents} on ap_id = name
                   where decisive = ${labelsWith(keys)} and (select count(*) from json_each(json_patch(labels, patch))) <= ${MAX_LABELS})`,
           ),
           database.run(

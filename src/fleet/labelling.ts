@@ -1,7 +1,8 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
 import { LABELLED_AGENTS } from "../accounts/audit-feed.ts";
+import type { JobRechecks } from "../accounts/owned-jobs.ts";
 import type { Actor } from "../auth/identity.ts";
-import { authorize, authorizeAgent, visibleAgents } from "../auth/permissions.ts";
+import { authorize, authorizeAgent, authorizeFoundAgent, visibleAgents } from "../auth/permissions.ts";
 import { Invalid, NotAllowed, NotFound } from "../lib/errors.ts";
 import { type Labels, parseSelector, type SelectorTerms } from "../lib/selectors.ts";
 import {
@@ -25,6 +26,7 @@ import type { Selectors } from "./selectors.ts";
 export interface Labelling {
   /** Returns the labels of the agents that the caller sees, with the number of agents. */
   list(actor: Actor, query: LabelsQuery): Promise<LabelSummary[]>;
+  read(actor: Actor, apId: string): Promise<LabelledAgent>;
   update(actor: Actor, apId: string, changes: LabelChanges): Promise<LabelledAgent>;
   /** Changes labels of all agents that a selector selects. Changes none if one of them must not change. */
   updateMany(actor: Actor, request: LabelsRequest): Promise<LabelsChanged>;
@@ -36,8 +38,11 @@ export interface Labelling {
 
 export interface LabellingOptions {
   store: LabelStore;
+  /** For changes of many agents, which may take several seconds. */
+  bulkStore: LabelStore;
   agents: Pick<AgentStore, "find">;
   selectors: Selectors;
+  rechecks: JobRechecks;
 }
 
 const REASONS: Record<Problem, string> = {
@@ -46,8 +51,9 @@ const REASONS: Record<Problem, string> = {
   full: `an agent has at most ${MAX_LABELS} labels`,
 };
 
-export function createLabelling({ store, agents, selectors }: LabellingOptions): Labelling {
-  const apply = createApplyLabels(store);
+export function createLabelling({ store, bulkStore, agents, selectors, rechecks }: LabellingOptions): Labelling {
+  const apply = createApplyLabels(store, rechecks);
+  const applyToMany = createApplyLabels(bulkStore, rechecks);
 
   return {
     async list(actor, { selector: terms, limit }) {
@@ -60,6 +66,13 @@ export function createLabelling({ store, agents, selectors }: LabellingOptions):
         byKey.set(key, summary);
       }
       return [...byKey.values()];
+    },
+
+    async read(actor, apId) {
+      authorizeAgent(actor, "agents.read", apId);
+      const agent = await agents.find(apId);
+      authorizeFoundAgent(actor, "agents.read", agent);
+      return { ap_id: apId, labels: agent.labels };
     },
 
     async update(actor, apId, changes) {
@@ -79,7 +92,7 @@ export function createLabelling({ store, agents, selectors }: LabellingOptions):
     async updateMany(actor, { selector: text, labels, dry_run: isDryRun }) {
       authorize(actor, "labels.update_many");
       const selector = await selectors.resolve(actor, parseSelector(text), { place: "body", loc: ["selector"] });
-      const counts = await apply(actor, {
+      const counts = await applyToMany(actor, {
         action: "labels.update_many",
         filter: { selector },
         patches: { all: labels },
@@ -109,9 +122,9 @@ export function createLabelling({ store, agents, selectors }: LabellingOptions):
       authorize(actor, "labels.import");
       const file = readLabelFile(text);
       const byName = new Map([...file.agents].map(([apId, { changes }]) => [apId, changes]));
-      const counts = await apply(actor, {
+      const counts = await applyToMany(actor, {
         action: "labels.import",
-        filter: { apIds: [...byName.keys()] },
+        filter: {},
         patches: { byName },
         isDryRun,
         check: (found) => rejectLines(file, found),

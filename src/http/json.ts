@@ -1,5 +1,5 @@
+import { asJsonText, type JsonText } from "../lib/encoding.ts";
 import { Invalid, Malformed } from "../lib/errors.ts";
-import { asJsonText, type JsonText } from "../lib/json-text.ts";
 import { MAX_JSON_DEPTH } from "../schemas/primitives.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });

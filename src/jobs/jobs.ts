@@ -1,6 +1,8 @@
 import type { AgentStore } from "../accounts/agent-store.ts";
+import { isInScope, isUnlimited } from "../auth/agent-scope.ts";
 import type { Actor } from "../auth/identity.ts";
 import {
+  agentScopeOf,
   authorize,
   authorizeAgent,
   authorizeFoundAgent,
@@ -25,6 +27,7 @@ import type { StreamFormat } from "../schemas/stream-protocol.ts";
 import type { JobCache } from "./job-cache.ts";
 import { type JobRow, type JobStore, ownerOf } from "./job-store.ts";
 import type { ProducerInput } from "./producers/producer.ts";
+import type { Reader } from "./stream/handshake.ts";
 import type { StreamClient } from "./stream/stream-client.ts";
 
 /** Starts, reads, lists and cancels jobs. */
@@ -83,6 +86,17 @@ export function createJobs({ jobStore, jobCache, streams, agents, outbox }: Jobs
     return queued(jobNumber);
   };
 
+  /** Throws if the caller may no longer request such a job: without that permission, it must not read the results either. */
+  const authorizeRead = async (actor: Actor, { kind, target }: JobRow): Promise<void> => {
+    if (kind === "agent_details") authorize(actor, "jobs.request_details");
+    if (kind === "agent_data") authorizeAgent(actor, "jobs.request_data", target ?? "");
+    if ((kind !== "agent_data" && kind !== "command") || target === null) return;
+    const scope = agentScopeOf(actor, kind === "command" ? "commands.send" : "jobs.request_data");
+    if (isUnlimited(scope)) return;
+    const agent = await agents.find(target);
+    if (agent === undefined || !isInScope(scope, agent)) throw new NotAllowed();
+  };
+
   return {
     async requestAgentDetails(actor, selector) {
       authorize(actor, "jobs.request_details");
@@ -101,13 +115,11 @@ export function createJobs({ jobStore, jobCache, streams, agents, outbox }: Jobs
       authorize(actor, "jobs.stream");
       const job = (await jobCache.find(jobNumber)) ?? (await jobCache.claim(actor, jobNumber));
       authorizeJob(actor, "jobs.stream", job);
-      authorizeRead(actor, job);
+      await authorizeRead(actor, job);
       const { kind, name, version, expiresAtMs } = actor;
       if (kind === "setup" || kind === "enrolment" || kind === "scraper") throw new NotAllowed();
-      return await streams.open(
-        { jobNumber, form: format, after, reader: { kind, name, version, expiresAtMs } },
-        offeredProtocols,
-      );
+      const reader = { kind, name, version, expiresAtMs, target: targetOf(job) };
+      return await streams.open({ jobNumber, form: format, after, reader }, offeredProtocols);
     },
 
     async get(actor, jobNumber) {
@@ -146,10 +158,10 @@ export function createJobs({ jobStore, jobCache, streams, agents, outbox }: Jobs
   };
 }
 
-/** Throws if the caller may no longer request such a job: without that permission, it must not read the results either. */
-function authorizeRead(actor: Actor, { kind, target }: JobRow): void {
-  if (kind === "agent_details") authorize(actor, "jobs.request_details");
-  if (kind === "agent_data") authorizeAgent(actor, "jobs.request_data", target ?? "");
+/** Returns the agent that a job is about, and the role that its readers need for it. Later checks of a socket use it. */
+function targetOf({ kind, target }: JobRow): Reader["target"] {
+  if (target === null || (kind !== "agent_data" && kind !== "command")) return undefined;
+  return { apId: target, role: kind === "command" ? "operator" : "viewer" };
 }
 
 export const toRecord = ({

@@ -42,8 +42,8 @@ export function agentsRoutes(
         tag: TAG,
         summary: "Enrol a new access point",
         description:
-          "An access point registers itself with the enrolment token as bearer token. Administrators may use this operation too. Responds " +
-          "with 403 if the token has expired or was used `ENROLMENT_MAX_USES` times.",
+          "An access point registers itself with an enrolment token as bearer token, and gets the labels of that token. Administrators may " +
+          "use this operation too. Responds with 403 if the token has expired or is used up.",
         response: Agent,
         errorResponses: TAKEN,
       }),

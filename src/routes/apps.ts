@@ -4,6 +4,7 @@ import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
 import { AppPath, ThirdPartyApp, ThirdPartyAppCreate, ThirdPartyAppUpdate } from "../schemas/app.ts";
+import { Grants } from "../schemas/grants.ts";
 import { Ack, ack, Page } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
 
@@ -64,6 +65,36 @@ export function appsRoutes(operation: Operation, { apps }: Pick<Services, "apps"
       path(AppPath),
       body(ThirdPartyAppUpdate),
       async (c) => c.json(await apps.update(c.get("actor"), c.req.valid("param").app_name, c.req.valid("json"))),
+    )
+    .get(
+      `${BASE}/:app_name/grants`,
+      operation({
+        action: "apps.read_grants",
+        tag: TAG,
+        summary: "Get an app's grants",
+        description:
+          "Grants say which agents the app may see, command and manage. `ap_ids` in the permissions limit it further.",
+        response: Grants,
+        errorResponses: UNKNOWN,
+      }),
+      path(AppPath),
+      async (c) => c.json(await apps.readGrants(c.get("actor"), c.req.valid("param").app_name)),
+    )
+    .put(
+      `${BASE}/:app_name/grants`,
+      operation({
+        action: "apps.change_grants",
+        tag: TAG,
+        summary: "Replace an app's grants",
+        description:
+          "All earlier tokens of the app become invalid, and its sockets without access are closed within five seconds. An app that is limited " +
+          "to some agents cannot use the broker. A syntax error in a selector and an unknown group are reported with their position.",
+        response: Grants,
+        errorResponses: UNKNOWN,
+      }),
+      path(AppPath),
+      body(Grants),
+      async (c) => c.json(await apps.changeGrants(c.get("actor"), c.req.valid("param").app_name, c.req.valid("json"))),
     )
     .delete(
       `${BASE}/:app_name`,

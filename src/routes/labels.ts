@@ -25,6 +25,18 @@ const GRANTS = "A manager's grants must include the agents before and after the 
 
 export function labelsRoutes(operation: Operation, { labelling }: Pick<Services, "labelling">) {
   return new Hono<AppEnv>()
+    .get(
+      "/api/v1/agents/:ap_id/labels",
+      operation({
+        action: "agents.read",
+        tag: TAG,
+        summary: "Get the labels of an agent",
+        response: LabelledAgent,
+        errorResponses: { 404: "The agent does not exist" },
+      }),
+      path(AgentPath),
+      async (c) => c.json(await labelling.read(c.get("actor"), c.req.valid("param").ap_id)),
+    )
     .put(
       "/api/v1/agents/:ap_id/labels",
       operation({

@@ -3,6 +3,7 @@ import * as z from "zod";
 import { type AppEnv, runAfterResponse } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { body, path, query } from "../http/validation.ts";
+import { Grants } from "../schemas/grants.ts";
 import { Ack, ack, Page } from "../schemas/primitives.ts";
 import {
   PasswordRecoveryRequest,
@@ -137,6 +138,35 @@ export function usersRoutes(
       path(UserPath),
       body(UserUpdate),
       async (c) => c.json(await users.update(c.get("actor"), c.req.valid("param").username, c.req.valid("json"))),
+    )
+    .get(
+      `${BASE}/:username/grants`,
+      operation({
+        action: "users.read_grants",
+        tag: TAG,
+        summary: "Get a user's grants",
+        description: "Grants say which agents the user may see, command and manage. They do not limit administrators.",
+        response: Grants,
+        errorResponses: UNKNOWN,
+      }),
+      path(UserPath),
+      async (c) => c.json(await users.readGrants(c.get("actor"), c.req.valid("param").username)),
+    )
+    .put(
+      `${BASE}/:username/grants`,
+      operation({
+        action: "users.change_grants",
+        tag: TAG,
+        summary: "Replace a user's grants",
+        description:
+          "All earlier tokens of the user become invalid, and its sockets without access are closed within five seconds. A syntax error " +
+          "in a selector and an unknown group are reported with their position.",
+        response: Grants,
+        errorResponses: UNKNOWN,
+      }),
+      path(UserPath),
+      body(Grants),
+      async (c) => c.json(await users.changeGrants(c.get("actor"), c.req.valid("param").username, c.req.valid("json"))),
     )
     .delete(
       `${BASE}/:username`,

@@ -6,9 +6,10 @@ import { Unavailable } from "../lib/errors.ts";
 export interface DatabaseOptions {
   url: string;
   authToken?: string | undefined;
+  /** Default: shorter than the two seconds within which a caller must learn of an outage. */
+  timeoutMs?: number;
 }
 
-/** Shorter than the two seconds within which a caller must learn of an outage. */
 const TIMEOUT_MS = 1_500;
 
 /** A `limit` that returns all rows. SQLite requires a limit for an offset, and Drizzle omits a negative one. */
@@ -16,7 +17,7 @@ export const ALL_ROWS = Number.MAX_SAFE_INTEGER;
 
 export type Database = ReturnType<typeof createDatabase>;
 
-export function createDatabase({ url, authToken }: DatabaseOptions) {
+export function createDatabase({ url, authToken, timeoutMs = TIMEOUT_MS }: DatabaseOptions) {
   const client = createClient({
     url,
     ...(authToken !== undefined && { authToken }),
@@ -24,7 +25,7 @@ export function createDatabase({ url, authToken }: DatabaseOptions) {
     // (Zero means the default of twenty.)
     concurrency: Number.POSITIVE_INFINITY,
     fetch: (request: Request) =>
-      withDeadline(TIMEOUT_MS, async (signal) => {
+      withDeadline(timeoutMs, async (signal) => {
         const response = await fetch(request, { signal });
         // Reads the body here: the deadline covers the whole response.
         return new Response(await response.arrayBuffer(), response);

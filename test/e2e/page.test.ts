@@ -43,7 +43,8 @@ describe("the dashboard, if something is wrong,", () => {
     page.on("console", (message) => message.type() === "error" && consoleErrors.push(message.text()));
     page.on("pageerror", (error) => consoleErrors.push(error.message));
     const expiresAtMs = Date.now() + 3_600_000;
-    const session = { username: ADMIN.username, token, expiresAtMs, renewAtMs: expiresAtMs };
+    const account = { username: ADMIN.username, isAdministrator: true, scopes: [] };
+    const session = { ...account, token, expiresAtMs, renewAtMs: expiresAtMs };
     await page.addInitScript(`sessionStorage.setItem("session", ${JSON.stringify(JSON.stringify(session))})`);
     await prepare(page);
     await page.goto(`${url}/#/access-points/${apId}`);

@@ -14,7 +14,12 @@ import { ADMIN } from "../support/product.ts";
 import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
 import { ServiceClient } from "../support/service-client.ts";
 
-const SETTINGS = { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, SIGNUP: "open" };
+const SETTINGS = {
+  ADMIN_USERNAME: ADMIN.username,
+  ADMIN_PASSWORD: ADMIN.password,
+  SIGNUP: "open",
+  NEW_USERS: "operator",
+};
 
 /** Components die, hang and restart here. `npm run faults` does the same for longer, with more kinds of faults. */
 describe("npm start on an inherited socket", () => {
@@ -123,7 +128,7 @@ describe("npm start on an inherited socket", () => {
 
   it("loses and duplicates no acknowledged sample while ClickHouse is killed", async () => {
     const [outcome] = await Promise.all([
-      killUnderLoad(product, KILL_SUITES.telemetry, "clickhouse", 1),
+      killUnderLoad(plainTarget(product), KILL_SUITES.telemetry, "clickhouse", { times: 1 }),
       service.untilDown("clickhouse"),
     ]);
     expect(outcome).toMatchObject({ lost: 0, duplicates: 0, violations: [] });
@@ -133,7 +138,8 @@ describe("npm start on an inherited socket", () => {
   });
 
   it("loses no samples, callbacks, commands or accounts while workerd is killed", async () => {
-    const { acknowledged, lost, duplicates, violations } = await underLoad(plainTarget(product), kill("worker"));
+    const target = plainTarget(product);
+    const { acknowledged, lost, duplicates, violations } = await underLoad(target, kill(target, "worker"));
     expect({ lost, duplicates, violations }).toEqual({ lost: 0, duplicates: 0, violations: [] });
     expect(acknowledged).toBeGreaterThan(0);
   });

@@ -34,6 +34,7 @@ export default async function startProduct(project: TestProject): Promise<() => 
       ADMIN_PASSWORD: ADMIN.password,
       ENROLMENT_TOKEN,
       SIGNUP: "open",
+      NEW_USERS: "operator",
     },
     { onOutput: (text) => appendFileSync(join(dataDir, OUTPUT), text) },
   );

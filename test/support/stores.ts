@@ -61,6 +61,7 @@ export default async function startStores(project: TestProject): Promise<() => P
       ADMIN_PASSWORD: `${SECRET_MARK} administrator`,
       MQTT_TCP_URL: `mqtt://127.0.0.1:${mqtt}`,
       SIGNUP: "open",
+      NEW_USERS: "operator",
       CORS_ORIGINS: "https://dashboard.example.com",
       SETUP_TOKEN: `${SECRET_MARK}-setup-token`,
       ENROLMENT_TOKEN: `${SECRET_MARK}-enrolment-token`,

@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { print } from "../../../src/programs/shared/cli.ts";
-import { makeUser } from "../accounts.ts";
-import { countPoints, withClickHouse } from "../clickhouse.ts";
-import { type Envelope, openSocket } from "../job-socket.ts";
+import { countPoints } from "../clickhouse.ts";
+import { untilTownsLoaded } from "../client.ts";
+import { type Envelope, openSocket, type Queued } from "../job-socket.ts";
 import { until } from "../product.ts";
 import type { BenchContext } from "./suite.ts";
 
@@ -10,23 +9,21 @@ import type { BenchContext } from "./suite.ts";
 
 const ACCESS_POINTS = { "5G": 334, WiFi: 333, LiFi: 333 };
 const PLACES = ["Bristol, UK", "Bath, UK", "Cardiff, UK", "Exeter, UK"];
-const TOWNS_WITHIN_MS = 120_000;
 const POLL_MS = 500;
 const ONLINE_WITHIN_MS = 300_000;
 /** After the end of their run. */
 const ENDED_WITHIN_MS = 120_000;
 const STORED_WITHIN_MS = 30_000;
 
-interface SpinUp {
+interface SpinUp extends Queued {
   websocket: string;
   agents: number;
-  job_number: string;
 }
 
-export async function benchEmulator({ product, client, isQuick, report }: BenchContext): Promise<void> {
-  const share = isQuick ? 0.1 : 1;
-  const duration = isQuick ? 15 : 300;
-  const { token } = await makeUser(product.dataDir, "bench@example.com");
+export async function benchEmulator(context: BenchContext): Promise<void> {
+  const { product, client, clickhouse, isQuick, report } = context;
+  const { token } = context.user;
+  const [share, duration] = isQuick ? [0.1, 15] : [1, 300];
   const emulators = Object.entries(ACCESS_POINTS).map(([access_point_type, count]) => ({
     access_point_type,
     num_access_points: Math.ceil(count * share),
@@ -34,43 +31,37 @@ export async function benchEmulator({ product, client, isQuick, report }: BenchC
     num_devices: 20,
     duration,
   }));
-  let startedMs = 0;
-  let response: Awaited<ReturnType<typeof client.attempt>>;
-  // A new product rejects spin-ups with 503 until it has loaded the towns.
-  await until(async () => {
-    startedMs = performance.now();
-    response = await client.attempt("/api/v1/emulator/spinup", { token, body: { emulators } });
-    return response?.status !== 503;
-  }, TOWNS_WITHIN_MS);
-  const value = performance.now() - startedMs;
+  await untilTownsLoaded(client, token);
+  const startedMs = performance.now();
+  const response = await client.attempt("/api/v1/emulator/spinup", { token, body: { emulators } });
+  const tookMs = performance.now() - startedMs;
   if (response?.status !== 200) throw new Error(`The spin-up was rejected with ${response?.status}`);
   const { websocket, agents, job_number } = response.body as SpinUp;
-  report.add(`spin-up of ${agents} access points: until the response`, value, "ms");
+  report.add(`spin-up of ${agents} access points: until the response`, tookMs, "ms");
   const messages: Envelope<{ samples?: number }[]>[] = [];
   const onText = (text: string) => messages.push(JSON.parse(text));
   const socket = await openSocket({ url: product.url, path: websocket, token, onText });
 
   let online = 0;
-  while (online < agents && performance.now() - startedMs < Math.min(ONLINE_WITHIN_MS, duration * 1000)) {
+  const areOnline = async (): Promise<boolean> => {
     const listed = await client.attempt("/api/v1/agents/", { token });
     const list = listed?.status === 200 ? (listed.body as { online: boolean }[]) : [];
     online = Math.max(online, list.filter((agent) => agent.online).length);
-    await sleep(POLL_MS);
-  }
-  const onlineS = (performance.now() - startedMs) / 1000;
-  report.add("until all of them are online", onlineS, "s", { details: { online } });
+    return online >= agents;
+  };
+  await until(areOnline, Math.min(ONLINE_WITHIN_MS, duration * 1000), POLL_MS).catch(() => {});
+  report.add("until all of them are online", (performance.now() - startedMs) / 1000, "s", { online });
   print(`Running for ${duration} s.`);
   await until(() => messages.some(({ final }) => final), duration * 1000 + ENDED_WITHIN_MS);
   socket.close();
   const sent = messages.at(-1)?.data.reduce((sum, { samples = 0 }) => sum + samples, 0) ?? 0;
   let stored = 0;
-  await withClickHouse(product, (clickhouse) =>
-    until(async () => {
-      stored = await countPoints(clickhouse, "load", `emu-%-${job_number.slice(0, 8)}-%`);
-      return stored >= sent;
-    }, STORED_WITHIN_MS).catch(() => {}),
-  );
+  const areStored = async (): Promise<boolean> => {
+    stored = await countPoints(clickhouse, "load", `emu-%-${job_number.slice(0, 8)}-%`);
+    return stored >= sent;
+  };
+  await until(areStored, STORED_WITHIN_MS, POLL_MS).catch(() => {});
   const ratio = { of: "one per second from each", value: sent / (agents * duration) };
-  report.add("samples sent, one per second", sent, "", { ratio, details: { stored } });
-  report.require({ what: "every sample that was sent is stored", isKept: stored >= sent, details: { sent, stored } });
+  report.add("samples sent, one per second", sent, "", { stored }, ratio);
+  report.require("every sample that was sent is stored", stored >= sent, { sent, stored });
 }

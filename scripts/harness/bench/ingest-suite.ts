@@ -1,21 +1,20 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage } from "node:http";
 import { json, text } from "node:stream/consumers";
-import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { connectAsync } from "mqtt";
 import { DEFAULT_ISSUER } from "../../../src/env.ts";
 import { print } from "../../../src/programs/shared/cli.ts";
+import { bridgeComponent } from "../../../src/programs/stack/components/bridge-process.ts";
 import { brokerComponent } from "../../../src/programs/stack/components/broker-process.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { makeAgents, type TestAgent } from "../accounts.ts";
-import { type ClickHouse, countPoints, withClickHouse } from "../clickhouse.ts";
-import type { ApiClient } from "../client.ts";
+import { countPoints } from "../clickhouse.ts";
+import { until } from "../product.ts";
 import { forEachConcurrently } from "../stats.ts";
 import { UPDATE_PATH } from "../telemetry-oracle.ts";
 import { cpuOf } from "../usage.ts";
-import { generateLoad, type LoadResult } from "../workload.ts";
 import { benchCharts } from "./chart-suite.ts";
-import { type BenchContext, fields, latencies, measureBareHono } from "./suite.ts";
+import type { LoadResult } from "./load.ts";
+import { type BenchContext, fields, load, measureBareHono, type SuiteLoad } from "./suite.ts";
 
 /** From the access point to the chart: samples in, charts out, and their costs as the data grows. */
 
@@ -29,109 +28,80 @@ export async function benchTelemetry(context: BenchContext): Promise<void> {
   print(`Creating ${sizes.at(-1)} agents.`);
   const agents = await makeAgents(product.dataDir, "bench", sizes.at(-1) ?? 0);
   await ingestOverHttp(context, agents.slice(0, REPORTING));
-  await withClickHouse(product, async (clickhouse) => {
-    await ingestOverMqtt(context, agents.slice(0, PUBLISHING), clickhouse);
-    await benchCharts(context, agents, sizes, clickhouse);
-  });
+  await ingestOverMqtt(context, agents.slice(0, PUBLISHING));
+  await benchCharts(context, agents, sizes);
 }
 
 /** Compares with a bare route that takes the same reports over as many connections. */
 async function ingestOverHttp(context: BenchContext, agents: readonly TestAgent[]): Promise<void> {
-  const { product, client, bareUrl, seconds, report } = context;
-  const reports = (url: string, path: string, connections = agents.length): Promise<LoadResult> =>
-    generateLoad({
-      url,
-      seconds,
-      connections,
-      next: (connection, i) => {
-        const body = JSON.stringify({ ts: Date.now(), payload: fields("field", i) });
-        return { method: "POST", path, token: agents[connection]?.token, body };
-      },
-    });
+  const { client, bare, report } = context;
+  const all = agents.length;
+  const reports = (options: SuiteLoad = {}, path = UPDATE_PATH): Promise<LoadResult> => {
+    const next = (connection: number, i: number) => {
+      const body = JSON.stringify({ ts: Date.now(), payload: fields("field", i) });
+      return { path, token: agents[connection]?.token, body };
+    };
+    return load(context, next, { connections: all, ...options });
+  };
   // The first request with a token costs more, since the service looks up its account.
   await forEachConcurrently(agents, async ({ token }) => {
     await client.request(UPDATE_PATH, { token, body: { payload: fields("field", 0) } });
   });
   const bareRate = await measureBareHono(context);
-  const floor = await reports(bareUrl, "/report");
-  report.add(`bare Hono route that takes the same reports, ${agents.length} at a time`, floor.perSecond, "/s", {
-    details: latencies(floor),
-  });
-  for (const count of [agents.length / 100, agents.length / 10].map(Math.ceil)) {
-    const result = await reports(product.url, UPDATE_PATH, count);
-    report.add(`ingest over HTTP, ${count} agents at a time`, result.perSecond, "samples/s", {
-      details: latencies(result),
-    });
+  const floor = await reports({ url: bare.url }, "/report");
+  const what = `bare Hono route that takes the same reports, ${all} at a time`;
+  report.add(what, floor.perSecond, "/s", floor.details);
+  for (const connections of [all / 100, all / 10].map(Math.ceil)) {
+    const { perSecond, details } = await reports({ connections });
+    report.add(`ingest over HTTP, ${connections} agents at a time`, perSecond, "samples/s", details);
   }
   // Warms up V8.
-  await reports(product.url, UPDATE_PATH);
-  const cpu = cpuOf(product, ["worker", "clickhouse"]);
-  const result = await reports(product.url, UPDATE_PATH);
+  await reports();
+  const { perSecond, details } = await reports({ components: ["worker", "clickhouse"] });
   report.add(
-    `ingest over HTTP: single samples of 10 fields, ${agents.length} agents at a time`,
-    result.perSecond,
+    `ingest over HTTP: single samples of 10 fields, ${all} agents at a time`,
+    perSecond,
     "samples/s",
-    {
-      ratio: { of: "bare Hono", value: result.perSecond / floor.perSecond, wanted: "at least 0.35" },
-      details: { ...latencies(result), ...cpu.per(result.count), "next to a bare GET": result.perSecond / bareRate },
-    },
+    { ...details, "next to a bare GET": perSecond / bareRate },
+    { of: "bare Hono", value: perSecond / floor.perSecond, wanted: "at least 0.35" },
   );
 }
 
 /** Compares with a broker and a bridge of the same kind that have no store behind them. */
-async function ingestOverMqtt(context: BenchContext, agents: readonly TestAgent[], clickhouse: ClickHouse) {
-  const { product, client, supervisor, folder, report } = context;
+async function ingestOverMqtt(context: BenchContext, agents: readonly TestAgent[]): Promise<void> {
+  const { product, client, clickhouse, supervisor, folder, report } = context;
   const count = Math.round((context.isQuick ? 500 : 3_000) * context.seconds);
-  const cpu = cpuOf(product, ["worker", "clickhouse", "broker", "bridge"]);
+  const cpuPer = cpuOf(product, ["worker", "clickhouse", "broker", "bridge"]);
   const stored = () => countPoints(clickhouse, "mqtt_0", "bench-%");
   const throughStore = await publishThroughBridge(product.urls.mqtt ?? "", agents, count, stored);
-  const details = cpu.per(count);
+  const details = cpuPer(count);
 
-  const received = { count: 0 };
-  const sink = createServer((request, response) => void respondAsService(client, received, request, response));
+  let received = 0;
+  /** Accepts all messages. Forwards logins, since the broker needs tokens of the real service. */
+  const respond = async (request: IncomingMessage): Promise<string> => {
+    if (request.url?.startsWith("/api/v1/token/"))
+      return (await client.request(request.url, { body: new URLSearchParams(await text(request)) })).text;
+    const { messages } = (await json(request)) as { messages: unknown[] };
+    received += messages.length;
+    return JSON.stringify({ results: messages.map(() => ({})) });
+  };
+  const sink = createServer(async (request, response) => void response.end(await respond(request)));
   const [sinkPort, tcpPort, wsPort] = await Promise.all([anyFreePort(), anyFreePort(), anyFreePort()]);
   await new Promise<void>((resolve) => sink.listen(sinkPort, "127.0.0.1", resolve));
   const jwksUrl = `${product.url}/.well-known/jwks.json`;
   const host = "127.0.0.1";
   await supervisor.start(brokerComponent({ dataDir: folder, host, tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER }));
   const mqttUrl = `mqtt://127.0.0.1:${tcpPort}`;
-  await supervisor.start({
-    name: "bridge",
-    command: process.execPath,
-    args: [fileURLToPath(new URL("../../../src/programs/bridge/main.ts", import.meta.url))],
-    env: {
-      ...{ SERVICE_URL: `http://127.0.0.1:${sinkPort}`, MQTT_URL: mqttUrl },
-      BRIDGE_KEY: product.secret("BRIDGE_KEY"),
-      BRIDGE_ID: "bench",
-    },
-    ready: async (lines) => lines.includes("Listening."),
-  });
-  const throughNothing = await publishThroughBridge(mqttUrl, agents, count, async () => received.count);
+  const serviceUrl = `http://127.0.0.1:${sinkPort}`;
+  await supervisor.start(bridgeComponent({ serviceUrl, mqttUrl, apiKey: product.secret("BRIDGE_KEY") }));
+  const throughNothing = await publishThroughBridge(mqttUrl, agents, count, async () => received);
   sink.closeAllConnections();
   sink.close();
   report.add("bridge with no store behind it", throughNothing, "samples/s");
   const wanted = "at least 0.5, or 5,000 samples/s";
-  report.add("ingest over MQTT through the bridge: samples of 10 fields, QoS 1", throughStore, "samples/s", {
-    ratio: { of: "the bridge with no store", value: throughStore / throughNothing, wanted },
-    details,
-  });
-}
-
-/** Accepts all messages. Forwards logins, since the broker needs tokens of the real service. */
-async function respondAsService(
-  client: ApiClient,
-  received: { count: number },
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  if (request.url?.startsWith("/api/v1/token/")) {
-    const login = await client.request(request.url, { body: new URLSearchParams(await text(request)) });
-    response.end(login.text);
-    return;
-  }
-  const { messages } = (await json(request)) as { messages: unknown[] };
-  received.count += messages.length;
-  response.end(JSON.stringify({ results: messages.map(() => ({})) }));
+  const ratio = { of: "the bridge with no store", value: throughStore / throughNothing, wanted };
+  const what = "ingest over MQTT through the bridge: samples of 10 fields, QoS 1";
+  report.add(what, throughStore, "samples/s", details, ratio);
 }
 
 const IN_FLIGHT = 50;
@@ -151,20 +121,13 @@ async function publishThroughBridge(
   const before = await arrived();
   const startedMs = performance.now();
   const startTs = Date.now() - count;
-  await Promise.all(
-    clients.map(async (client, lane) => {
-      const sending: Promise<unknown>[] = [];
-      for (let i = lane; i < count; i += clients.length) {
-        const message = JSON.stringify({ ts: startTs + i, payload: fields("mqtt", i) });
-        sending.push(client.publishAsync(`agent/${agents[lane]?.apId}/data`, message, { qos: 1 }));
-        if (sending.length >= IN_FLIGHT) await Promise.all(sending.splice(0));
-      }
-      await Promise.all(sending);
-    }),
-  );
-  for (const endMs = performance.now() + MAX_WAIT_MS; (await arrived()) - before < count; await sleep(POLL_MS)) {
-    if (performance.now() > endMs) throw new Error(`Only ${(await arrived()) - before} of ${count} samples arrived.`);
-  }
+  const publish = async (i: number): Promise<void> => {
+    const lane = i % clients.length;
+    const message = JSON.stringify({ ts: startTs + i, payload: fields("mqtt", i) });
+    await clients[lane]?.publishAsync(`agent/${agents[lane]?.apId}/data`, message, { qos: 1 });
+  };
+  await forEachConcurrently([...Array(count).keys()], publish, IN_FLIGHT * clients.length);
+  await until(async () => (await arrived()) - before >= count, MAX_WAIT_MS, POLL_MS);
   const tookS = (performance.now() - startedMs) / 1000;
   await Promise.all(clients.map((client) => client.endAsync(true)));
   return count / tookS;

@@ -1,78 +1,49 @@
 import { print } from "../../../src/programs/shared/cli.ts";
-import { makeAgents, makeUser } from "../accounts.ts";
-import { type ClickHouse, withClickHouse } from "../clickhouse.ts";
-import { cpuOf } from "../usage.ts";
-import { generateLoad, type LoadResult } from "../workload.ts";
-import { type BenchContext, inTurns, latencies } from "./suite.ts";
+import { makeAgents } from "../accounts.ts";
+import { seedSamples } from "../clickhouse.ts";
+import type { LoadResult } from "./load.ts";
+import { type BenchContext, inTurns, load, meanMs } from "./suite.ts";
 
 /** Charts of the whole network, next to the chart of one access point. */
 
 const METRICS = ["a", "b", "c", "d"];
 const TECHNOLOGIES = ["WiFi", "LiFi", "5G"];
-const HOUR_S = 3_600;
-const MINUTE_S = 60;
-/** Samples in one INSERT … SELECT: few enough for a small machine. */
-const SEED_SAMPLES = 100_000;
+const PREFIX = "bench-network";
+const MINUTE_MS = 60_000;
 
 export async function benchNetworkCharts(context: BenchContext): Promise<void> {
-  const { product, seconds, isQuick, report } = context;
-  const count = isQuick ? 1_000 : 10_000;
+  const { product, clickhouse, user, report } = context;
+  const count = context.isQuick ? 1_000 : 10_000;
   print(`Filling the store with an hour of ${count} agents.`);
-  const { token } = await makeUser(product.dataDir, "bench-network@example.com");
-  await makeAgents(product.dataDir, "bench-network", count, (i) => ({
+  await makeAgents(product.dataDir, PREFIX, count, (i) => ({
     access_point_type: TECHNOLOGIES[i % TECHNOLOGIES.length],
   }));
-  await withClickHouse(product, async (clickhouse) => {
-    await seed(clickhouse, count, MINUTE_S);
-    await seed(clickhouse, 1, 1);
-  });
+  const metrics = Object.fromEntries(METRICS.map((name, i) => [name, `round(100 * sin(number / ${1000 + i}), 2)`]));
+  const seed = { toMs: Date.now(), metrics };
+  await seedSamples(clickhouse, { ...seed, agents: { prefix: PREFIX, count }, samples: 60, stepMs: MINUTE_MS });
+  await seedSamples(clickhouse, { ...seed, agents: { prefix: PREFIX }, samples: 3_600 });
 
-  const network = `/api/v1/metrics/aggregate?metrics=${METRICS.join()}&window=1h`;
-  const paths = {
-    one: `/api/v1/metrics/agent_multi_metric_data?agent=bench-network-0&metrics=${METRICS.join()}&window=1h`,
-    whole: network,
-    groups: `${network}&by=technology&statistic=p95`,
-    selected: `${network}&selector=technology=5G`,
-  };
-  const measure = (path: string) => async () => {
-    const cpu = cpuOf(product, ["worker", "clickhouse"]);
-    const result = await generateLoad({
-      ...{ url: product.url, seconds, connections: 1 },
-      next: () => ({ method: "GET", path, token }),
-    });
-    return { result, cpu: cpu.per(result.count) };
-  };
-  const ms = ({ result }: { result: LoadResult }): number => 1000 / result.perSecond;
-  const { one, whole, groups, selected } = await inTurns(
+  const request = (path: string) => () =>
+    load(
+      context,
+      { path: `/api/v1/metrics/${path}&metrics=${METRICS.join()}&window=1h`, token: user.token },
+      { connections: 1, components: ["worker", "clickhouse"] },
+    );
+  const { one, ...network } = await inTurns(
     {
-      one: measure(paths.one),
-      whole: measure(paths.whole),
-      groups: measure(paths.groups),
-      selected: measure(paths.selected),
+      one: request(`agent_multi_metric_data?agent=${PREFIX}-0`),
+      whole: request("aggregate?statistic=avg"),
+      groups: request("aggregate?statistic=p95&by=technology"),
+      selected: request("aggregate?statistic=avg&selector=technology=5G"),
     },
-    ms,
+    meanMs,
   );
-  const add = (what: string, measured: typeof one, wanted?: string) =>
-    report.add(what, ms(measured), "ms", {
-      ...(measured !== one && { ratio: { of: "one agent", value: ms(measured) / ms(one), ...(wanted && { wanted }) } }),
-      details: { ...latencies(measured.result), ...measured.cpu },
-    });
-  add("chart of 4 metrics over an hour, one agent at 1/s", one);
-  add(`mean of 4 metrics over an hour, ${count} agents at 1/min`, whole, "at most 10");
-  add("their 95th percentile by technology", groups);
-  add("the mean of a third of them, by selector", selected);
-}
-
-/** Inserts an hour of samples of some agents. */
-async function seed(clickhouse: ClickHouse, agents: number, stepS: number): Promise<void> {
-  const samples = (agents * HOUR_S) / stepS;
-  const values = METRICS.map((metric, i) => `'${metric}', round(100 * sin(number / ${1000 + i}), 2)`);
-  for (let at = 0; at < samples; at += SEED_SAMPLES) {
-    await clickhouse.command({
-      query: `INSERT INTO samples_v1 (ap_id, ts, metrics, texts)
-        SELECT concat('bench-network-', toString(number % ${agents})), now64(3) - intDiv(number, ${agents}) * ${stepS},
-          map(${values.join(", ")}), map()
-        FROM numbers(${at}, ${Math.min(SEED_SAMPLES, samples - at)})`,
-    });
-  }
+  report.add("chart of 4 metrics over an hour, one agent at 1/s, from ClickHouse", meanMs(one), "ms", one.details);
+  const add = (what: string, result: LoadResult, wanted?: string) => {
+    const ratio = { of: "one agent", value: meanMs(result) / meanMs(one), wanted };
+    report.add(what, meanMs(result), "ms", result.details, ratio);
+  };
+  add(`mean of 4 metrics over an hour, ${count} agents at 1/min`, network.whole, "at most 10");
+  add("their 95th percentile by technology", network.groups);
+  add("the mean of a third of them, by selector", network.selected);
 }

@@ -1,24 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WebSocket } from "ws";
 import { print } from "../../../src/programs/shared/cli.ts";
-import { makeUser } from "../accounts.ts";
 import { acknowledge, callbackPath, closeSockets, openSocket, seqOf, streamPath } from "../job-socket.ts";
 import { until } from "../product.ts";
 import { concurrencyLimiter, forEachConcurrently, Quantiles } from "../stats.ts";
 import { StreamWorkload, sumVerdicts } from "../stream-oracle.ts";
 import { cpuSeconds, residentMib } from "../usage.ts";
-import { BARE } from "../workerd.ts";
-import { generateLoad, problemsOf } from "../workload.ts";
-import { type BenchContext, CONNECTIONS } from "./suite.ts";
+import { problemsOf } from "../workload.ts";
+import { type BenchContext, CONNECTIONS, load } from "./suite.ts";
 
 /** From a callback to the job's sockets, next to a bare Durable Object that writes one row for each message and forwards it. */
 
 const MIB = 1024 * 1024;
 const ACKNOWLEDGE_EVERY = 50;
-/** An idle object hibernates after some ten seconds. */
-const ASLEEP_MS = 15_000;
-/** Well beyond that, so that only what remains is measured. */
-const IDLE_MS = 90_000;
 const OPENING_AT_ONCE = 32;
 /** workerd reuses the memory of objects that were awake, so the pace decides how many are awake at once: here 1,000. */
 const OPENED_PER_SECOND = 100;
@@ -30,9 +24,15 @@ interface Stream {
   token?: string;
   postPath(name: string): string;
   socketPath(name: string): string;
-  /** The bare object has no acknowledgements. */
-  acknowledges: boolean;
 }
+
+const IDLE_S = 90;
+/** An idle object hibernates after some ten seconds. */
+const MOMENTS = [
+  // Well beyond that, so that only what remains is measured.
+  { share: 1, waitS: IDLE_S, when: `idle for ${IDLE_S} s`, wanted: "at most 80 KB" },
+  { share: 0.1, waitS: 15, when: "one more, asleep, with memory that others have freed", wanted: undefined },
+];
 
 const LOADS = [
   { jobs: 1, connections: 1, what: "one job, one callback after the other" },
@@ -41,108 +41,81 @@ const LOADS = [
 ];
 
 export async function benchJobs(context: BenchContext): Promise<void> {
-  const { product, report, seconds } = context;
-  const { token } = await makeUser(product.dataDir, "bench@example.com");
-  const ours: Stream = {
-    url: product.url,
-    pid: product.pidOf("worker"),
-    token,
-    acknowledges: true,
-    postPath: callbackPath,
-    socketPath: (name) => streamPath(name),
-  };
+  const { product, report } = context;
+  const of = "the bare object";
   const echoPath = (name: string): string => `/echo/${name}`;
-  const barePid = context.supervisor.pids[BARE] ?? 0;
-  const echo = { postPath: echoPath, socketPath: echoPath, acknowledges: false };
-  const bare: Stream = { url: context.bareUrl, pid: barePid, ...echo };
+  const bare: Stream = { url: context.bare.url, pid: context.bare.pid, postPath: echoPath, socketPath: echoPath };
+  const paths = { postPath: callbackPath, socketPath: (name: string) => streamPath(name) };
+  const ours: Stream = { url: product.url, pid: product.pidOf("worker"), token: context.user.token, ...paths };
 
   // First of all, since later measurements leave free memory in both processes.
-  const sockets = context.jobs ?? (context.isQuick ? 100 : 5_000);
-  print(`Opening ${sockets} sockets at ${OPENED_PER_SECOND}/s on either, and waiting for ${IDLE_MS / 1000} s.`);
-  const [bareIdle, idle] = [await memoryOfIdle(bare, sockets), await memoryOfIdle(ours, sockets)];
-  for (const [moment, when] of MOMENTS) {
-    const [floor, figure] = [bareIdle[moment], idle[moment]];
-    const what = `bare object: ${sockets} sockets with an object each, ${when}`;
-    report.add(what, floor.value, "KB", { details: floor.details });
-    const wanted = moment === "idle" && { wanted: "at most 80 KB" };
-    const ratio = { of: "the bare object", value: figure.value / floor.value, ...wanted };
-    const details = figure.details;
-    report.add(`${sockets} sockets with a job each, ${when}`, figure.value, "KB", { ratio, details });
+  const count = context.isQuick ? 100 : 5_000;
+  print(`Opening ${count} sockets at ${OPENED_PER_SECOND}/s on either, and waiting for ${IDLE_S} s.`);
+  const [bareIdle, idle] = [await memoryOfIdle(bare, count), await memoryOfIdle(ours, count)];
+  for (const [i, { when, wanted }] of MOMENTS.entries()) {
+    const [floor, figure] = [bareIdle[i], idle[i]];
+    if (floor === undefined || figure === undefined) continue;
+    report.add(`bare object: ${count} sockets with an object each, ${when}`, floor.kb, "KB", floor.details);
+    const ratio = { of, value: figure.kb / floor.kb, wanted };
+    report.add(`${count} sockets with a job each, ${when}`, figure.kb, "KB", figure.details, ratio);
   }
 
-  for (const { what, ...load } of LOADS) {
-    const floor = await throughSocket(bare, { ...load, seconds });
-    report.add(`bare object: ${what}`, floor.perSecond, "messages/s", { details: floor.details });
-    const { perSecond, lost, details } = await throughSocket(ours, { ...load, seconds });
-    const of = "the bare object";
-    report.add(`callback to socket: ${what}`, perSecond, "messages/s", {
-      ratio: { of, value: perSecond / floor.perSecond, wanted: "at least 0.5" },
-      details,
-    });
-    report.add(`its p99: ${what}`, details["p99 ms"], "ms", {
-      ratio: { of, value: details["p99 ms"] / floor.details["p99 ms"], wanted: "at most 3" },
-    });
-    report.require({ what: "every message arrived", isKept: lost === 0, details: { lost } });
+  for (const { what, jobs, connections } of LOADS) {
+    const floor = await throughSocket(context, bare, jobs, connections);
+    report.add(`bare object: ${what}`, floor.perSecond, "messages/s", floor.details);
+    const { perSecond, lost, p99Ms, details } = await throughSocket(context, ours, jobs, connections);
+    const ofRate = { of, value: perSecond / floor.perSecond, wanted: "at least 0.5" };
+    report.add(`callback to socket: ${what}`, perSecond, "messages/s", details, ofRate);
+    report.add(`its p99: ${what}`, p99Ms, "ms", {}, { of, value: p99Ms / floor.p99Ms, wanted: "at most 3" });
+    report.require("every message arrived", lost === 0, { lost });
   }
 }
 
 const jobNames = (count: number): string[] => Array.from({ length: count }, () => crypto.randomUUID());
 
-async function throughSocket(stream: Stream, load: { jobs: number; connections: number; seconds: number }) {
-  const { jobs, connections, seconds } = load;
+async function throughSocket(context: BenchContext, stream: Stream, jobs: number, connections: number) {
+  const { url, pid, token, postPath } = stream;
   const names = jobNames(jobs);
   const tookMs = new Quantiles();
   const sockets = await openAll(stream, names, (text, socket) => {
     tookMs.add(performance.now() - Number(/"sent_ms":([\d.]+)/.exec(text)?.[1]));
-    if (!stream.acknowledges) return;
+    // Messages of the bare object have no number.
     const seq = seqOf(text);
     if (seq % ACKNOWLEDGE_EVERY === 0) acknowledge(socket, seq);
   });
-  const cpuBefore = cpuSeconds(stream.pid);
-  const { count, perSecond, failures } = await generateLoad({
-    url: stream.url,
-    connections,
-    seconds,
-    next: (connection, i) => ({
-      method: "POST",
-      path: stream.postPath(names[(connection + i * connections) % jobs] ?? ""),
-      token: stream.token,
-      body: `[{"n":${i},"sent_ms":${performance.now()},"text":"something that an agent has to say"}]`,
-    }),
+  const cpuBefore = cpuSeconds(pid);
+  const next = (connection: number, i: number) => ({
+    path: postPath(names[(connection + i * connections) % jobs] ?? ""),
+    token,
+    body: `[{"n":${i},"sent_ms":${performance.now()},"text":"something that an agent has to say"}]`,
   });
+  const { count, perSecond, details } = await load(context, next, { url, connections });
   await until(() => tookMs.count >= count).catch(() => {});
-  const cpuUs = (1e6 * (cpuSeconds(stream.pid) - cpuBefore)) / count;
+  const cpuUs = (1e6 * (cpuSeconds(pid) - cpuBefore)) / count;
   closeSockets(sockets);
-  const quantiles = { "p50 ms": tookMs.at(0.5), "p99 ms": tookMs.at(0.99) };
-  const failed = Object.keys(failures).length > 0 && { failures: JSON.stringify(failures) };
-  const details = { ...quantiles, "CPU µs of workerd each": cpuUs, ...failed };
-  return { perSecond: (perSecond * tookMs.count) / count, lost: count - tookMs.count, details };
+  return {
+    perSecond: (perSecond * tookMs.count) / count,
+    lost: count - tookMs.count,
+    p99Ms: tookMs.at(0.99),
+    details: { ...details, ...tookMs.details(), "CPU µs of workerd each": cpuUs },
+  };
 }
 
-const MOMENTS = [
-  ["idle", `idle for ${IDLE_MS / 1000} s`],
-  ["another", "one more, asleep, with memory that others have freed"],
-] as const;
-
-/** Returns the memory of one socket, by the growth of the process. */
-async function memoryOfIdle(stream: Stream, count: number) {
-  const openPaced = (many: number) => openAll(stream, jobNames(many), () => {}, OPENED_PER_SECOND);
-  const since = (before: number, many: number) => {
+/** Returns the memory of one socket at each moment, by the growth of the process. */
+async function memoryOfIdle(stream: Stream, sockets: number) {
+  const opened: WebSocket[] = [];
+  const figures = [];
+  for (const { share, waitS } of MOMENTS) {
+    const count = Math.ceil(sockets * share);
+    const before = residentMib(stream.pid);
+    opened.push(...(await openAll(stream, jobNames(count), () => {}, OPENED_PER_SECOND)));
+    await sleep(waitS * 1000);
     const now = residentMib(stream.pid);
     const details = { "workerd MiB before": before, "MiB with them": now };
-    return { value: ((now - before) * MIB) / 1000 / many, details };
-  };
-  const more = Math.ceil(count / 10);
-  const before = residentMib(stream.pid);
-  const sockets = await openPaced(count);
-  await sleep(IDLE_MS);
-  const idle = since(before, count);
-  const beforeMore = residentMib(stream.pid);
-  sockets.push(...(await openPaced(more)));
-  await sleep(ASLEEP_MS);
-  const another = since(beforeMore, more);
-  closeSockets(sockets);
-  return { idle, another };
+    figures.push({ kb: ((now - before) * MIB) / 1000 / count, details });
+  }
+  closeSockets(opened);
+  return figures;
 }
 
 async function openAll(
@@ -161,15 +134,14 @@ async function openAll(
   return sockets;
 }
 
+const SOCKETS_PER_JOB = 10;
 const MESSAGES = 5;
 const MAX_WAIT_MS = 120_000;
 
 /** Opens very many sockets: each receives every message of its job, in order. */
-export async function benchCrowd(context: BenchContext): Promise<void> {
-  const { product, client, report, socketsPerJob } = context;
-  const jobs = context.jobs ?? (context.isQuick ? 50 : 1_000);
-  const total = jobs * socketsPerJob;
-  const { token } = await makeUser(product.dataDir, "bench-crowd@example.com");
+export async function benchCrowd({ product, client, user, isQuick, report }: BenchContext): Promise<void> {
+  const jobs = isQuick ? 50 : 1_000;
+  const total = jobs * SOCKETS_PER_JOB;
   const workerMib = () => residentMib(product.pidOf("worker"));
   const before = workerMib();
   const tookMs = new Quantiles();
@@ -179,44 +151,36 @@ export async function benchCrowd(context: BenchContext): Promise<void> {
     const [key] = data as [string];
     tookMs.add(performance.now() - (sentMs.get(key) ?? 0));
   };
-  const options = { client, token, readers: socketsPerJob, opening, onMessage };
+  const options = { client, token: user.token, readers: SOCKETS_PER_JOB, opening, onMessage };
   const streams = Array.from({ length: jobs }, () => new StreamWorkload(options));
   const readers = streams.flatMap((stream) => stream.readers);
+  const perSecondSince = (startedMs: number, count: number) => (1000 * count) / (performance.now() - startedMs);
 
   print(`Opening ${total} sockets.`);
   const openingMs = performance.now();
   const stop = new AbortController();
   const reading = streams.flatMap((stream) => stream.read(stop.signal));
   await until(() => readers.every(({ socket }) => socket !== undefined), 10 * MAX_WAIT_MS);
-  report.add(
-    `sockets opened, ${total} in all, on ${jobs} jobs`,
-    (1000 * total) / (performance.now() - openingMs),
-    "/s",
-    { details: { "workerd MiB before": before, "MiB with them": workerMib() } },
-  );
+  const memory = { "workerd MiB before": before, "MiB with them": workerMib() };
+  report.add(`sockets opened, ${total} in all, on ${jobs} jobs`, perSecondSince(openingMs, total), "/s", memory);
 
   const postingMs = performance.now();
-  const posts = Array.from({ length: jobs * MESSAGES }, (_, i) => i);
   const post = async (i: number): Promise<void> => {
     sentMs.set(String(i), performance.now());
     await streams[i % jobs]?.post(String(i));
   };
-  await forEachConcurrently(posts, post, OPENING_AT_ONCE);
+  await forEachConcurrently([...Array(jobs * MESSAGES).keys()], post, OPENING_AT_ONCE);
   await until(() => streams.every(({ isRead }) => isRead), MAX_WAIT_MS).catch(() => {});
-  const quantiles = { "p50 ms": tookMs.at(0.5), "p99 ms": tookMs.at(0.99) };
-  report.add(
-    `messages delivered to them, ${MESSAGES} to each`,
-    (1000 * tookMs.count) / (performance.now() - postingMs),
-    "/s",
-    { details: { ...quantiles, "workerd MiB": workerMib() } },
-  );
+  const perSecond = perSecondSince(postingMs, tookMs.count);
+  const details = { ...tookMs.details(), "workerd MiB": workerMib() };
+  report.add(`messages delivered to them, ${MESSAGES} to each`, perSecond, "/s", details);
   const closed = readers.reduce((sum, { closeCodes }) => sum + closeCodes.length, 0);
   const problems = problemsOf("messages", sumVerdicts(streams));
-  report.require({
-    what: "every socket received every message of its job, in order, and none was closed",
-    isKept: problems.length === 0 && closed === 0 && tookMs.count === total * MESSAGES,
-    details: { messages: tookMs.count, of: total * MESSAGES, closed, problems: problems.join("; ") || "none" },
-  });
+  report.require(
+    "every socket received every message of its job, in order, and none was closed",
+    problems.length === 0 && closed === 0 && tookMs.count === total * MESSAGES,
+    { messages: tookMs.count, of: total * MESSAGES, closed, problems: problems.join("; ") || "none" },
+  );
   stop.abort();
   await Promise.all(reading);
 }

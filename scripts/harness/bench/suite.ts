@@ -1,8 +1,12 @@
 import type { Supervisor } from "../../../src/programs/stack/supervisor.ts";
+import type { TestUser } from "../accounts.ts";
+import type { ClickHouse } from "../clickhouse.ts";
 import type { ApiClient } from "../client.ts";
 import type { Product } from "../product.ts";
 import { median } from "../stats.ts";
-import { generateLoad, type LoadRequest, type LoadResult } from "../workload.ts";
+import { cpuOf } from "../usage.ts";
+import type { Workerd } from "../workerd.ts";
+import { generateLoad, type LoadOptions, type LoadRequest, type LoadResult } from "./load.ts";
 import type { Report } from "./report.ts";
 
 /** What the suites share. */
@@ -10,42 +14,56 @@ import type { Report } from "./report.ts";
 export interface BenchContext {
   product: Product;
   client: ApiClient;
+  clickhouse: ClickHouse;
+  user: TestUser;
   /** The bare Worker on the same workerd. */
-  bareUrl: string;
+  bare: Workerd;
+  bareBuildDir: string;
+  /** For further processes, which end with the suite. */
   supervisor: Supervisor;
   folder: string;
-  signal: AbortSignal;
   seconds: number;
   isQuick: boolean;
   /** Points of the history. */
   rows: number | undefined;
-  /** Jobs of the crowd, and idle sockets. */
-  jobs: number | undefined;
-  socketsPerJob: number;
   report: Report;
 }
+
+export const CONNECTIONS = 32;
+export const ME = "/api/v1/users/me";
 
 /** Returns the ten fields of a report. */
 export const fields = (prefix: string, value: number): Record<string, number> =>
   Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`${prefix}_${i}`, value + i]));
 
-export const latencies = ({ p50Ms, p99Ms, failures }: LoadResult) => ({
-  "p50 ms": p50Ms,
-  "p99 ms": p99Ms,
-  ...(Object.keys(failures).length > 0 && { failures: JSON.stringify(failures) }),
-});
+export interface SuiteLoad extends Partial<Omit<LoadOptions, "next" | "seconds">> {
+  /** Components of the product whose CPU time is added to the details. */
+  components?: string[];
+}
 
-export const byRate = ({ perSecond }: LoadResult): number => perSecond;
+/** Sends requests to the product, unless the options name another URL. */
+export async function load(
+  { product, seconds }: BenchContext,
+  next: LoadRequest | LoadOptions["next"],
+  { components = [], ...options }: SuiteLoad = {},
+): Promise<LoadResult> {
+  const cpuPer = cpuOf(product, components);
+  const defaults = { url: product.url, connections: CONNECTIONS, seconds };
+  const result = await generateLoad({ ...defaults, ...options, next: typeof next === "function" ? next : () => next });
+  return { ...result, details: { ...result.details, ...cpuPer(result.count) } };
+}
 
-export const CONNECTIONS = 32;
-export const GET_ROOT: LoadRequest = { method: "GET", path: "/" };
+export const loadBareHono = (context: BenchContext, options: SuiteLoad = {}): Promise<LoadResult> =>
+  load(context, { path: "/" }, { url: context.bare.url, ...options });
 
 /** Measures a route of Hono with nothing behind it. Returns requests per second. */
-export async function measureBareHono({ bareUrl, seconds, report }: BenchContext): Promise<number> {
-  const result = await generateLoad({ url: bareUrl, seconds, connections: CONNECTIONS, next: () => GET_ROOT });
-  report.add("bare Hono route", result.perSecond, "/s", { details: latencies(result) });
-  return result.perSecond;
+export async function measureBareHono(context: BenchContext): Promise<number> {
+  const { perSecond, details } = await loadBareHono(context);
+  context.report.add("bare Hono route", perSecond, "/s", details);
+  return perSecond;
 }
+
+export const meanMs = ({ perSecond }: { perSecond: number }): number => 1000 / perSecond;
 
 /** Measures several alternatives in turns, so that other work on the machine affects all of them. Returns the medians. */
 export async function inTurns<Name extends string, T>(

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeUser } from "../accounts.ts";
-import type { LoginType, Target } from "../client.ts";
+import type { Target } from "../client.ts";
+import { until } from "../product.ts";
 import { createWorkload, type Workload } from "../workload.ts";
 
 /**
@@ -8,37 +9,15 @@ import { createWorkload, type Workload } from "../workload.ts";
  * in with the secret that was acknowledged last.
  */
 
-interface Kind {
-  loginType: LoginType;
-  path: string;
-  nameField: string;
-  domain: string;
-  secretField: string;
-  /** The other fields of a creation. */
-  rest: object;
-}
+/** The kinds of accounts: path, login type, field of the name, end of the name, field of the secret, other fields of a creation. */
+const KINDS = [
+  ["/api/v1/users/", "user", "username", "@example.com", "password", { roles: ["user"] }],
+  ["/api/v1/agents/", "agent", "ap_id", "", "password", { configuration: {} }],
+  ["/api/v1/third_party_apps/", "third_party_app", "app_name", "", "api_key", { permissions: {} }],
+] as const;
 
-const user = { loginType: "user", path: "/api/v1/users/", nameField: "username", domain: "@example.com" } as const;
-const agent = { loginType: "agent", path: "/api/v1/agents/", nameField: "ap_id", domain: "" } as const;
-const app = {
-  loginType: "third_party_app",
-  path: "/api/v1/third_party_apps/",
-  nameField: "app_name",
-  domain: "",
-} as const;
-const KINDS: readonly Kind[] = [
-  { ...user, secretField: "password", rest: { roles: ["user"] } },
-  { ...agent, secretField: "password", rest: { configuration: {} } },
-  { ...app, secretField: "api_key", rest: { permissions: {} } },
-];
-
-interface Account {
-  kind: Kind;
-  name: string;
-  /** The last one that was acknowledged. */
-  secret: string;
-  isDeleted: boolean;
-}
+/** The secret is the last one that was acknowledged. */
+type Account = { name: string; secret: string; isDeleted: boolean };
 
 const LISTED_WITHIN_MS = 60_000;
 
@@ -46,7 +25,7 @@ export async function startAccounts({ client, dataDir }: Target, { pauseMs }: { 
   const prefix = `faults-${Date.now()}`;
   const { token } = await makeUser(dataDir, `${prefix}-admin@example.com`, "none", ["admin"]);
   const stop = new AbortController();
-  const accounts: Account[] = [];
+  const accountsOf = new Map(KINDS.map((kind) => [kind, [] as Account[]]));
   let acknowledged = 0;
 
   /**
@@ -54,61 +33,46 @@ export async function startAccounts({ client, dataDir }: Target, { pauseMs }: { 
    * out although its response was lost; its status is `already` then.
    */
   const insist = async (method: string, path: string, body?: object, already?: number): Promise<boolean> => {
-    for (let isFirst = true; ; isFirst = false, await sleep(pauseMs)) {
-      const response = await client.attempt(path, { method, token, body });
-      if (response === undefined) continue;
-      if (response.status === 200 || (!isFirst && response.status === already)) {
-        acknowledged++;
-        return true;
-      }
-      if (response.status === 404) return false;
+    for (let isFirst = true; ; isFirst = false) {
+      const status = (await client.attempt(path, { method, token, body }))?.status;
+      await sleep(pauseMs);
+      const isDone = status === 200 || (!isFirst && status === already);
+      if (isDone) acknowledged++;
+      if (isDone || status === 404) return isDone;
     }
   };
 
-  const lanes = KINDS.map(async (kind) => {
-    const { path, nameField, secretField, domain, rest } = kind;
+  const lanes = [...accountsOf].map(async ([[path, , nameField, domain, secretField, fields], accounts]) => {
     for (let n = 1; !stop.signal.aborted; n++) {
       const name = `${prefix}-${n}${domain}`;
-      const account = { kind, name, secret: `the first of ${name}`, isDeleted: false };
-      await insist("POST", path, { [nameField]: name, [secretField]: account.secret, ...rest }, 409);
+      const account = { name, secret: `the first of ${name}`, isDeleted: false };
+      await insist("POST", path, { [nameField]: name, [secretField]: account.secret, ...fields }, 409);
       accounts.push(account);
-      await sleep(pauseMs);
       const secret = `the second of ${name}`;
       // If it is not found, an acknowledged account is lost. The comparison will count it.
       if (await insist("PUT", `${path}${name}`, { [secretField]: secret })) account.secret = secret;
-      await sleep(pauseMs);
       if (n % 2 === 0) account.isDeleted = await insist("DELETE", `${path}${name}`, undefined, 404);
-      await sleep(pauseMs);
     }
   });
-
-  const listNames = async ({ path, nameField }: Kind): Promise<string[]> => {
-    for (const endMs = performance.now() + LISTED_WITHIN_MS; performance.now() < endMs; await sleep(pauseMs)) {
-      const response = await client.attempt(path, { token });
-      if (response?.status === 200)
-        return (response.body as Record<string, unknown>[]).map((account) => String(account[nameField]));
-    }
-    throw new Error(`The accounts at ${path} could not be listed.`);
-  };
-  const canLogIn = ({ kind, name, secret }: Account): Promise<boolean> =>
-    client.logIn(name, secret, kind.loginType).then(
-      () => true,
-      () => false,
-    );
 
   return createWorkload("accounts", stop, lanes, {
     acknowledged: () => acknowledged,
     async settle() {
       const startedMs = performance.now();
       const verdict = { lost: 0, duplicates: 0, violations: { "cannot log in": 0, "not deleted": 0 } };
-      for (const kind of KINDS) {
-        const names = await listNames(kind);
-        for (const account of accounts.filter((one) => one.kind === kind)) {
-          const count = names.filter((name) => name === account.name).length;
+      for (const [[path, loginType, nameField], accounts] of accountsOf) {
+        let listed: Record<string, unknown>[] = [];
+        await until(async () => {
+          const response = await client.attempt(path, { token });
+          if (response?.status === 200) listed = response.body as Record<string, unknown>[];
+          return response?.status === 200;
+        }, LISTED_WITHIN_MS);
+        for (const { name, secret, isDeleted } of accounts) {
+          const count = listed.filter((one) => one[nameField] === name).length;
           if (count > 1) verdict.duplicates++;
-          if (account.isDeleted) verdict.violations["not deleted"] += count;
+          if (isDeleted) verdict.violations["not deleted"] += count;
           else if (count === 0) verdict.lost++;
-          else if (!(await canLogIn(account))) verdict.violations["cannot log in"]++;
+          else await client.logIn(name, secret, loginType).catch(() => verdict.violations["cannot log in"]++);
         }
       }
       return { ...verdict, settledMs: performance.now() - startedMs };

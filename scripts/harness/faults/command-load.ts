@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeUser } from "../accounts.ts";
 import type { Target } from "../client.ts";
-import { until } from "../product.ts";
 import { createWorkload, type Workload } from "../workload.ts";
 
 /** Spins up access points and sends them commands: every accepted command and spin-up is carried out. */
 
-export interface CommandsOptions {
+interface CommandsOptions {
   /** How many receive commands. Each accepts one every ten seconds. */
   accessPoints: number;
   pauseMs: number;
@@ -58,11 +57,8 @@ export async function startCommands({ client, dataDir }: Target, options: Comman
     async settle() {
       const startedMs = performance.now();
       const undone = new Map(accepted);
-      await until(async () => {
+      for (const endMs = startedMs + DONE_WITHIN_MS; undone.size > 0 && performance.now() < endMs; await sleep(POLL_MS))
         for (const jobNumber of undone.keys()) if ((await stateOf(jobNumber)) === "done") undone.delete(jobNumber);
-        if (undone.size > 0) await sleep(POLL_MS);
-        return undone.size === 0;
-      }, DONE_WITHIN_MS).catch(() => {});
       const settledMs = performance.now() - startedMs;
       await client.attempt(`/api/v1/emulator/${network.job_number}`, { method: "DELETE", token });
       const violations: Record<string, number> = {};

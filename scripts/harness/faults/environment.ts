@@ -24,83 +24,67 @@ export type Component = (typeof COMPONENTS)[number];
 const STORES: readonly Component[] = ["sqld", "clickhouse", "broker"];
 const TIMEOUT_MS = 5_000;
 
-/** The product with its stores beside it, a proxy in front of each component, and if necessary a limited disk under each. */
-export class FaultEnvironment {
-  readonly proxies: Readonly<Record<Proxied, FaultyProxy>>;
-  readonly disks = new Map<Disk, LimitedDisk>();
-  readonly #folder = mkdtempSync(join(tmpdir(), "controller-faults-"));
-  readonly #supervisor = new Supervisor();
-  #product: Product | undefined;
-  #urls: Record<string, string> = {};
+/** The environment of a fault, or a plain product. */
+export interface FaultTarget {
+  product: Product;
+  /** Returns a target for one round of workloads. */
+  target(): Target;
+  pidOf(component: Component): number;
+}
 
-  private constructor(proxies: FaultyProxy[]) {
-    this.proxies = Object.fromEntries(PROXIED.map((name, i) => [name, proxies[i]])) as Record<Proxied, FaultyProxy>;
-  }
+export interface FaultEnvironment extends FaultTarget {
+  proxies: Readonly<Record<Proxied, FaultyProxy>>;
+  disks: ReadonlyMap<Disk, LimitedDisk>;
+}
 
-  static async start(options: { hasLimitedDisks: boolean; signal: AbortSignal }): Promise<FaultEnvironment> {
-    const environment = new FaultEnvironment(await Promise.all(PROXIED.map(() => FaultyProxy.listen())));
-    try {
-      await environment.#start(options);
-      return environment;
-    } catch (error) {
-      await environment.end();
-      throw error;
-    }
-  }
-
-  async #start({ hasLimitedDisks, signal }: { hasLimitedDisks: boolean; signal: AbortSignal }): Promise<void> {
-    const [storesDir, dataDir] = [join(this.#folder, "stores"), join(this.#folder, "data")];
+/** Runs the product with its stores beside it, a proxy in front of each component, and if necessary a limited disk under each. */
+export async function withFaultEnvironment(
+  { hasLimitedDisks, signal }: { hasLimitedDisks: boolean; signal: AbortSignal },
+  work: (environment: FaultEnvironment) => Promise<void>,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "controller-faults-"));
+  const [storesDir, dataDir] = [join(folder, "stores"), join(folder, "data")];
+  const [worker, sqld] = [new FaultyProxy(), new FaultyProxy()];
+  const [clickhouse, broker] = [new FaultyProxy(), new FaultyProxy()];
+  const proxies = { worker, sqld, clickhouse, broker };
+  const disks = new Map<Disk, LimitedDisk>();
+  const supervisor = new Supervisor();
+  try {
     mkdirSync(dataDir);
     markFolder(dataDir);
     for (const disk of hasLimitedDisks ? DISKS : [])
-      this.disks.set(disk, LimitedDisk.mount(join(STORES.includes(disk) ? storesDir : dataDir, disk)));
+      disks.set(disk, LimitedDisk.mount(join(STORES.includes(disk) ? storesDir : dataDir, disk)));
     const port = await anyFreePort();
     const serviceUrl = `http://127.0.0.1:${port}`;
-    const supervisor = this.#supervisor;
     const starting = startStores({ dataDir: storesDir, supervisor, serviceUrl, hasSqldLogin: true });
     const { urls, sqldQuery, clickhouseLogin } = await unlessAborted(starting, signal);
-    this.#urls = urls;
-    const { worker, sqld, clickhouse, broker } = this.proxies;
-    worker.forwardTo(serviceUrl);
-    sqld.forwardTo(urls.libsql);
-    clickhouse.forwardTo(urls.clickhouse);
-    broker.forwardTo(urls.mqtt);
+    const url = await worker.forwardTo(serviceUrl);
     const env = {
       PORT: String(port),
-      LIBSQL_URL: `${sqld.urlFor("http")}${sqldQuery}`,
+      LIBSQL_URL: `${await sqld.forwardTo(urls.libsql)}${sqldQuery}`,
       // The product uses one login for everything if it did not start the store.
-      ...clickhouseSettings(clickhouse.urlFor("http"), clickhouseLogin),
-      MQTT_URL: broker.urlFor("ws"),
+      ...clickhouseSettings(await clickhouse.forwardTo(urls.clickhouse), clickhouseLogin),
+      MQTT_URL: await broker.forwardTo(urls.mqtt),
       LOG_REQUESTS: "failures",
     };
-    this.#product = await Product.run("start", dataDir, env, { signal });
-  }
-
-  get product(): Product {
-    if (this.#product === undefined) throw new Error("The product does not run");
-    return this.#product;
-  }
-
-  /** Returns a new client of the service through its proxy, and the stores without their proxies. */
-  target(): Target {
-    const client = new ApiClient(this.proxies.worker.urlFor("http"), { timeoutMs: TIMEOUT_MS });
-    return { client, dataDir: this.product.dataDir, urls: this.#urls };
-  }
-
-  pidOf(component: Component): number {
-    const pid = STORES.includes(component) ? this.#supervisor.pids[component] : this.product.pidOf(component);
-    if (pid === undefined) throw new Error(`${component} does not run`);
-    return pid;
-  }
-
-  async end(): Promise<void> {
-    try {
-      await this.#product?.interrupt();
-    } finally {
-      await this.#supervisor.stop();
-      for (const proxy of Object.values(this.proxies)) await proxy.close();
-      for (const disk of this.disks.values()) disk.unmount();
-      rmSync(this.#folder, { recursive: true, force: true });
-    }
+    const product = await Product.run("start", dataDir, env, { signal });
+    const environment: FaultEnvironment = {
+      product,
+      proxies,
+      disks,
+      // The service through its proxy, and the stores without theirs.
+      target: () => ({ client: new ApiClient(url, { timeoutMs: TIMEOUT_MS }), dataDir, urls }),
+      pidOf(component) {
+        const pid = STORES.includes(component) ? supervisor.pids[component] : product.pidOf(component);
+        if (pid === undefined) throw new Error(`${component} does not run`);
+        return pid;
+      },
+    };
+    await work(environment).finally(() => product.interrupt());
+  } finally {
+    await supervisor.stop();
+    for (const proxy of Object.values(proxies)) await proxy.close();
+    for (const disk of disks.values()) disk.unmount();
+    rmSync(folder, { recursive: true, force: true });
   }
 }

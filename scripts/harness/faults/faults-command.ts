@@ -1,12 +1,12 @@
 import { parseCommand, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
-import { withProduct } from "../product.ts";
-import type { Component } from "./environment.ts";
-import { KILL_SUITES, type KillSuite, killUnderLoad } from "./kill-loop.ts";
-import { describe, rowNames, runMatrix } from "./matrix.ts";
-import type { Outcome } from "./under-load.ts";
+import { KILL_SUITES, type KillSuite } from "./kill-loop.ts";
+import { killRows, rowsOf, runMatrix } from "./matrix.ts";
 
-const SUITES: Record<string, KillSuite> = KILL_SUITES;
+const SUITES = new Map<string, KillSuite>(Object.entries(KILL_SUITES));
+
+const helpOf = ({ description, components, kills }: KillSuite): string =>
+  `${description} (kills ${components.join(", ")}; ${kills} times each)`;
 
 const count = { type: "number", value: "n", isInteger: true, min: 1 } as const;
 
@@ -20,36 +20,15 @@ hour. Full disks need root.
 
 With a suite, kills components again and again under one workload instead. Everything runs on this machine, on free ports and in a
 temporary folder, and is deleted at the end.`,
-  sections: {
-    Suites: Object.fromEntries(
-      Object.entries(SUITES).map(([name, { description, components, kills }]) => [
-        name,
-        `${description} (kills ${components.join(", ")}; ${kills} times each)`,
-      ]),
-    ),
-  },
+  sections: { Suites: Object.fromEntries([...SUITES].map(([name, suite]) => [name, helpOf(suite)])) },
   options: {
     only: { type: "string", value: "pattern", description: "Only rows whose names match a regular expression" },
     list: { type: "boolean", description: "List the rows" },
     sockets: { ...count, description: "Open so many sockets in the last row", default: 10_000, max: 100_000 },
     json: { type: "string", value: "file", description: "Also write the results to a file" },
-    kills: { ...count, description: "Kill each component so often", max: 1_000 },
-    parts: { type: "string", value: "a,b", description: "Kill only these components of a suite" },
+    kills: { ...count, description: "Kill each component of a suite so often", max: 1_000 },
   },
 } as const;
-
-/** Returns whether every guarantee was kept. */
-const runSuite = (suite: KillSuite, components: readonly Component[], kills: number): Promise<boolean> =>
-  withProduct("faults", {}, interruption(CLEANUP_NOTICE), async (product) => {
-    const outcomes: Outcome[] = [];
-    for (const component of components) {
-      print(`\nKilling ${component} ${kills} times under load.`);
-      const outcome = await killUnderLoad(product, suite, component, kills);
-      print(`  ${describe(outcome)}`);
-      outcomes.push(outcome);
-    }
-    return outcomes.every(({ violations }) => violations.length === 0);
-  });
 
 function patternOf(text: string): RegExp {
   try {
@@ -62,19 +41,15 @@ function patternOf(text: string): RegExp {
 await runCommand(async () => {
   const command = parseCommand(SPEC);
   if (command === undefined) return;
-  const { only, list, sockets, json: jsonFile, kills, parts } = command.values;
+  const { only = "", list, sockets, json: jsonFile, kills } = command.values;
   const [name] = command.positionals;
-  if (name === undefined) {
-    if (list) return print(rowNames(sockets, patternOf(only ?? "")).join("\n"));
-    const signal = interruption(CLEANUP_NOTICE);
-    if (!(await runMatrix({ only: patternOf(only ?? ""), sockets, jsonFile, signal }))) process.exitCode = 1;
-    // The workloads of a row that did not recover may still run.
-    process.exit();
-  }
-  const suite = Object.hasOwn(SUITES, name) ? SUITES[name] : undefined;
-  if (suite === undefined) throw new UserError(`There is no suite "${name}". See npm run faults -- --help.`);
-  const names = parts?.split(",") ?? suite.components;
-  const chosen = suite.components.filter((component) => names.includes(component));
-  if (chosen.length !== names.length) throw new UserError(`--parts must be of ${suite.components.join(", ")}.`);
-  if (!(await runSuite(suite, chosen, kills ?? suite.kills))) process.exitCode = 1;
+  const suite = SUITES.get(name ?? "");
+  if (name !== undefined && suite === undefined)
+    throw new UserError(`There is no suite "${name}". See npm run faults -- --help.`);
+  const pattern = patternOf(only);
+  const rows = (suite === undefined ? rowsOf(sockets) : killRows(suite, kills)).filter((row) => pattern.test(row.name));
+  if (list) return print(rows.map((row) => row.name).join("\n"));
+  if (!(await runMatrix(rows, jsonFile, interruption(CLEANUP_NOTICE)))) process.exitCode = 1;
+  // The workloads of a row that did not recover may still run.
+  process.exit();
 });

@@ -1,22 +1,20 @@
-import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 /** A TCP proxy that injects network faults. */
 
-export type NetworkFault =
+export const NETWORK_FAULTS = [
   /** Delays every chunk, both ways. */
-  | "slow"
+  "slow",
   /** Resets all connections again and again. */
-  | "cut"
+  "cut",
   /** Drops all data silently. Connections that existed during the fault stay dead afterwards. */
-  | "half-open"
+  "half-open",
   /** Changes bytes of responses to ones that neither HTTP nor JSON allows, so that the protocol detects them. */
-  | "garbled responses"
+  "garbled responses",
   /** Changes bytes of requests to arbitrary ones. */
-  | "garbled requests";
-
-export const NETWORK_FAULTS: readonly NetworkFault[] = [
-  ...(["slow", "cut", "half-open", "garbled responses", "garbled requests"] as const),
-];
+  "garbled requests",
+] as const;
+export type NetworkFault = (typeof NETWORK_FAULTS)[number];
 
 const DELAY_MS = 150;
 const CUT_EVERY_MS = 300;
@@ -31,31 +29,17 @@ interface Link {
 }
 
 export class FaultyProxy {
-  readonly #server: Server;
+  readonly #server = createServer();
   readonly #links = new Set<Link>();
-  #target: { host: string; port: number } | undefined;
   #fault: NetworkFault | undefined;
   #cutting: ReturnType<typeof setInterval> | undefined;
 
-  private constructor(server: Server) {
-    this.#server = server;
-    server.on("connection", (client) => this.#forward(client));
-  }
-
-  static async listen(): Promise<FaultyProxy> {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    return new FaultyProxy(server);
-  }
-
-  urlFor(scheme: string): string {
-    return `${scheme}://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  /** Sets the destination. Before that, the proxy refuses connections. */
-  forwardTo(url: string): void {
-    const { hostname, port } = new URL(url);
-    this.#target = { host: hostname, port: Number(port) };
+  /** Listens for connections to a URL. Returns the URL of the proxy. */
+  async forwardTo(url: string): Promise<string> {
+    const { protocol, hostname, port } = new URL(url);
+    this.#server.on("connection", (client) => this.#forward(client, connect(Number(port), hostname)));
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    return `${protocol}//127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   begin(fault: NetworkFault): void {
@@ -82,9 +66,7 @@ export class FaultyProxy {
     }
   }
 
-  #forward(client: Socket): void {
-    if (this.#target === undefined) return void client.destroy();
-    const server = connect(this.#target);
+  #forward(client: Socket, server: Socket): void {
     const link: Link = { client, server, isDead: this.#fault === "half-open" };
     this.#links.add(link);
     for (const socket of [client, server]) socket.setNoDelay(true);
@@ -111,11 +93,8 @@ export class FaultyProxy {
     });
     from.on("error", () => {});
     from.on("close", () => {
-      if (link.isDead) {
-        // Neither side learns of the other's close, so the link ends when both have closed.
-        if (to.destroyed) this.#links.delete(link);
-        return;
-      }
+      // Neither side of a dead link learns of the other's close, so it ends when both have closed.
+      if (link.isDead && !to.destroyed) return;
       later(() => {
         this.#links.delete(link);
         to.destroy();

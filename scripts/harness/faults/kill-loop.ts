@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeAgents, makeUser, type TestAgent } from "../accounts.ts";
 import type { Target } from "../client.ts";
-import type { Product } from "../product.ts";
 import { startStreams } from "../stream-oracle.ts";
 import { startTelemetry } from "../telemetry-oracle.ts";
 import { createWorkload, type Workload } from "../workload.ts";
 import { startCommands } from "./command-load.ts";
-import type { Component } from "./environment.ts";
-import { kill, type Outcome, plainTarget, underLoad } from "./under-load.ts";
+import type { Component, FaultTarget } from "./environment.ts";
+import { kill, type Outcome, underLoad } from "./under-load.ts";
 
 /** Kills a component again and again under one kind of workload. */
 
@@ -52,16 +51,18 @@ export const KILL_SUITES = {
   },
 } satisfies Record<string, KillSuite>;
 
-export function killUnderLoad(
-  product: Product,
+/** The workloads of a suite are too heavy for a guarantee about response times. */
+export const killUnderLoad = (
+  at: FaultTarget,
   { start }: Pick<KillSuite, "start">,
   component: Component,
-  times: number,
-): Promise<Outcome> {
-  // These workloads are too heavy for a guarantee about response times.
-  const fault = { ...kill(component), isPrompt: false };
-  return underLoad(plainTarget(product), fault, { times, start: (target) => start(target, component) });
-}
+  options: { times: number; signal?: AbortSignal },
+): Promise<Outcome> =>
+  underLoad(
+    at,
+    { ...kill(at, component), isPrompt: false },
+    { ...options, start: (target) => start(target, component) },
+  );
 
 /** Reads an account continuously. Only telemetry is hit, so no read may fail. */
 async function startAccountReads({ client, dataDir }: Target): Promise<Workload> {

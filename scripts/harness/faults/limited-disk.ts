@@ -4,7 +4,6 @@ import { join } from "node:path";
 
 const MEGABYTES = 256;
 const CHUNK = Buffer.alloc(1024 * 1024);
-const SMALL_CHUNK = CHUNK.subarray(0, 4096);
 /** The component that uses the disk may still free a little. */
 const REFILL_MS = 200;
 
@@ -13,11 +12,12 @@ export const canMount = (): boolean => process.getuid?.() === 0;
 /** A small disk in memory for one folder, which can be filled up. Needs root. */
 export class LimitedDisk {
   readonly #folder: string;
-  #ballast: number | undefined;
+  readonly #file: string;
   #refilling: ReturnType<typeof setInterval> | undefined;
 
   private constructor(folder: string) {
     this.#folder = folder;
+    this.#file = join(folder, "ballast");
   }
 
   static mount(folder: string): LimitedDisk {
@@ -27,16 +27,12 @@ export class LimitedDisk {
   }
 
   fill(): void {
-    const ballast = openSync(this.#file, "a");
-    this.#ballast = ballast;
-    this.#refill(ballast);
-    this.#refilling = setInterval(() => this.#refill(ballast), REFILL_MS);
+    appendUntilFull(this.#file);
+    this.#refilling = setInterval(() => appendUntilFull(this.#file), REFILL_MS);
   }
 
   free(): void {
     clearInterval(this.#refilling);
-    if (this.#ballast !== undefined) closeSync(this.#ballast);
-    this.#ballast = undefined;
     rmSync(this.#file, { force: true });
   }
 
@@ -45,18 +41,16 @@ export class LimitedDisk {
     // Detaches the disk now, and removes it when its last file is closed.
     execFileSync("umount", ["--lazy", this.#folder]);
   }
+}
 
-  get #file(): string {
-    return join(this.#folder, "ballast");
-  }
-
-  #refill(ballast: number): void {
-    for (const chunk of [CHUNK, SMALL_CHUNK]) {
-      try {
-        while (writeSync(ballast, chunk) > 0);
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
-      }
+function appendUntilFull(path: string): void {
+  const file = openSync(path, "a");
+  for (const chunk of [CHUNK, CHUNK.subarray(0, 4096)]) {
+    try {
+      while (writeSync(file, chunk) > 0);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
     }
   }
+  closeSync(file);
 }

@@ -1,10 +1,13 @@
 import { writeFileSync } from "node:fs";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
+import { ApiClient } from "../client.ts";
+import { logFindings } from "../fuzz/judge.ts";
 import { clocks } from "./clock-faults.ts";
-import { COMPONENTS, DISKS, FaultEnvironment, PROXIED } from "./environment.ts";
+import { COMPONENTS, DISKS, type FaultEnvironment, PROXIED, withFaultEnvironment } from "./environment.ts";
 import { NETWORK_FAULTS } from "./faulty-proxy.ts";
 import { backlogs, hostileMessages, loneSurrogates } from "./hostile-agents.ts";
+import { type KillSuite, killUnderLoad } from "./kill-loop.ts";
 import { canMount } from "./limited-disk.ts";
 import { strangers } from "./strangers.ts";
 import { crowd, pausedReaders, shuffledCallbacks, stalledReader } from "./stream-faults.ts";
@@ -12,53 +15,50 @@ import { type Fault, fullDisk, kill, NotRecovered, network, type Outcome, suspen
 
 /** All faults, one row after the other. */
 
-interface Row {
+export interface Row {
   name: string;
   /** Why the row cannot run here. */
   skipped?: string;
   run(environment: FaultEnvironment, signal: AbortSignal): Promise<Outcome>;
 }
 
-const row = (name: string, fault: Fault<FaultEnvironment>): Row => ({
+const row = (name: string, faultOf: (environment: FaultEnvironment) => Fault): Row => ({
   name,
-  run: (environment, signal) => underLoad(environment, fault, { signal }),
+  run: (environment, signal) => underLoad(environment, faultOf(environment), { signal }),
 });
 
 const FULL_DISK = "full disk: ";
 
-const rowsOf = (sockets: number): Row[] => [
-  ...COMPONENTS.map((component) => row(`kill ${component}`, kill(component))),
-  ...COMPONENTS.map((component) => row(`stop ${component}`, suspend(component))),
+export const rowsOf = (sockets: number): Row[] => [
+  ...COMPONENTS.map((component) => row(`kill ${component}`, (at) => kill(at, component))),
+  ...COMPONENTS.map((component) => row(`stop ${component}`, (at) => suspend(at, component))),
   ...NETWORK_FAULTS.flatMap((fault) =>
-    PROXIED.map((component) => row(`${fault}: ${component}`, network(component, fault))),
+    PROXIED.map((component) => row(`${fault}: ${component}`, (at) => network(at, component, fault))),
   ),
   ...DISKS.map((disk) => ({
-    ...row(`${FULL_DISK}${disk}`, fullDisk(disk)),
+    ...row(`${FULL_DISK}${disk}`, (at) => fullDisk(at, disk)),
     ...(!canMount() && { skipped: "needs root" }),
   })),
   { name: "callbacks duplicated and shuffled", run: shuffledCallbacks },
   { name: "clocks that are off", run: clocks },
   { name: "lone surrogates", run: loneSurrogates },
   { name: "backlogs", run: backlogs },
-  {
-    name: "hostile MQTT messages",
-    run: (environment) => hostileMessages(environment.target(), { rounds: 10, pauseMs: 50 }),
-  },
+  { name: "hostile MQTT messages", run: (at) => hostileMessages(at.target(), { rounds: 10, pauseMs: 50 }) },
   { name: "readers that pause", run: pausedReaders },
   { name: "a reader that stalls", run: stalledReader },
   { name: "strangers at the stores", run: strangers },
-  { name: `${sockets} sockets, kill worker`, run: (environment, signal) => crowd(environment, sockets, signal) },
+  { name: `${sockets} sockets, kill worker`, run: (at, signal) => crowd(at, sockets, signal) },
 ];
 
-export interface MatrixOptions {
-  only: RegExp;
-  sockets: number;
-  jsonFile: string | undefined;
-  signal: AbortSignal;
-}
-
-export const rowNames = (sockets: number, only: RegExp): string[] =>
-  rowsOf(sockets).flatMap(({ name }) => (only.test(name) ? [name] : []));
+export const killRows = (suite: KillSuite, times = suite.kills): Row[] =>
+  suite.components.map((component) => ({
+    name: `kill ${component} ${times} times`,
+    run: (at, signal) => {
+      // Without the timeout of the other rows, which these workloads exceed on a busy machine.
+      const target = () => ({ ...at.target(), client: new ApiClient(at.product.url) });
+      return killUnderLoad({ ...at, target }, suite, component, { times, signal });
+    },
+  }));
 
 interface Result extends Partial<Outcome> {
   name: string;
@@ -69,53 +69,35 @@ interface Result extends Partial<Outcome> {
 const MAX_OUTPUT = 4_000;
 
 /** Runs the rows, and prints the finished ones also after Ctrl-C. Returns whether every guarantee was kept. */
-export async function runMatrix({ only, sockets, jsonFile, signal }: MatrixOptions): Promise<boolean> {
-  const rows = rowsOf(sockets).filter(({ name }) => only.test(name));
+export async function runMatrix(rows: Row[], jsonFile: string | undefined, signal: AbortSignal): Promise<boolean> {
   const results: Result[] = [];
   print(`${rows.length} rows. Starting the product, with its stores beside it.`);
   const hasLimitedDisks = rows.some(({ name, skipped }) => name.startsWith(FULL_DISK) && skipped === undefined);
-  const environment = await FaultEnvironment.start({ hasLimitedDisks, signal });
   const startedMs = performance.now();
-  try {
+  await withFaultEnvironment({ hasLimitedDisks, signal }, async (environment) => {
     for (const [i, { name, skipped, run }] of rows.entries()) {
-      if (signal.aborted) break;
       if (skipped !== undefined) {
         results.push({ name, state: "skipped", violations: [`skipped: ${skipped}`] });
         continue;
       }
       print(`${i + 1}/${rows.length} ${name} …`);
       const printed = environment.product.output.length;
-      const outcome = await unlessAborted(run(environment, signal), signal).catch((error: Error) => error);
+      const ended = await unlessAborted(run(environment, signal), signal).catch((error: Error) => error);
       if (signal.aborted) break;
-      if (outcome instanceof Error) {
-        results.push({ name, state: "violated", violations: [outcome.message] });
-        print(`  VIOLATED: ${outcome.message}\n${environment.product.output.slice(-MAX_OUTPUT)}`);
-        if (outcome instanceof NotRecovered) break;
-        continue;
-      }
+      const outcome = ended instanceof Error ? { violations: [ended.message] } : ended;
       const state = outcome.violations.length === 0 ? "kept" : "violated";
       results.push({ name, state, ...outcome });
       print(`  ${describe(outcome)}`);
-      if (state === "violated")
-        for (const line of errorsIn(environment.product.output.slice(printed))) print(`    ${line}`);
+      if (ended instanceof Error) print(environment.product.output.slice(-MAX_OUTPUT));
+      else if (state === "violated")
+        for (const { what } of logFindings(environment.product.output.slice(printed))) print(what);
+      if (ended instanceof NotRecovered) break;
     }
-  } finally {
-    await environment.end();
-  }
+  });
   print(`\n${table(results)}\n\n${((performance.now() - startedMs) / 60_000).toFixed(1)} minutes.`);
   if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(results, undefined, 2)}\n`);
   signal.throwIfAborted();
   return results.length > 0 && results.every(({ state }) => state !== "violated");
-}
-
-const MAX_ERRORS = 8;
-const MAX_ERROR_LENGTH = 700;
-
-/** Returns what the service logged as an error, each kind once. */
-function errorsIn(output: string): string[] {
-  const errors = output.split("\n").filter((line) => line.includes('"level":"error"'));
-  const kinds = errors.map((line) => line.replace(/"(?:time|request_id)":"[^"]*",?/g, "").slice(0, MAX_ERROR_LENGTH));
-  return [...new Set(kinds)].slice(0, MAX_ERRORS);
 }
 
 const COLUMNS = ["acknowledged", "lost", "duplicates", "recovered after s", "complete after s"];
@@ -125,10 +107,9 @@ const cellsOf = ({ acknowledged, lost, duplicates, recoveredMs, settledMs }: Par
   return [acknowledged, lost, duplicates, ...seconds].map((cell) => String(cell ?? "–"));
 };
 
-export function describe(outcome: Outcome): string {
-  const violations = outcome.violations.map((violation) => `VIOLATED: ${violation}`);
-  const cells = cellsOf(outcome).map((cell, i) => `${COLUMNS[i]} ${cell}`);
-  return [...violations, cells.join(", "), ...outcome.remarks].join("; ");
+function describe({ violations, remarks = [], ...counts }: Pick<Result, "violations" | keyof Outcome>): string {
+  const cells = cellsOf(counts).map((cell, i) => `${COLUMNS[i]} ${cell}`);
+  return [...violations.map((violation) => `VIOLATED: ${violation}`), cells.join(", "), ...remarks].join("; ");
 }
 
 /** Returns a Markdown table, as in the documentation. */

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connectAsync } from "mqtt";
 import type { FaultEnvironment } from "./environment.ts";
-import { type Fault, type Outcome, underLoad } from "./under-load.ts";
+import { HELD, type Outcome, underLoad } from "./under-load.ts";
 
 /** Other programs and web pages of this machine query every store continuously, without a login. */
 
-const HOLD_MS = 8_000;
 /** Tens of attempts per second; more would only measure the machine. */
 const PAUSE_MS = 100;
 const TIMEOUT_MS = 5_000;
@@ -30,8 +29,7 @@ function attempts({ libsql = "", clickhouse = "", mqtt = "" }: Record<string, st
     () => query(`${telemetry}/?query=${count}`, { headers: PAGE }),
     () => query(`${telemetry}/?user=default&query=${count}`, { headers: login }),
     async () => {
-      const client = await connectAsync(mqtt, { reconnectPeriod: 0, connectTimeout: TIMEOUT_MS });
-      await client.endAsync(true);
+      await (await connectAsync(mqtt, { reconnectPeriod: 0, connectTimeout: TIMEOUT_MS })).endAsync(true);
       return true;
     },
   ];
@@ -46,15 +44,9 @@ export async function strangers(environment: FaultEnvironment, signal: AbortSign
       if (await attempt().catch(() => false)) succeeded++;
     }
   };
-  const fault: Fault<FaultEnvironment> = {
-    holdMs: HOLD_MS,
-    begin: (target) => attempts(target.target().urls).forEach((attempt) => void repeat(attempt)),
-    end: () => end.abort(),
-    isExact: true,
-    isPrompt: true,
-  };
+  const begin = () => attempts(environment.target().urls).forEach((attempt) => void repeat(attempt));
   try {
-    const outcome = await underLoad(environment, fault, { signal });
+    const outcome = await underLoad(environment, { ...HELD, begin, end: () => end.abort() }, { signal });
     const violations = succeeded > 0 ? [`${succeeded} of ${tried} attempts without a login succeeded`] : [];
     const remarks = [`${tried} attempts without a login`, ...outcome.remarks];
     return { ...outcome, violations: [...outcome.violations, ...violations], remarks };

@@ -7,18 +7,10 @@ import { startTelemetry } from "../telemetry-oracle.ts";
 import { problemsOf, type Workload } from "../workload.ts";
 import { startAccounts } from "./account-load.ts";
 import { startCommands } from "./command-load.ts";
-import type { Component, Disk, FaultEnvironment, Proxied } from "./environment.ts";
+import type { Component, Disk, FaultEnvironment, FaultTarget, Proxied } from "./environment.ts";
 import type { NetworkFault } from "./faulty-proxy.ts";
 
 /** Injects a fault while all workloads run, and checks what the service guarantees. */
-
-/** The environment of a fault, or a plain product. */
-export interface FaultTarget {
-  product: Product;
-  /** Returns a target for one round of workloads. */
-  target(): Target;
-  pidOf(component: Component): number;
-}
 
 export const plainTarget = (product: Product): FaultTarget => ({
   product,
@@ -32,7 +24,7 @@ export interface Outcome {
   lost: number;
   duplicates: number;
   /** From the end of the fault until the service is ready and all workloads progress. */
-  recoveredMs: number;
+  recoveredMs?: number;
   /** From the end of the workloads until everything is there. */
   settledMs: number;
   /** Violated guarantees. */
@@ -40,73 +32,68 @@ export interface Outcome {
   remarks: string[];
 }
 
-export interface Fault<T extends FaultTarget> {
+export interface Fault {
   /** The name of the affected component in /readyz, if it must report it. */
   readyzName?: string | undefined;
-  begin(target: T): void;
+  begin(): void;
   holdMs: number;
-  end(target: T): void;
+  end(): void;
   /** A further condition of recovery. */
-  isOver?(target: T): boolean;
+  isOver?(): boolean;
   /** Nothing that was acknowledged is lost or duplicated. */
   isExact: boolean;
   /** Every response arrives within two seconds. */
   isPrompt: boolean;
 }
 
-const HOLD_MS = 8_000;
+/** A fault that lasts for a while, after which all guarantees hold. */
+export const HELD = { holdMs: 8_000, isExact: true, isPrompt: true } as const;
 
-/** The components that /readyz reports, and their names there. */
-const READYZ_NAMES: Partial<Record<Component, string>> = {
-  sqld: "libsql",
-  clickhouse: "clickhouse",
-  broker: "broker",
-  passwords: "passwords",
-};
+const REPORTED: readonly Component[] = ["clickhouse", "broker", "passwords"];
+/** Returns the name of a component in /readyz, if it is reported there. */
+const readyzNameOf = (component: Component): string | undefined =>
+  component === "sqld" ? "libsql" : REPORTED.find((name) => name === component);
 
 /** Kills a component, which its supervisor restarts. */
-export function kill(component: Component): Fault<FaultTarget> {
+export function kill(at: FaultTarget, component: Component): Fault {
   let pid = 0;
   return {
     holdMs: 0,
-    begin: (target) => {
-      pid = target.pidOf(component);
+    begin: () => {
+      pid = at.pidOf(component);
       process.kill(pid, "SIGKILL");
     },
     end: () => {},
-    isOver: (target) => target.pidOf(component) !== pid,
+    isOver: () => at.pidOf(component) !== pid,
     isExact: true,
     isPrompt: component !== "worker",
   };
 }
 
 /** Suspends a component for a while: its connections stay open without responses. */
-export const suspend = (component: Component): Fault<FaultTarget> => ({
-  readyzName: READYZ_NAMES[component],
-  holdMs: HOLD_MS,
-  begin: (target) => void process.kill(target.pidOf(component), "SIGSTOP"),
-  end: (target) => void process.kill(target.pidOf(component), "SIGCONT"),
-  isExact: true,
+export const suspend = (at: FaultTarget, component: Component): Fault => ({
+  ...HELD,
+  readyzName: readyzNameOf(component),
+  begin: () => void process.kill(at.pidOf(component), "SIGSTOP"),
+  end: () => void process.kill(at.pidOf(component), "SIGCONT"),
   isPrompt: component !== "worker",
 });
 
-export const network = (component: Proxied, fault: NetworkFault): Fault<FaultEnvironment> => ({
-  readyzName: fault === "half-open" ? READYZ_NAMES[component] : undefined,
-  holdMs: HOLD_MS,
-  begin: ({ proxies }) => proxies[component].begin(fault),
-  end: ({ proxies }) => proxies[component].end(),
+export const network = ({ proxies }: FaultEnvironment, component: Proxied, fault: NetworkFault): Fault => ({
+  ...HELD,
+  readyzName: fault === "half-open" ? readyzNameOf(component) : undefined,
+  begin: () => proxies[component].begin(fault),
+  end: () => proxies[component].end(),
   // A garbled digit in a request is a valid request, and so is a garbled sample on its way to the bridge. Only TLS detects them.
   isExact: fault !== "garbled requests" && !(fault === "garbled responses" && component === "broker"),
   isPrompt: component !== "worker" && fault !== "slow",
 });
 
-export const fullDisk = (disk: Disk): Fault<FaultEnvironment> => ({
-  readyzName: disk === "worker" ? "objects" : READYZ_NAMES[disk],
-  holdMs: HOLD_MS,
-  begin: ({ disks }) => disks.get(disk)?.fill(),
-  end: ({ disks }) => disks.get(disk)?.free(),
-  isExact: true,
-  isPrompt: true,
+export const fullDisk = ({ disks }: FaultEnvironment, disk: Disk): Fault => ({
+  ...HELD,
+  readyzName: disk === "worker" ? "objects" : readyzNameOf(disk),
+  begin: () => disks.get(disk)?.fill(),
+  end: () => disks.get(disk)?.free(),
 });
 
 const STARTED_WITHIN_MS = 60_000;
@@ -130,7 +117,7 @@ async function startAll(target: Target): Promise<Workload[]> {
   ]);
 }
 
-export interface LoadedFaultOptions {
+interface LoadOptions {
   signal?: AbortSignal;
   /** Starts other workloads than all of them. */
   start?: (target: Target) => Promise<Workload[]>;
@@ -138,66 +125,71 @@ export interface LoadedFaultOptions {
   times?: number;
 }
 
-export async function underLoad<T extends FaultTarget>(
-  at: T,
-  fault: Fault<T>,
-  { signal, start = startAll, times = 1 }: LoadedFaultOptions = {},
-): Promise<Outcome> {
+export async function underLoad(at: FaultTarget, fault: Fault, options: LoadOptions = {}): Promise<Outcome> {
+  const { signal, start = startAll, times = 1 } = options;
   const target = at.target();
   const { client } = target;
   const workloads = await start(target);
   await until(() => workloads.every(({ acknowledged }) => acknowledged > 0), STARTED_WITHIN_MS);
   client.reset();
 
-  const readiness = watchReadiness(client);
+  const watch = new AbortController();
+  const readiness = watchReadiness(client, watch.signal);
   let recoveredMs = 0;
-  let slowest = { ms: 0, path: "" };
-  for (let time = 0; time < times; time++) {
-    if (time > 0) await sleep(BETWEEN_FAULTS_MS);
-    fault.begin(at);
-    await sleep(fault.holdMs, undefined, signal && { signal }).catch(() => {});
-    fault.end(at);
-    const endedMs = performance.now();
-    const marks = workloads.map(({ acknowledged }) => acknowledged);
-    const stuck = () =>
-      workloads.flatMap(({ acknowledged, name }, i) => (acknowledged <= (marks[i] ?? 0) ? [name] : []));
-    slowest = client.slowest;
-    const isRecovered = () => (fault.isOver?.(at) ?? true) && readiness.isReadySince(endedMs) && stuck().length === 0;
-    await until(isRecovered, RECOVERED_WITHIN_MS).catch(() => {
-      readiness.end();
-      throw new NotRecovered(stuck(), at.product.isRunning);
-    });
-    recoveredMs = Math.max(recoveredMs, performance.now() - endedMs);
+  let { slowest } = client;
+  try {
+    for (let time = 0; time < times; time++) {
+      if (time > 0) await sleep(BETWEEN_FAULTS_MS);
+      fault.begin();
+      await sleep(fault.holdMs, undefined, signal && { signal }).catch(() => {});
+      fault.end();
+      const endedMs = performance.now();
+      ({ slowest } = client);
+      const before = workloads.map(({ acknowledged }) => acknowledged);
+      const stuck = () => workloads.filter(({ acknowledged }, i) => acknowledged <= (before[i] ?? 0));
+      const isRecovered = () => (fault.isOver?.() ?? true) && readiness.readyMs >= endedMs && stuck().length === 0;
+      await until(isRecovered, RECOVERED_WITHIN_MS).catch(() => {
+        throw new NotRecovered(stuck(), at.product.isRunning);
+      });
+      recoveredMs = Math.max(recoveredMs, performance.now() - endedMs);
+      // A kill lasts until the component is back.
+      if (fault.holdMs === 0) ({ slowest } = client);
+    }
+  } finally {
+    watch.abort();
   }
-  const reportedDown = readiness.end();
-  // A kill lasts until the component is back.
-  if (fault.holdMs === 0) slowest = client.slowest;
-  const slowestS = (slowest.ms / 1000).toFixed(1);
 
   await Promise.all(workloads.map((workload) => workload.stop()));
   const stoppedMs = performance.now();
-  const verdicts = await Promise.all(workloads.map(async ({ name, settle }) => ({ name, ...(await settle()) })));
+  const settling = workloads.map(async ({ name, acknowledged, settle }) => ({
+    name,
+    acknowledged,
+    ...(await settle()),
+  }));
+  const verdicts = await Promise.all(settling);
   const settledMs = performance.now() - stoppedMs;
 
+  const total = (count: "acknowledged" | "lost" | "duplicates") => verdicts.reduce((sum, one) => sum + one[count], 0);
   const { isExact, isPrompt, readyzName } = fault;
   const bugs = client.statuses.get(500) ?? 0;
+  const slowestS = (slowest.ms / 1000).toFixed(1);
   const inexact = verdicts.flatMap((verdict) => problemsOf(verdict.name, verdict));
   const statuses = [...client.statuses].sort(([a], [b]) => a - b).map(([status, n]) => `${n} × ${status}`);
   return {
-    acknowledged: workloads.reduce((sum, { acknowledged }) => sum + acknowledged, 0),
-    lost: verdicts.reduce((sum, { lost }) => sum + lost, 0),
-    duplicates: verdicts.reduce((sum, { duplicates }) => sum + duplicates, 0),
+    acknowledged: total("acknowledged"),
+    lost: total("lost"),
+    duplicates: total("duplicates"),
     recoveredMs,
     settledMs,
     violations: [
       ...(isExact ? inexact : []),
       ...(isExact && bugs > 0 ? [`${bugs} responses with 500`] : []),
       ...(isPrompt && slowest.ms > PROMPT_MS ? [`${slowest.path} took ${slowestS} s`] : []),
-      ...(readyzName !== undefined && !reportedDown.has(readyzName) ? [`/readyz did not report ${readyzName}`] : []),
+      ...(readyzName && !readiness.down.has(readyzName) ? [`/readyz did not report ${readyzName}`] : []),
     ],
     remarks: [
       ...(isExact ? [] : inexact),
-      workloads.map(({ name, acknowledged }) => `${name} ${acknowledged}`).join(", "),
+      verdicts.map(({ name, acknowledged }) => `${name} ${acknowledged}`).join(", "),
       `longest wait ${slowestS} s (${slowest.path})`,
       `responses ${statuses.join(", ")}; ${client.unanswered} requests without one`,
     ],
@@ -206,32 +198,25 @@ export async function underLoad<T extends FaultTarget>(
 
 /** The matrix ends here: all further rows would fail because of this one. */
 export class NotRecovered extends Error {
-  constructor(stuck: string[], isRunning: boolean) {
-    const what = isRunning ? `still not: ${stuck.join(", ") || "ready"}` : "the product ended";
+  constructor(stuck: readonly Workload[], isRunning: boolean) {
+    const names = stuck.map(({ name }) => name).join(", ") || "ready";
+    const what = isRunning ? `still not: ${names}` : "the product ended";
     super(`did not recover within ${RECOVERED_WITHIN_MS / 1000} s (${what})`);
   }
 }
 
-/** Polls /readyz. */
-function watchReadiness(client: ApiClient) {
+/** Polls /readyz. Returns when it last reported that all is well, and the components that it reported as down. */
+function watchReadiness(client: ApiClient, signal: AbortSignal): { readyMs: number; down: ReadonlySet<string> } {
   const down = new Set<string>();
-  let readyMs = Number.NEGATIVE_INFINITY;
-  const stop = new AbortController();
+  const readiness = { readyMs: Number.NEGATIVE_INFINITY, down };
   void (async () => {
-    for (; !stop.signal.aborted; await sleep(POLL_MS)) {
+    for (; !signal.aborted; await sleep(POLL_MS)) {
       const sentMs = performance.now();
       const response = await client.attempt("/readyz");
-      if (response?.status === 200) readyMs = sentMs;
+      if (response?.status === 200) readiness.readyMs = sentMs;
       const { parts = {} } = (response?.body ?? {}) as { parts?: Record<string, string> };
       for (const [name, state] of Object.entries(parts)) if (state === "down") down.add(name);
     }
   })();
-  return {
-    isReadySince: (ms: number) => readyMs >= ms,
-    /** Returns the components that were reported as down. */
-    end(): ReadonlySet<string> {
-      stop.abort();
-      return down;
-    },
-  };
+  return readiness;
 }

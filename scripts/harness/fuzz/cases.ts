@@ -3,8 +3,8 @@ import type { ApiDocument, Operation } from "./document.ts";
 import type { FuzzRequest } from "./exchange.ts";
 import type { Caller } from "./fuzz-accounts.ts";
 import { Generator } from "./generate.ts";
-import { BOUNDARY, targetOf, toWire, type Values, type WireRequest } from "./request.ts";
-import { hostile, nearlyValid } from "./spoil.ts";
+import { targetOf, toWire, type Values, type WireRequest } from "./request.ts";
+import { hostile, nearlyValid, sitesOf } from "./spoil.ts";
 import { hostileWire, slightlyOff } from "./spoil-wire.ts";
 import { vocabulary } from "./vocabulary.ts";
 
@@ -39,26 +39,14 @@ export function casesOf(document: ApiDocument, callers: readonly Caller[], prefi
     .oneof(...operations)
     .chain((operation) => fc.tuple(fc.constant(operation), callerOf(callers, operation), fc.constantFrom(...KINDS)))
     .chain(([operation, caller, kind]) => {
-      const generator = generators.get(caller);
-      if (generator === undefined) throw new Error("A caller without a generator");
-      return requestOf(document, generator, operation, kind).map((wire) => ({
-        operation,
-        caller,
-        kind,
-        sent: {
-          method: wire.method,
-          target: targetOf(operation, wire),
-          headers: headersOf(caller, wire),
-          body: wire.body,
-        },
-      }));
+      const valid = valuesOf(generators.get(caller) as Generator, operation);
+      return requestOf(document, operation, valid, kind).map(({ method, path, query, headers, body }) => {
+        const authorization = caller.authorization !== undefined && { Authorization: caller.authorization };
+        const target = targetOf(operation, path, query);
+        return { operation, caller, kind, sent: { method, target, headers: { ...authorization, ...headers }, body } };
+      });
     });
 }
-
-const headersOf = ({ authorization }: Caller, { headers }: WireRequest): Record<string, string> => ({
-  ...(authorization !== undefined && { Authorization: authorization }),
-  ...headers,
-});
 
 /** Chooses mostly callers with permission, since the service rejects the others early. */
 function callerOf(callers: readonly Caller[], operation: Operation): fc.Arbitrary<Caller> {
@@ -67,34 +55,23 @@ function callerOf(callers: readonly Caller[], operation: Operation): fc.Arbitrar
   return allowed.length === 0 ? anyone : fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...allowed) }, anyone);
 }
 
-function requestOf(
-  document: ApiDocument,
-  generator: Generator,
-  operation: Operation,
-  kind: Kind,
-): fc.Arbitrary<WireRequest> {
-  const type = fc.constantFrom(...(operation.body?.types ?? [undefined]));
+/** How the values and the text of a valid request are changed. */
+const CHANGES = { "nearly valid": [nearlyValid, slightlyOff], hostile: [hostile, hostileWire] } as const;
+
+function requestOf(document: ApiDocument, operation: Operation, valid: fc.Arbitrary<Values>, kind: Kind) {
+  const types = fc.constantFrom(...(operation.body?.types ?? [undefined]));
   const wire = (values: fc.Arbitrary<Values>): fc.Arbitrary<WireRequest> =>
-    fc
-      .tuple(values, type)
-      .map(([values, type]) =>
-        toWire(operation, values, type?.startsWith("multipart/") ? `${type}; boundary=${BOUNDARY}` : type),
-      );
-  const valid = valuesOf(generator, operation);
-  switch (kind) {
-    case "valid":
-      return wire(valid);
-    case "nearly valid":
-      return fc.oneof(
-        { weight: 2, arbitrary: wire(valid.chain((values) => nearlyValid(document, operation, values))) },
-        fc.tuple(wire(valid), slightlyOff).map(([request, change]) => change(request)),
-      );
-    case "hostile":
-      return fc.oneof(
-        { weight: 2, arbitrary: wire(valid.chain((values) => hostile(document, operation, values))) },
-        fc.tuple(wire(valid), hostileWire).map(([request, change]) => change(request)),
-      );
-  }
+    fc.tuple(values, types).map(([values, type]) => toWire(operation, values, type));
+  if (kind === "valid") return wire(valid);
+  const [ofValues, ofText] = CHANGES[kind];
+  const changed = valid.chain((values) => {
+    const sites = sitesOf(document, operation, values);
+    return sites.length === 0 ? fc.constant(values) : ofValues(fc.constantFrom(...sites), values);
+  });
+  return fc.oneof(
+    { weight: 2, arbitrary: wire(changed) },
+    fc.tuple(wire(valid), ofText).map(([request, change]) => ({ ...request, ...change(request) })),
+  );
 }
 
 function valuesOf(generator: Generator, { parameters, body }: Operation): fc.Arbitrary<Values> {
@@ -103,9 +80,6 @@ function valuesOf(generator: Generator, { parameters, body }: Operation): fc.Arb
     const fields = Object.fromEntries(those.map(({ name, schema }) => [name, generator.valueOf(schema, name)]));
     return fc.record(fields, { requiredKeys: those.filter(({ required }) => required).map(({ name }) => name) });
   };
-  return fc.record({
-    path: inPlace("path"),
-    query: inPlace("query"),
-    ...(body !== undefined && { body: generator.valueOf(body.schema) }),
-  }) as fc.Arbitrary<Values>;
+  const places = { path: inPlace("path"), query: inPlace("query") };
+  return fc.record<Values>(body === undefined ? places : { ...places, body: generator.valueOf(body.schema) });
 }

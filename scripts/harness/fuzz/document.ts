@@ -31,22 +31,23 @@ export class ApiDocument {
   }
 
   #read(template: string, method: string, operation: OpenApiOperation): Operation {
+    const { parameters = [], responses, security, description } = operation;
     const content = Object.entries(operation.requestBody?.content ?? {});
     const [, media] = content[0] ?? [];
     const body = media && { types: content.map(([type]) => type), schema: media.schema };
+    const [, callers = ""] = /^Callers: (.*)\.$/m.exec(description) ?? [];
+    const fields = Object.keys((body && this.resolve(body.schema).properties) ?? {});
     return {
       id: `${method} ${template}`,
       method,
       template,
-      parameters: operation.parameters ?? [],
+      parameters,
       body,
-      responses: operation.responses,
-      isPublic: operation.security.length === 0,
-      callers: (/^Callers: (.*)\.$/m.exec(operation.description)?.[1] ?? "")
-        .split(", ")
-        .map((kind) => kind.split(" ")[0] ?? ""),
-      isWebSocket: "101" in operation.responses,
-      isSlow: Object.keys((body && this.resolve(body.schema).properties) ?? {}).some((name) => SECRET_FIELD.test(name)),
+      responses,
+      isPublic: security.length === 0,
+      callers: callers.split(", ").map((kind) => kind.split(" ")[0] ?? ""),
+      isWebSocket: "101" in responses,
+      isSlow: fields.some((name) => SECRET_FIELD.test(name)),
     };
   }
 
@@ -58,9 +59,8 @@ export class ApiDocument {
 
   /** Returns the operation of a path. A template without parameters takes precedence. */
   operationAt(method: string, pathname: string): Operation | undefined {
-    return this.operations
-      .filter((operation) => operation.method === method && matches(operation.template, pathname))
-      .toSorted((a, b) => a.template.split("{").length - b.template.split("{").length)[0];
+    const matching = this.operations.filter((one) => one.method === method && matches(one.template, pathname));
+    return matching.toSorted((a, b) => a.template.split("{").length - b.template.split("{").length)[0];
   }
 }
 

@@ -3,6 +3,7 @@ import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 
 /** Sends one request with Node's own client, since `fetch` would correct malformed ones. */
 
@@ -23,11 +24,8 @@ export interface FuzzRequest {
 const READ_ON_BYTES = 64 * 1024;
 
 /** Returns whether a request failed because the service rejected its large body before all of it was sent. */
-export const isCutShort = (error: unknown, { body }: FuzzRequest): boolean =>
-  (body?.byteLength ?? 0) > READ_ON_BYTES &&
-  error instanceof Error &&
-  "code" in error &&
-  (error.code === "ECONNRESET" || error.code === "EPIPE");
+export const isCutShort = ({ code }: NodeJS.ErrnoException, { body }: FuzzRequest): boolean =>
+  (code === "ECONNRESET" || code === "EPIPE") && (body?.byteLength ?? 0) > READ_ON_BYTES;
 
 /** Rejects if there is no response before the deadline, or if the connection breaks. */
 export async function exchange(url: string, sent: FuzzRequest, deadlineMs: number): Promise<FuzzResponse> {
@@ -50,13 +48,8 @@ export async function exchange(url: string, sent: FuzzRequest, deadlineMs: numbe
     resolve({ status: response.statusCode ?? 0, type: "", text: "" });
   });
   request.on("response", (response) => {
-    const chunks: Buffer[] = [];
-    response.on("data", (chunk: Buffer) => chunks.push(chunk));
-    response.on("error", reject);
-    response.on("end", () => {
-      const [status, type] = [response.statusCode ?? 0, response.headers["content-type"] ?? ""];
-      resolve({ status, type, text: Buffer.concat(chunks).toString() });
-    });
+    const [status, type] = [response.statusCode ?? 0, response.headers["content-type"] ?? ""];
+    buffer(response).then((body) => resolve({ status, type, text: body.toString() }), reject);
   });
   request.end(sent.body);
   return await promise;
@@ -80,8 +73,7 @@ export function asCurl(url: string, { method, target, headers, body }: FuzzReque
 
 function bodyArgument(body: Buffer, name: string): string {
   const text = body.toString();
-  const isPlain = /^[\n\u0020-\u007e]*$/.test(text) && !text.startsWith("@") && body.byteLength <= MAX_INLINE_BYTES;
-  if (isPlain) return quoted(text);
+  if (/^(?!@)[\n\u0020-\u007e]*$/.test(text) && body.byteLength <= MAX_INLINE_BYTES) return quoted(text);
   const file = join(tmpdir(), `${name}.body`);
   writeFileSync(file, body);
   return quoted(`@${file}`);

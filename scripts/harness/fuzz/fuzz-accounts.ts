@@ -2,9 +2,8 @@ import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { CreatedResources } from "../cleanup.ts";
 import type { ApiClient } from "../client.ts";
+import type { Twins } from "./twin.ts";
 import { type Names, SECRET_MARK } from "./vocabulary.ts";
-
-/** The accounts of one round: the callers, accounts that requests may change, and canaries that nothing may change. */
 
 export interface Caller {
   name: string;
@@ -14,6 +13,8 @@ export interface Caller {
   /** Whether the service accepts its token. */
   isKnown: boolean;
   names: Names;
+  /** Set for a caller that must not see some of the agents. */
+  twins?: Twins;
 }
 
 /** Tokens that no login returns. */
@@ -24,34 +25,44 @@ export interface OtherTokens {
   enrolment?: string;
 }
 
-type Kind = "users" | "agents" | "third_party_apps";
-
-const NAME_FIELDS: Record<Kind, string> = { users: "username", agents: "ap_id", third_party_apps: "app_name" };
+const NAME_FIELDS = { users: "username", agents: "ap_id", third_party_apps: "app_name" } as const;
+type Kind = keyof typeof NAME_FIELDS;
 const DOMAIN = "@fuzz.invalid";
+const MEASURED = { canary: 42.5 };
+const CONFIGURATION = { access_point_type: "LiFi", geolocation: { latitude: 51.5, longitude: -0.1 }, kept: ["é", 1] };
 
 export const newSecret = (): string => `${SECRET_MARK}-${randomBytes(12).toString("base64url")}`;
 
 const pathOf = (kind: Kind, name: string): string => `/api/v1/${kind}/${encodeURIComponent(name)}`;
 
+/** The accounts of one round: the callers, accounts that requests may change, and canaries that nothing may change. */
 export class FuzzAccounts {
   readonly #client: ApiClient;
   readonly #token: string;
   readonly #created = new CreatedResources();
+  readonly #canary: string;
+  readonly #canarySecret = newSecret();
+  /** What each canary was when it was created, by path. */
+  readonly #canaries = new Map<string, unknown>();
 
-  constructor(client: ApiClient, adminToken: string) {
+  constructor(client: ApiClient, adminToken: string, prefix: string) {
     this.#client = client;
     this.#token = adminToken;
+    this.#canary = `${prefix}-canary`;
   }
 
-  async create(kind: Kind, name: string, secret: string, more: object): Promise<void> {
+  async #create(kind: Kind, name: string, secret: string, fields: object): Promise<void> {
     this.#created.add(pathOf(kind, name));
     const secretField = kind === "third_party_apps" ? "api_key" : "password";
-    const body = { [NAME_FIELDS[kind]]: name, [secretField]: secret, ...more };
+    const body = { [NAME_FIELDS[kind]]: name, [secretField]: secret, ...fields };
     await this.#client.call(`/api/v1/${kind}/`, { token: this.#token, body });
   }
 
-  read(kind: Kind, name: string): Promise<unknown> {
-    return this.#client.call(pathOf(kind, name), { token: this.#token });
+  /** Creates an account of each kind. */
+  async #createEach(name: string, secret: string, configuration: object, permissions: object): Promise<void> {
+    await this.#create("users", `${name}${DOMAIN}`, secret, { roles: ["user"] });
+    await this.#create("agents", name, secret, { configuration });
+    await this.#create("third_party_apps", name, secret, { permissions });
   }
 
   /** Records what a successful request may have created. */
@@ -70,72 +81,94 @@ export class FuzzAccounts {
     await this.#created.remove(this.#client, this.#token, 1);
   }
 
-  /** Creates an account of each kind, accounts that administrators may change, and returns everyone who calls the service. */
-  async createCallers(prefix: string, canaries: Canaries["names"], tokens: OtherTokens): Promise<Caller[]> {
-    const client = this.#client;
-    const secret = newSecret();
-    const [user, agent, app, service] = [
-      `${prefix}-user${DOMAIN}`,
-      `${prefix}-agent`,
-      `${prefix}-app`,
-      `${prefix}-service`,
-    ];
-    await this.create("users", user, secret, { roles: ["user"] });
-    await this.create("agents", agent, secret, { configuration: { access_point_type: "WiFi" } });
-    await this.create("third_party_apps", app, secret, { permissions: {} });
-    await this.create("third_party_apps", service, secret, { permissions: { broker: true, callbacks: true } });
-    const userToken = await client.logIn(user, secret);
+  async createCanaries(): Promise<void> {
+    const [client, name, secret] = [this.#client, this.#canary, this.#canarySecret];
+    await this.#createEach(name, secret, CONFIGURATION, { commands: false });
+    const token = await client.logIn(name, secret, "agent");
+    await client.call("/api/v1/agent_update/update", { token, body: { payload: MEASURED } });
+    for (const path of [pathOf("users", `${name}${DOMAIN}`), pathOf("agents", name), pathOf("third_party_apps", name)])
+      this.#canaries.set(path, await client.call(path, { token: this.#token }));
+  }
 
-    const target = `${prefix}-target`;
-    await this.create("users", `${target}${DOMAIN}`, secret, { roles: ["user"] });
-    await this.create("agents", target, secret, { configuration: {} });
-    await this.create("third_party_apps", target, secret, { permissions: { ap_ids: [target] } });
-    const details = { method: "POST", token: userToken };
-    const { job_number } = await client.call<{ job_number: string }>(
-      "/api/v1/agent_details/request_all_agents_details",
-      details,
-    );
-
-    const jobs = [job_number, `${prefix}-stream`];
-    // Callers with all rights do not know the canaries.
-    const forAdmin: Names = { users: [`${target}${DOMAIN}`], agents: [target], apps: [target], jobs, secret };
-    const forOthers: Names = {
-      users: [...forAdmin.users, ...canaries.users, user],
-      agents: [...forAdmin.agents, ...canaries.agents, agent],
-      apps: [...forAdmin.apps, ...canaries.apps, app, service],
-      jobs,
-      secret,
+  /** Returns a text for each change of the canaries: accounts, a password, and a measured value. */
+  async changes(): Promise<string[]> {
+    const changes: string[] = [];
+    const compare = (what: string, now: unknown, before: unknown): void => {
+      if (!isDeepStrictEqual(now, before)) changes.push(`${what} has changed: ${JSON.stringify(now)}`);
     };
-    const known = (name: string, kind: Caller["kind"], token: string, names = forOthers): Caller => ({
-      ...{ name, kind, authorization: `Bearer ${token}`, isKnown: true, names },
+    for (const [path, before] of this.#canaries)
+      compare(path, await this.#client.call(path, { token: this.#token }).catch(String), before);
+    try {
+      const token = await this.#client.logIn(`${this.#canary}${DOMAIN}`, this.#canarySecret);
+      const path = `/api/v1/metrics/agent_multi_metric_data?agent=${this.#canary}&metrics=canary&window=31d`;
+      const { series } = await this.#client.call<Chart>(path, { token });
+      const values = series.map(({ metric, points }) => [metric, points.map(({ value }) => value)]);
+      compare("the measured value", values, [["canary", [MEASURED.canary]]]);
+    } catch (error) {
+      changes.push(`the data of the canary cannot be read: ${error}`);
+    }
+    return changes;
+  }
+
+  /** Creates an account of each kind, accounts that administrators may change, and returns everyone who calls the service. */
+  async createCallers(prefix: string, { ended, enrolment }: OtherTokens): Promise<Caller[]> {
+    const client = this.#client;
+    const [caller, target, service] = [`${prefix}-caller`, `${prefix}-target`, `${prefix}-service`];
+    const [user, secret] = [`${caller}${DOMAIN}`, newSecret()];
+    await this.#createEach(caller, secret, { access_point_type: "WiFi" }, {});
+    await this.#createEach(target, secret, {}, { ap_ids: [target] });
+    await this.#create("third_party_apps", service, secret, { permissions: { broker: true, callbacks: true } });
+    const manager = `${prefix}-manager${DOMAIN}`;
+    await this.#create("users", manager, secret, { roles: ["user"] });
+    const grants = [{ role: "manager", selector: `site=${prefix}` }];
+    await client.call(`${pathOf("users", manager)}/grants`, { method: "PUT", token: this.#token, body: { grants } });
+    await client.call(`${pathOf("agents", target)}/labels`, {
+      method: "PUT",
+      token: this.#token,
+      body: { site: prefix },
     });
-    const unknown = (name: string, authorization?: string): Caller => ({
-      name,
-      kind: "anonymous",
-      authorization,
-      isKnown: false,
-      names: forOthers,
-    });
+    const twins = { hidden: this.#canary, absent: `${prefix}-absent`, visible: target };
+    const userToken = await client.logIn(user, secret);
+    const details = "/api/v1/agent_details/request_all_agents_details";
+    const job = await client.call<{ job_number: string }>(details, { method: "POST", token: userToken });
+
+    const namesOf = (agents: string[], apps = agents): Names => {
+      const users = agents.map((name) => `${name}${DOMAIN}`);
+      return { users, agents, apps, jobs: [job.job_number, `${prefix}-stream`], secret };
+    };
+    // Callers with all rights do not know the canaries.
+    const forAdmin = namesOf([target]);
+    const forOthers = namesOf([target, this.#canary, caller], [target, this.#canary, caller, service]);
+    const known = (name: string, kind: Caller["kind"], token: string, names = forOthers): Caller => {
+      return { name, kind, authorization: `Bearer ${token}`, isKnown: true, names };
+    };
+    const unknown = (name: string, authorization?: string): Caller => {
+      return { name, kind: "anonymous", authorization, isKnown: false, names: forOthers };
+    };
     return [
       unknown("anonymous"),
       known("admin", "admin", this.#token, forAdmin),
       known("user", "user", userToken),
-      known("agent", "agent", await client.logIn(agent, secret, "agent")),
-      known("app", "app", await client.logIn(app, secret, "third_party_app")),
+      { ...known("manager", "user", await client.logIn(manager, secret)), twins },
+      known("agent", "agent", await client.logIn(caller, secret, "agent")),
+      known("app", "app", await client.logIn(caller, secret, "third_party_app")),
       // It may act for any agent.
       known("service", "app", await client.logIn(service, secret, "third_party_app"), forAdmin),
       known("narrowed user", "user", await client.logIn(user, secret, "user", "agents:read")),
-      ...(tokens.enrolment === undefined ? [] : [known("new access point", "enrolment", tokens.enrolment)]),
-      ...(tokens.ended === undefined ? [] : [unknown("expired token", `Bearer ${tokens.ended}`)]),
+      ...(enrolment === undefined ? [] : [known("new access point", "enrolment", enrolment)]),
+      ...(ended === undefined ? [] : [unknown("expired token", `Bearer ${ended}`)]),
       ...brokenTokens(this.#token).map((authorization) => unknown("broken token", authorization)),
     ];
   }
 }
 
+interface Chart {
+  series: { metric: string; points: { value: number }[] }[];
+}
+
 function parseObject(text: string): Record<string, unknown> {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+    return Object(JSON.parse(text));
   } catch {
     return {};
   }
@@ -159,67 +192,5 @@ function brokenTokens(token: string): string[] {
     `${header}.${base64(null)}.${signature}`,
     ...["..", "a".repeat(5_000), "\u00ff\u00fe", "", ` ${token}`],
   ];
-  const basic = Buffer.from("admin:admin").toString("base64");
-  return [...tokens.map((one) => `Bearer ${one}`), "Bearer", `Basic ${basic}`, `Digest ${token}`, token];
-}
-
-const MEASURED = { canary: 42.5 };
-const CONFIGURATION = { access_point_type: "LiFi", geolocation: { latitude: 51.5, longitude: -0.1 }, kept: ["é", 1] };
-
-/** Accounts and a measured value that no request may change. */
-export class Canaries {
-  readonly names: Pick<Names, "users" | "agents" | "apps">;
-  readonly #client: ApiClient;
-  readonly #accounts: FuzzAccounts;
-  readonly #secret = newSecret();
-  /** What each account was when it was created. */
-  readonly #records: { kind: Kind; name: string; record: unknown }[] = [];
-
-  private constructor(client: ApiClient, accounts: FuzzAccounts, name: string) {
-    this.#client = client;
-    this.#accounts = accounts;
-    this.names = { users: [`${name}${DOMAIN}`], agents: [name], apps: [name] };
-  }
-
-  static async create(client: ApiClient, accounts: FuzzAccounts, name: string): Promise<Canaries> {
-    const canaries = new Canaries(client, accounts, name);
-    await accounts.create("users", `${name}${DOMAIN}`, canaries.#secret, { roles: ["user"] });
-    await accounts.create("agents", name, canaries.#secret, { configuration: CONFIGURATION });
-    await accounts.create("third_party_apps", name, canaries.#secret, { permissions: { commands: false } });
-    const token = await client.logIn(name, canaries.#secret, "agent");
-    await client.call("/api/v1/agent_update/update", { token, body: { payload: MEASURED } });
-    for (const kind of Object.keys(NAME_FIELDS) as Kind[]) {
-      const account = kind === "users" ? `${name}${DOMAIN}` : name;
-      canaries.#records.push({ kind, name: account, record: await accounts.read(kind, account) });
-    }
-    return canaries;
-  }
-
-  /** Returns a text for each change. */
-  async changes(): Promise<string[]> {
-    const changes: string[] = [];
-    for (const { kind, name, record } of this.#records) {
-      const now = await this.#accounts.read(kind, name).catch(String);
-      if (!isDeepStrictEqual(now, record)) changes.push(`${kind} ${name} has changed: ${JSON.stringify(now)}`);
-    }
-    try {
-      const token = await this.#client.logIn(this.names.users[0] ?? "", this.#secret);
-      const query = `agent=${this.names.agents[0]}&metrics=${Object.keys(MEASURED)}&window=31d`;
-      const chart = this.#client.call<{ series: Series[] }>(`/api/v1/metrics/agent_multi_metric_data?${query}`, {
-        token,
-      });
-      const values = (await chart).series.map(({ metric, points }) => [metric, points.map(({ value }) => value)]);
-      const expected = Object.entries(MEASURED).map(([metric, value]) => [metric, [value]]);
-      if (!isDeepStrictEqual(values, expected))
-        changes.push(`the measured value has changed: ${JSON.stringify(values)}`);
-    } catch (error) {
-      changes.push(`the data of the canary cannot be read: ${error}`);
-    }
-    return changes;
-  }
-}
-
-interface Series {
-  metric: string;
-  points: { value: number }[];
+  return [...tokens.map((one) => `Bearer ${one}`), "Bearer", `Basic ${btoa("admin:admin")}`, `Digest ${token}`, token];
 }

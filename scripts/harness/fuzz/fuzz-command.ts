@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import { parseCommand, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
 import { endedToken } from "../accounts.ts";
+import { ApiClient, untilTownsLoaded } from "../client.ts";
 import { withProduct } from "../product.ts";
 import { type Finding, type FuzzOptions, fuzz, type Outcome } from "./fuzz.ts";
 import { newSecret } from "./fuzz-accounts.ts";
@@ -27,20 +28,18 @@ use it on a service that others depend on.`,
 type CommandOptions = Omit<FuzzOptions, "url" | "admin">;
 
 function fuzzProduct(options: CommandOptions): Promise<Outcome> {
-  const admin = { username: "admin@fuzz.invalid", password: newSecret() };
-  const enrolment = newSecret();
-  const login = { ADMIN_USERNAME: admin.username, ADMIN_PASSWORD: admin.password };
+  const [username, password, enrolment] = ["admin@fuzz.invalid", newSecret(), newSecret()];
   // With a closed signup, that operation would return 403 only.
-  const env = { ...login, ENROLMENT_TOKEN: enrolment, SIGNUP: "open" };
+  const login = { ADMIN_USERNAME: username, ADMIN_PASSWORD: password };
+  const env = { ...login, ENROLMENT_TOKEN: enrolment, SIGNUP: "open", NEW_USERS: "operator" };
   return withProduct("fuzz", env, options.signal, async (product) => {
-    const { url, dataDir } = product;
-    const tokens = { ended: await endedToken(dataDir, admin.username), enrolment };
-    const outcome = await fuzz({ ...options, url, admin, tokens });
-    for (const finding of logFindings(product.output)) {
-      outcome.findings.push(finding);
-      options.onFinding?.(finding);
-    }
-    return outcome;
+    const client = new ApiClient(product.url);
+    await untilTownsLoaded(client, await client.logIn(username, password));
+    const tokens = { ended: await endedToken(product.dataDir, username), enrolment };
+    const outcome = await fuzz({ ...options, url: product.url, admin: { username, password }, tokens });
+    const logged = logFindings(product.output);
+    logged.forEach(printFinding);
+    return { ...outcome, findings: [...outcome.findings, ...logged] };
   });
 }
 
@@ -51,9 +50,8 @@ async function fuzzService(url: string, options: CommandOptions): Promise<Outcom
   return await fuzz({ ...options, url, admin: { username, password } });
 }
 
-function printFinding({ what, caller, curl }: Finding): void {
-  print(`\n✗ ${what}${caller === "" ? "" : `\n  as ${caller}`}${curl === "" ? "" : `\n  ${curl}`}`);
-}
+const printFinding = ({ what, caller, curl }: Finding): void =>
+  print(`\n✗ ${what}${caller === undefined ? "" : `\n  as ${caller}\n  ${curl}`}`);
 
 function printStatuses({ statuses }: Outcome): void {
   const rows = [...statuses].toSorted(([a], [b]) => a.localeCompare(b));

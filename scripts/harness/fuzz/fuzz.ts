@@ -4,9 +4,10 @@ import type { OpenApiDocument } from "../../../src/http/docs/openapi.ts";
 import { ApiClient } from "../client.ts";
 import { type Case, casesOf } from "./cases.ts";
 import { ApiDocument } from "./document.ts";
-import { asCurl, exchange, type FuzzResponse, isCutShort } from "./exchange.ts";
-import { Canaries, FuzzAccounts, type OtherTokens } from "./fuzz-accounts.ts";
+import { asCurl, exchange, isCutShort } from "./exchange.ts";
+import { FuzzAccounts, type OtherTokens } from "./fuzz-accounts.ts";
 import { Judge } from "./judge.ts";
+import { compareTwins } from "./twin.ts";
 
 /** Sends valid and invalid requests for every operation of the document, as every kind of caller, and judges the responses. */
 
@@ -27,8 +28,8 @@ export interface FuzzOptions {
 export interface Finding {
   /** The operation and its violation. */
   what: string;
-  caller: string;
-  curl: string;
+  caller?: string;
+  curl?: string;
 }
 
 export interface Outcome {
@@ -48,116 +49,79 @@ const MAX_SIMILAR = 2;
 const MAX_FINDINGS = 100;
 
 export async function fuzz(options: FuzzOptions): Promise<Outcome> {
-  const document = await new ApiClient(options.url).call<OpenApiDocument>("/openapi.json");
-  const run = new FuzzRun(options, new ApiDocument(document));
-  const endMs = performance.now() + options.seconds * 1000;
-  while (performance.now() < endMs && !run.isOver) await run.round(endMs);
-  return run.outcome;
-}
+  const { url, admin, seed, seconds, perSecond, maxRequests = Number.POSITIVE_INFINITY, tokens = {}, signal } = options;
+  const client = new ApiClient(url);
+  const document = new ApiDocument(await client.call<OpenApiDocument>("/openapi.json"));
+  const judge = new Judge(document);
+  const outcome: Outcome = { requests: 0, findings: [], statuses: new Map() };
+  const similar = new Map<string, number>();
+  const endMs = performance.now() + seconds * 1000;
+  const isOver = (): boolean => {
+    const isEnough = outcome.requests >= maxRequests || outcome.findings.length >= MAX_FINDINGS;
+    return isEnough || performance.now() >= endMs || signal?.aborted === true;
+  };
 
-class FuzzRun {
-  readonly outcome: Outcome = { requests: 0, findings: [], statuses: new Map() };
-  readonly #options: FuzzOptions;
-  readonly #client: ApiClient;
-  readonly #document: ApiDocument;
-  readonly #judge: Judge;
-  /** Differs between runs with the same seed. */
-  readonly #prefix = `fuzz-${Date.now().toString(36)}`;
-  readonly #similar = new Map<string, number>();
-  #rounds = 0;
+  const add = (finding: Finding, sort = finding.what): void => {
+    const count = (similar.get(sort) ?? 0) + 1;
+    similar.set(sort, count);
+    if (count > MAX_SIMILAR) return;
+    outcome.findings.push(finding);
+    options.onFinding?.(finding);
+  };
 
-  constructor(options: FuzzOptions, document: ApiDocument) {
-    this.#options = options;
-    this.#client = new ApiClient(options.url);
-    this.#document = document;
-    this.#judge = new Judge(document);
-  }
+  const send = async ({ operation, caller, kind, sent }: Case, accounts: FuzzAccounts): Promise<void> => {
+    outcome.requests++;
+    const response = await exchange(url, sent, DEADLINE_MS).catch((error: Error) => error);
+    const isFailed = response instanceof Error;
+    const isExpected = isFailed && isCutShort(response, sent);
+    const status = isExpected ? "cut short" : isFailed ? "none" : String(response.status);
+    const counts = outcome.statuses.get(operation.id) ?? new Map<string, number>();
+    outcome.statuses.set(operation.id, counts.set(status, (counts.get(status) ?? 0) + 1));
+    if (isExpected) return;
+    const report = (violation: string, text = ""): void => {
+      const what = `${operation.id} (${kind}) ${violation}${text === "" ? "" : ` – ${text.slice(0, 300)}`}`;
+      const curl = asCurl(url, sent, `fuzz-${seed}-${outcome.requests}`);
+      add({ what, caller: caller.name, curl }, `${operation.id} ${violation}`);
+    };
+    if (isFailed) return report(`returned no response: ${response}`);
+    if (response.status < 300 && sent.body !== undefined) accounts.record(sent.body, response.text);
+    // 503 is allowed only while a component is unavailable.
+    if (response.status === 503 && (await client.attempt("/readyz"))?.status !== 200) return;
+    for (const violation of judge.verdict(caller, sent, response)) report(violation, response.text);
+    const { twins } = caller;
+    const told = twins && (await compareTwins(url, sent, response, twins, DEADLINE_MS).catch(String));
+    if (told !== undefined) report(told, response.text);
+  };
 
-  get isOver(): boolean {
-    const { signal, maxRequests = Number.POSITIVE_INFINITY } = this.#options;
-    const { requests, findings } = this.outcome;
-    return signal?.aborted === true || requests >= maxRequests || findings.length >= MAX_FINDINGS;
-  }
-
-  /** Creates accounts, sends requests, checks the canaries, and deletes the accounts. */
-  async round(endMs: number): Promise<void> {
-    const { admin, tokens = {}, seed, perSecond } = this.#options;
-    const prefix = `${this.#prefix}-${++this.#rounds}`;
-    const adminToken = await this.#client.logIn(admin.username, admin.password);
-    const accounts = new FuzzAccounts(this.#client, adminToken);
+  /** Creates accounts, sends requests, checks the service and the canaries, and deletes the accounts. */
+  const runRound = async (round: number, prefix: string): Promise<void> => {
+    const accounts = new FuzzAccounts(client, await client.logIn(admin.username, admin.password), prefix);
     try {
-      const canaries = await Canaries.create(this.#client, accounts, `${prefix}-canary`);
-      const callers = await accounts.createCallers(prefix, canaries.names, tokens);
-      const cases = casesOf(this.#document, callers, prefix);
+      await accounts.createCanaries();
+      const cases = casesOf(document, await accounts.createCallers(prefix, tokens), prefix);
       const startedMs = performance.now();
       let next = 0;
       const lanes = Array.from({ length: IN_FLIGHT }, async () => {
-        while (next < REQUESTS_PER_ROUND && performance.now() < endMs && !this.isOver) {
+        while (next < REQUESTS_PER_ROUND && !isOver()) {
           const index = next++;
           await sleep(Math.max(0, startedMs + (index * 1000) / perSecond - performance.now()));
-          const caseSeed = mixSeed(seed, this.#rounds * REQUESTS_PER_ROUND + index);
-          for (const one of fc.sample(cases, { numRuns: 1, seed: caseSeed })) await this.#try(one, accounts);
+          const caseSeed = mixSeed(seed, round * REQUESTS_PER_ROUND + index);
+          for (const one of fc.sample(cases, { numRuns: 1, seed: caseSeed })) await send(one, accounts);
         }
       });
       await Promise.all(lanes);
-      await this.#checkService(canaries);
+      for (const path of ["/healthz", "/readyz"])
+        await client.call(path).catch((error) => add({ what: String(error) }));
+      for (const what of await accounts.changes()) add({ what });
     } finally {
       await accounts.remove();
     }
-  }
+  };
 
-  async #try(one: Case, accounts: FuzzAccounts): Promise<void> {
-    const { operation, caller, sent } = one;
-    this.outcome.requests++;
-    let response: FuzzResponse;
-    try {
-      response = await exchange(this.#options.url, sent, DEADLINE_MS);
-    } catch (error) {
-      if (isCutShort(error, sent)) return this.#count(operation.id, "cut short");
-      this.#count(operation.id, "none");
-      this.#addCase(one, `returned no response: ${error}`);
-      return;
-    }
-    this.#count(operation.id, String(response.status));
-    if (response.status < 300 && sent.body !== undefined) accounts.record(sent.body, response.text);
-    // 503 is allowed only while a component is unavailable.
-    if (response.status === 503 && (await this.#client.attempt("/readyz"))?.status !== 200) return;
-    for (const violation of this.#judge.verdict(caller, sent, response)) this.#addCase(one, violation, response.text);
-  }
-
-  #count(operation: string, status: string): void {
-    const counts = this.outcome.statuses.get(operation) ?? new Map<string, number>();
-    counts.set(status, (counts.get(status) ?? 0) + 1);
-    this.outcome.statuses.set(operation, counts);
-  }
-
-  #addCase({ operation, caller, kind, sent }: Case, violation: string, text = ""): void {
-    const what = `${operation.id} (${kind}) ${violation}${text === "" ? "" : ` – ${text.slice(0, 300)}`}`;
-    const curl = asCurl(this.#options.url, sent, `fuzz-${this.#options.seed}-${this.outcome.requests}`);
-    this.#add(`${operation.id} ${violation}`, { what, caller: caller.name, curl });
-  }
-
-  #add(sort: string, finding: Finding): void {
-    const similar = (this.#similar.get(sort) ?? 0) + 1;
-    this.#similar.set(sort, similar);
-    if (similar > MAX_SIMILAR) return;
-    this.outcome.findings.push(finding);
-    this.#options.onFinding?.(finding);
-  }
-
-  /** Checks that the service is alive, and that the canaries are unchanged. */
-  async #checkService(canaries: Canaries): Promise<void> {
-    const failures = await Promise.all(
-      ["/healthz", "/readyz"].map((path) =>
-        this.#client.call(path).then(
-          () => [],
-          (error) => [String(error)],
-        ),
-      ),
-    );
-    for (const what of [...failures.flat(), ...(await canaries.changes())])
-      this.#add(what, { what, caller: "", curl: "" });
-  }
+  // Differs between runs with the same seed.
+  const prefix = `fuzz-${Date.now().toString(36)}`;
+  for (let round = 1; !isOver(); round++) await runRound(round, `${prefix}-${round}`);
+  return outcome;
 }
 
 /** Returns a seed for each case, so that neighbouring cases have nothing in common. */

@@ -12,7 +12,9 @@ const MAX_LENGTH = 200;
 const MAX_ITEMS = 4;
 const WORD_WEIGHT = 4;
 
-export const anyJson = fc.jsonValue({ maxDepth: 4, stringUnit: "grapheme" });
+const anyJson = fc.jsonValue({ maxDepth: 4, stringUnit: "grapheme" });
+
+type JsonType = Exclude<NonNullable<JsonSchema["type"]>, unknown[]>;
 
 export class Generator {
   readonly #document: ApiDocument;
@@ -40,68 +42,45 @@ export class Generator {
   #anyOf(schema: JsonSchema, name: string): fc.Arbitrary<unknown> {
     if (schema.const !== undefined) return fc.constant(schema.const);
     if (schema.enum !== undefined) return fc.constantFrom(...schema.enum);
-    const types = [schema.type ?? []].flat() as string[];
-    return types.length === 0 ? anyJson : fc.oneof(...types.map((type) => this.#ofType(type, schema, name)));
+    const types = [schema.type ?? []].flat();
+    return types.length === 0 ? anyJson : fc.oneof(...types.map((type) => this.#ofType[type](schema, name)));
   }
 
-  #ofType(type: string, schema: JsonSchema, name: string): fc.Arbitrary<unknown> {
-    switch (type) {
-      case "null":
-        return fc.constant(null);
-      case "boolean":
-        return fc.boolean();
-      case "integer":
-        return integers(schema);
-      case "number":
-        return numbers(schema);
-      case "string":
-        return strings(schema);
-      case "array":
-        return fc.array(this.valueOf((schema.items ?? {}) as JsonSchema, name), {
-          minLength: schema.minItems ?? 0,
-          maxLength: Math.min(schema.maxItems ?? MAX_ITEMS, MAX_ITEMS),
-        });
-      case "object":
-        return this.#objects(schema);
-      default:
-        throw new Error(`The document has an unknown type: ${type}`);
-    }
-  }
-
-  #objects({ properties = {}, required = [], additionalProperties }: JsonSchema): fc.Arbitrary<unknown> {
-    const fields = Object.fromEntries(
-      Object.entries(properties).map(([name, schema]) => [name, this.valueOf(schema as JsonSchema, name)]),
-    );
-    const known = fc.record(fields, { requiredKeys: required });
-    if (typeof additionalProperties !== "object") return known;
-    const others = fc.dictionary(fc.string({ maxLength: 20 }), this.valueOf(additionalProperties as JsonSchema), {
-      maxKeys: MAX_ITEMS,
-    });
-    return fc.tuple(others, known).map(([some, fields]) => ({ ...some, ...fields }));
-  }
+  readonly #ofType: Record<JsonType, (schema: JsonSchema, name: string) => fc.Arbitrary<unknown>> = {
+    null: () => fc.constant(null),
+    boolean: () => fc.boolean(),
+    integer: integers,
+    number: numbers,
+    string: strings,
+    array: ({ items = {}, minItems: minLength = 0, maxItems = MAX_ITEMS }, name) =>
+      fc.array(this.valueOf(items as JsonSchema, name), { minLength, maxLength: Math.min(maxItems, MAX_ITEMS) }),
+    object: ({ properties = {}, required: requiredKeys = [], additionalProperties }) => {
+      const field = ([name, schema]: [string, unknown]) => [name, this.valueOf(schema as JsonSchema, name)] as const;
+      const known = fc.record(Object.fromEntries(Object.entries(properties).map(field)), { requiredKeys });
+      if (typeof additionalProperties !== "object") return known;
+      const value = this.valueOf(additionalProperties as JsonSchema);
+      const others = fc.dictionary(fc.string({ maxLength: 20 }), value, { maxKeys: MAX_ITEMS });
+      return fc.tuple(others, known).map(([some, fields]) => ({ ...some, ...fields }));
+    },
+  };
 }
 
-/** Returns a bound if it is a number, as in the draft of the document. */
-const bound = (value: number | boolean | undefined): number | undefined =>
-  typeof value === "number" ? value : undefined;
+/** The draft of the document has numbers, never booleans, as exclusive bounds. */
+type Bounds = Partial<Record<"minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum", number>>;
 
 function integers(schema: JsonSchema): fc.Arbitrary<number> {
-  const [above, below] = [bound(schema.exclusiveMinimum), bound(schema.exclusiveMaximum)];
+  const { minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below } = schema as Bounds;
   return fc.integer({
-    min: above === undefined ? (schema.minimum ?? Number.MIN_SAFE_INTEGER) : above + 1,
-    max: below === undefined ? (schema.maximum ?? Number.MAX_SAFE_INTEGER) : below - 1,
+    min: above === undefined ? (minimum ?? Number.MIN_SAFE_INTEGER) : above + 1,
+    max: below === undefined ? (maximum ?? Number.MAX_SAFE_INTEGER) : below - 1,
   });
 }
 
 function numbers(schema: JsonSchema): fc.Arbitrary<number> {
-  const [above, below] = [bound(schema.exclusiveMinimum), bound(schema.exclusiveMaximum)];
-  return fc.double({
-    min: above ?? schema.minimum ?? -Number.MAX_VALUE,
-    max: below ?? schema.maximum ?? Number.MAX_VALUE,
-    minExcluded: above !== undefined,
-    maxExcluded: below !== undefined,
-    noNaN: true,
-  });
+  const { minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below } = schema as Bounds;
+  const [minExcluded, maxExcluded] = [above !== undefined, below !== undefined];
+  const [min, max] = [above ?? minimum ?? -Number.MAX_VALUE, below ?? maximum ?? Number.MAX_VALUE];
+  return fc.double({ min, max, minExcluded, maxExcluded, noNaN: true });
 }
 
 function strings({ pattern, minLength = 0, maxLength = MAX_LENGTH }: JsonSchema): fc.Arbitrary<string> {

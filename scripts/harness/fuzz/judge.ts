@@ -79,11 +79,9 @@ const MAX_LINES = 20;
 export function logFindings(output: string): Finding[] {
   const lines = output
     .split("\n")
-    .filter((line) => line.includes(SECRET_MARK) || /\$argon2/.test(line) || isError(line))
-    .map((line) => line.replace(/"(?:time|request_id)":"[^"]*",?/g, ""));
-  return [...new Set(lines)]
-    .slice(0, MAX_LINES)
-    .map((line) => ({ what: `The product printed: ${line.slice(0, 1_000)}`, caller: "", curl: "" }));
+    .filter((line) => line.includes(SECRET_MARK) || /\$argon2/.test(line) || isError(line));
+  const kinds = new Set(lines.map((line) => line.replace(/"(?:time|request_id)":"[^"]*",?/g, "").slice(0, 1_000)));
+  return [...kinds].slice(0, MAX_LINES).map((line) => ({ what: `The product printed: ${line}` }));
 }
 
 /** workerd logs invalid WebSocket frames of a caller, which are no bug of the service. */

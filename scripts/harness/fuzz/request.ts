@@ -29,12 +29,13 @@ const pairs = (values: Record<string, unknown>): string[] =>
     .filter(([, value]) => value !== undefined)
     .flatMap(([name, value]) => [value].flat().map((each) => `${encoded(name)}=${encoded(each)}`));
 
-export function toWire({ method, body, isWebSocket }: Operation, values: Values, type?: string): WireRequest {
-  const hasBody = body !== undefined && values.body !== undefined;
+export function toWire({ method, isWebSocket }: Operation, values: Values, type?: string): WireRequest {
   const path = Object.fromEntries(Object.entries(values.path).map(([name, value]) => [name, encoded(value ?? "")]));
-  const contentType = hasBody && type !== undefined && { "Content-Type": type };
-  const headers = { ...contentType, ...(isWebSocket && HANDSHAKE) };
-  return { method, path, query: pairs(values.query), headers, body: hasBody ? bodyOf(type, values.body) : undefined };
+  const request = { method, path, query: pairs(values.query), headers: isWebSocket ? HANDSHAKE : {}, body: undefined };
+  if (type === undefined || values.body === undefined) return request;
+  const contentType = type.startsWith("multipart/") ? `${type}; boundary=${BOUNDARY}` : type;
+  const headers = { "Content-Type": contentType, ...request.headers };
+  return { ...request, headers, body: Buffer.from(bodyOf(type, values.body)) };
 }
 
 const HANDSHAKE = {
@@ -46,25 +47,20 @@ const HANDSHAKE = {
 
 export const BOUNDARY = "fuzz-boundary";
 
-function bodyOf(type: string | undefined, value: unknown): Buffer {
+function bodyOf(type: string, value: unknown): string {
   const fields = typeof value === "object" && value !== null ? Object.entries(value) : [];
-  if (type?.startsWith("application/x-www-form-urlencoded"))
-    return Buffer.from(pairs(Object.fromEntries(fields)).join("&"));
-  if (type?.startsWith("multipart/form-data")) return Buffer.from(multipart(fields));
-  return Buffer.from(withLiterals(JSON.stringify(value) ?? ""));
+  if (type === "application/x-www-form-urlencoded") return pairs(Object.fromEntries(fields)).join("&");
+  if (type.startsWith("text/")) return text(value);
+  if (type !== "multipart/form-data") return withLiterals(JSON.stringify(value) ?? "");
+  const parts = fields.map(([name, field]) => {
+    const disposition = `Content-Disposition: form-data; name="${name.replace(/[\r\n"]/g, "_")}"`;
+    return `--${BOUNDARY}\r\n${disposition}\r\n\r\n${text(field)}\r\n`;
+  });
+  return `${parts.join("")}--${BOUNDARY}--\r\n`;
 }
 
-const multipart = (fields: [string, unknown][]): string =>
-  [
-    ...fields.map(
-      ([name, value]) =>
-        `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name.replace(/[\r\n"]/g, "_")}"\r\n\r\n${text(value)}\r\n`,
-    ),
-    `--${BOUNDARY}--\r\n`,
-  ].join("");
-
 /** Returns path and query as in the request line. */
-export function targetOf({ template }: Operation, { path, query }: WireRequest): string {
+export function targetOf({ template }: Operation, path: Record<string, string>, query: string[]): string {
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => path[name] ?? "");
   // Removes what would end the request line; other invalid characters are sent.
   return `${filled}${query.length === 0 ? "" : `?${query.join("&")}`}`.replace(/[^\u0021-\u00ff]/g, "");

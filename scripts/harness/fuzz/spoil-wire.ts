@@ -7,36 +7,35 @@ import { BOUNDARY, type WireRequest } from "./request.ts";
 /** The largest body that the service accepts. */
 const LIMIT_BYTES = 1024 * 1024;
 
-type Change = (request: WireRequest) => WireRequest;
+/** Returns what differs in the changed request. */
+type Change = (request: WireRequest) => Partial<WireRequest>;
 
 const withHeader =
   (name: string, value: string): Change =>
-  (request) => ({ ...request, headers: { ...request.headers, [name]: value } });
+  ({ headers }) => ({ headers: { ...headers, [name]: value } });
 
 const withBody =
-  (body: string | Buffer, type = "application/json"): Change =>
-  (request) => ({ ...request, headers: { ...request.headers, "Content-Type": type }, body: Buffer.from(body) });
+  (body: string | Buffer, type: string): Change =>
+  ({ headers }) => ({ headers: { ...headers, "Content-Type": type }, body: Buffer.from(body) });
 
 /** Repeats the first key of an object with another value. */
-const withKeyTwice: Change = (request) => {
-  const [, key] = /^\{("(?:[^"\\]|\\.)*"):/.exec(request.body?.toString() ?? "") ?? [];
-  if (key === undefined) return request;
-  return { ...request, body: Buffer.from(`{${key}:null,${request.body?.toString().slice(1)}`) };
+const withKeyTwice: Change = ({ body = "" }) => {
+  const [, key] = /^\{("(?:[^"\\]|\\.)*"):/.exec(body.toString()) ?? [];
+  return key === undefined ? {} : { body: Buffer.from(`{${key}:null,${body.toString().slice(1)}`) };
 };
 
 const withPathParameter =
   (text: string): Change =>
-  (request) => {
-    const [first] = Object.keys(request.path);
-    return first === undefined ? request : { ...request, path: { ...request.path, [first]: text } };
+  ({ path }) => {
+    const [first] = Object.keys(path);
+    return first === undefined ? {} : { path: { ...path, [first]: text } };
   };
 
 const withQueryValue =
   (text: string): Change =>
-  (request) => {
-    const [first = "extra=", ...rest] = request.query;
-    return { ...request, query: [`${first.split("=")[0]}=${text.replaceAll(/[&#?]/g, "")}`, ...rest] };
-  };
+  ({ query: [first = "extra=", ...rest] }) => ({
+    query: [`${first.split("=")[0]}=${text.replaceAll(/[&#?]/g, "")}`, ...rest],
+  });
 
 const TYPES = [
   ...["text/plain", "application/xml", "application/JSON", "application/vnd.api+json", "multipart/form-data", "", "/"],
@@ -45,27 +44,20 @@ const TYPES = [
 ];
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+const ACCEPTED_ENCODINGS = ["identity", "gzip", "br", "gzip, zstd;q=0.1, *;q=0"];
 
 export const slightlyOff: fc.Arbitrary<Change> = fc.oneof(
   fc.constantFrom(...TYPES).map((type) => withHeader("Content-Type", type)),
-  fc.constant<Change>((request) => {
-    const { "Content-Type": _, ...headers } = request.headers;
-    return { ...request, headers };
-  }),
-  fc.constantFrom(...METHODS).map(
-    (method): Change =>
-      (request) => ({ ...request, method }),
-  ),
+  fc.constant<Change>(({ headers: { "Content-Type": _, ...headers } }) => ({ headers })),
+  fc.constantFrom(...METHODS).map((method) => () => ({ method })),
   fc.constant(withKeyTwice),
   oddEncoding.map(withPathParameter),
   oddEncoding.map(withQueryValue),
-  fc.constant<Change>((request) => ({ ...request, query: [...request.query, ...request.query] })),
-  fc.constant<Change>((request) => ({ ...request, query: [...request.query, "extra=1", "=", "&", "x"] })),
-  fc.constant<Change>((request) => ({ ...request, body: Buffer.alloc(0) })),
-  fc.constant<Change>((request) => ({ ...request, body: request.body?.subarray(0, request.body.length >> 1) })),
-  fc
-    .constantFrom("identity", "gzip", "br", "gzip, zstd;q=0.1, *;q=0")
-    .map((value) => withHeader("Accept-Encoding", value)),
+  fc.constant<Change>(({ query }) => ({ query: [...query, ...query] })),
+  fc.constant<Change>(({ query }) => ({ query: [...query, "extra=1", "=", "&", "x"] })),
+  fc.constant<Change>(() => ({ body: Buffer.alloc(0) })),
+  fc.constant<Change>(({ body }) => ({ body: body?.subarray(0, body.length >> 1) })),
+  fc.constantFrom(...ACCEPTED_ENCODINGS).map((value) => withHeader("Accept-Encoding", value)),
   fc.constantFrom("gzip", "deflate", "x").map((value) => withHeader("Content-Encoding", value)),
   fc.constantFrom("text/html", "*/*", "image/png;q=0.1").map((value) => withHeader("Accept", value)),
 );
@@ -78,28 +70,21 @@ const BODIES: (string | Buffer)[] = [
   `${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}`,
   ...['{"a":1e400}', "NaN", "Infinity", "-", "{", "null", "\u0000", "\ufeff{}", '{"a":"\u0001"}'],
   '{"__proto__":{"roles":["admin"]}}',
-  ...[
-    [0xff, 0xfe, 0x7b, 0x00],
-    [0x22, 0xed, 0xa0, 0x80, 0x22],
-    [0xc0, 0x80],
-  ].map((bytes) => Buffer.from(bytes)),
+  ...["fffe7b00", "22eda08022", "c080"].map((bytes) => Buffer.from(bytes, "hex")),
   ...[LIMIT_BYTES - 1, LIMIT_BYTES, LIMIT_BYTES + 1, 3 * LIMIT_BYTES].map(filled),
   `[${"1,".repeat(300_000)}1]`,
   `[${"{},".repeat(100_000)}{}]`,
   `{${Array.from({ length: 50_000 }, (_, i) => `"k${i}":${i}`).join()}}`,
 ];
 
-const FORMS: string[] = [
-  "username=a&username=b&password=c",
-  "username[]=a&password[x]=b",
-  "username=%ff&password=%00",
-  "=&=&=",
+const FORMS = [
+  ...["username=a&username=b&password=c", "username[]=a&password[x]=b", "username=%ff&password=%00", "=&=&="],
   `username=${"a".repeat(300_000)}&password=b`,
   "a&".repeat(50_000),
 ];
 
 const part = (headers: string): string => `--${BOUNDARY}\r\n${headers}\r\n\r\nx\r\n--${BOUNDARY}--\r\n`;
-const PARTS: string[] = [
+const PARTS = [
   ...["", `--${BOUNDARY}`, `--${BOUNDARY}--`, `--${BOUNDARY}\r\n\r\nx\r\n--${BOUNDARY}--`],
   part('Content-Disposition: form-data; name="username"; filename="a.txt"\r\nContent-Type: image/png'),
   part("Content-Disposition: form-data"),
@@ -107,18 +92,16 @@ const PARTS: string[] = [
 ];
 
 const HEADERS = [
-  ..."X-Request-Id Idempotency-Key Authorization Cookie X-Forwarded-For CF-Connecting-IP Origin Accept-Encoding".split(
-    " ",
-  ),
-  ..."Content-Type Upgrade Sec-WebSocket-Protocol Sec-WebSocket-Version Sec-WebSocket-Key".split(" "),
-  ...["X-HTTP-Method-Override", "Range", "If-None-Match"],
+  ..."X-Request-Id Idempotency-Key Authorization Cookie X-Forwarded-For CF-Connecting-IP Origin".split(" "),
+  ..."Accept-Encoding Content-Type Upgrade Sec-WebSocket-Protocol Sec-WebSocket-Version".split(" "),
+  ..."Sec-WebSocket-Key X-HTTP-Method-Override Range If-None-Match".split(" "),
 ];
 
 /** Replaces what Node's client does not send in a header. */
 const headerText = hostileText.map((text) => text.replace(/[^\t\u0020-\u007e\u0080-\u00ff]/g, "?").slice(0, 4_000));
 
 export const hostileWire: fc.Arbitrary<Change> = fc.oneof(
-  { weight: 3, arbitrary: fc.constantFrom(...BODIES).map((body) => withBody(body)) },
+  { weight: 3, arbitrary: fc.constantFrom(...BODIES).map((body) => withBody(body, "application/json")) },
   fc.constantFrom(...FORMS).map((body) => withBody(body, "application/x-www-form-urlencoded")),
   fc.constantFrom(...PARTS).map((body) => withBody(body, `multipart/form-data; boundary=${BOUNDARY}`)),
   fc.tuple(fc.constantFrom(...HEADERS), headerText).map(([name, value]) => withHeader(name, value)),

@@ -17,25 +17,19 @@ interface Site {
 
 const MAX_SITES_PER_LIST = 3;
 
-export function nearlyValid(document: ApiDocument, operation: Operation, values: Values): fc.Arbitrary<Values> {
-  const sites = sitesOf(document, operation, values);
-  if (sites.length === 0) return fc.constant(values);
-  return fc
-    .constantFrom(...sites)
-    .chain((site) => wrong(site).map((value) => replaced(values, site.path, value) as Values));
-}
+type Change = (sites: fc.Arbitrary<Site>, values: Values) => fc.Arbitrary<Values>;
 
-export function hostile(document: ApiDocument, operation: Operation, values: Values): fc.Arbitrary<Values> {
-  const sites = sitesOf(document, operation, values);
-  if (sites.length === 0) return fc.constant(values);
-  return fc.tuple(fc.constantFrom(...sites), hostileValue, fc.boolean()).map(([site, value, isExtra]) => {
-    const holds = isExtra && typeof site.value === "object" && site.value !== null && !Array.isArray(site.value);
-    const path = holds ? [...site.path, typeof value === "string" ? value.slice(0, 2_000) : "extra"] : site.path;
+export const nearlyValid: Change = (sites, values) =>
+  sites.chain((site) => wrong(site).map((value) => replaced(values, site.path, value) as Values));
+
+export const hostile: Change = (sites, values) =>
+  fc.tuple(sites, hostileValue, fc.boolean()).map(([site, value, isExtra]) => {
+    const key = typeof value === "string" ? value.slice(0, 2_000) : "extra";
+    const path = isExtra && isObject(site.value) ? [...site.path, key] : site.path;
     return replaced(values, path, value) as Values;
   });
-}
 
-function sitesOf(document: ApiDocument, { parameters, body }: Operation, values: Values): Site[] {
+export function sitesOf(document: ApiDocument, { parameters, body }: Operation, values: Values): Site[] {
   // The fuzzer sends no header parameters.
   const ofParameters = parameters.flatMap(({ name, in: place, schema }) =>
     place === "header" ? [] : [{ path: [place, name], schema, value: values[place][name] }],
@@ -43,21 +37,18 @@ function sitesOf(document: ApiDocument, { parameters, body }: Operation, values:
   return body === undefined ? ofParameters : [...ofParameters, ...within(document, ["body"], body.schema, values.body)];
 }
 
+const isObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
 function within(document: ApiDocument, path: Path, unresolved: JsonSchema, value: unknown): Site[] {
   const schema = document.resolve(unresolved);
-  const site = { path, schema, value };
-  if (Array.isArray(value)) {
-    const items = (schema.items ?? {}) as JsonSchema;
-    return [
-      site,
-      ...value.slice(0, MAX_SITES_PER_LIST).flatMap((item, i) => within(document, [...path, i], items, item)),
-    ];
-  }
-  if (typeof value !== "object" || value === null) return [site];
-  const fields = Object.entries(value).flatMap(([name, field]) =>
-    within(document, [...path, name], (schema.properties?.[name] ?? {}) as JsonSchema, field),
+  const children: [string | number, unknown, unknown][] = Array.isArray(value)
+    ? value.slice(0, MAX_SITES_PER_LIST).map((item, i) => [i, schema.items, item])
+    : Object.entries(isObject(value) ? value : {}).map(([name, field]) => [name, schema.properties?.[name], field]);
+  const inside = children.flatMap(([key, child, field]) =>
+    within(document, [...path, key], (child ?? {}) as JsonSchema, field),
   );
-  return [site, ...fields];
+  return [{ path, schema, value }, ...inside];
 }
 
 const OTHER_TYPES = [true, false, 0, -1, 1.5, "text", "12", [], [[]], {}, { a: 1 }];
@@ -65,12 +56,10 @@ const OTHER_TYPES = [true, false, 0, -1, 1.5, "text", "12", [], [[]], {}, { a: 1
 /** Missing, null, of another type, out of bounds, too long, of another format, or with an additional field. */
 function wrong({ schema, value }: Site): fc.Arbitrary<unknown> {
   const values = [undefined, null, ...OTHER_TYPES, ...beyond(schema)];
-  if (typeof value === "string") {
+  if (typeof value === "string")
     values.push(`${value} `, ` ${value}`, `${value}\n`, value.toUpperCase(), "", "not@@an-address", "é".repeat(300));
-  }
   if (Array.isArray(value)) values.push([...value, null], [...value, {}], value[0]);
-  else if (typeof value === "object" && value !== null)
-    values.push({ ...value, extra: { fields: ["are", "ignored"] } });
+  if (isObject(value)) values.push({ ...value, extra: { fields: ["are", "ignored"] } });
   return fc.constantFrom(...values);
 }
 
@@ -94,11 +83,9 @@ function beyond(schema: JsonSchema): unknown[] {
 function replaced(whole: unknown, [key, ...rest]: Path, value: unknown): unknown {
   if (key === undefined) return value;
   if (Array.isArray(whole)) return whole.map((item, i) => (i === key ? replaced(item, rest, value) : item));
-  const fields = Object.entries((whole ?? {}) as object).filter(([name]) => name !== key);
-  const old = fieldOf(whole, key);
+  const fields = new Map(Object.entries((whole ?? {}) as object) as [string | number, unknown][]);
+  const old = fields.get(key);
+  fields.delete(key);
   // By entries, since an assignment to a key such as `__proto__` would set the prototype.
   return Object.fromEntries([...fields, [key, replaced(old, rest, value)]]);
 }
-
-const fieldOf = (whole: unknown, key: string | number): unknown =>
-  typeof whole === "object" && whole !== null && Object.hasOwn(whole, key) ? Reflect.get(whole, key) : undefined;

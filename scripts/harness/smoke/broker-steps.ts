@@ -1,14 +1,12 @@
+import { randomUUID } from "node:crypto";
 import { connectAsync } from "mqtt";
 import { UserError } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
-import type { ApiClient } from "../client.ts";
-import { openReader, type Queued } from "../job-socket.ts";
-import type { Callers } from "./account-steps.ts";
-import type { SmokeContext } from "./smoke.ts";
-import { eventually, expectEqual, expectThat } from "./steps.ts";
-import { chartPath } from "./telemetry-steps.ts";
+import { callbackPath, openReader, type Queued } from "../job-socket.ts";
+import { eventually, expectEqual, expectThat, type SmokeContext } from "./steps.ts";
+import { chartPath, type Series } from "./telemetry-steps.ts";
 
-/** What passes through the broker: commands and reports over MQTT, and the emulator. */
+/** Job streams: callbacks of an app, commands and reports over MQTT, and the emulator. */
 
 const CONNECT_MS = 15_000;
 /** More than all waits of this step together. */
@@ -16,14 +14,35 @@ const STEP_MS = 120_000;
 const BRIDGE_S = 30;
 const COMMAND = "smoke";
 
-const valuesOf = async (client: ApiClient, token: string, apId: string, metric: string): Promise<unknown[]> => {
-  const request = client.call<{ series: { points: { value: unknown }[] }[] }>(chartPath(apId, metric), { token });
-  return (await request).series[0]?.points.map(({ value }) => value) ?? [];
+/** Posts callbacks as an app, one of them twice under the same key, and reads them. */
+export async function checkCallbacks({ client, created, user, app, name }: SmokeContext): Promise<void> {
+  const job = `${name}-stream`;
+  created.add(`/api/v1/jobs/${job}`);
+  const reader = await openReader(client, user, job);
+  try {
+    const post = async (body: unknown[], key: string): Promise<number> => {
+      const request = { token: app, body, headers: { "Idempotency-Key": key } };
+      return (await client.call<{ seq: number }>(callbackPath(job), request)).seq;
+    };
+    const [key, first, second] = [randomUUID(), ["first", { of: 2 }], ["second"]];
+    expectEqual("The number of the first callback", await post(first, key), 1);
+    expectEqual("The number of the first callback, posted again", await post(first, key), 1);
+    expectEqual("The number of the second callback", await post(second, randomUUID()), 2);
+    for (const expected of [first, second]) expectEqual("The data of a callback", (await reader.next()).data, expected);
+    reader.acknowledge(2);
+  } finally {
+    reader.close();
+  }
+}
+
+const pointsOf = async ({ client, user }: SmokeContext, apId: string, metric: string): Promise<Series["points"]> => {
+  const { series } = await client.call<{ series: Series[] }>(chartPath(apId, metric), { token: user });
+  return series[0]?.points ?? [];
 };
 
 /** Sends a command, which the agent receives and answers, and a report of the agent. */
-export async function checkMqtt({ client, created }: SmokeContext, callers: Callers, url: string): Promise<void> {
-  const { user, agent, apId } = callers;
+export async function checkMqtt(context: SmokeContext, url: string): Promise<void> {
+  const { client, created, user, agent, name: apId } = context;
   const options = { username: apId, password: agent, reconnectPeriod: 0, connectTimeout: CONNECT_MS };
   const mqtt = await connectAsync(url, options).catch((error: Error) => {
     throw new UserError(`The broker rejects the agent: ${error.message}`);
@@ -57,7 +76,7 @@ export async function checkMqtt({ client, created }: SmokeContext, callers: Call
     const message = JSON.stringify({ over_mqtt: 7 });
     await unlessAborted(mqtt.publishAsync(`agent/${apId}/data`, message, { qos: 1 }), signal);
     await eventually("A report through the bridge", BRIDGE_S, async () => {
-      return (await valuesOf(client, user, apId, "over_mqtt"))[0] === 7 || undefined;
+      return (await pointsOf(context, apId, "over_mqtt"))[0]?.value === 7 || undefined;
     });
   } finally {
     mqtt.end(true);
@@ -70,7 +89,8 @@ const DURATION_S = 300;
 const REPORTS_WITHIN_S = 60;
 
 /** Spins up an access point of each type and waits for two reports of each. */
-export async function checkEmulator({ client, created }: SmokeContext, { user }: Callers): Promise<void> {
+export async function checkEmulator(context: SmokeContext): Promise<void> {
+  const { client, created, user } = context;
   const spec = { num_access_points: 1, locations: ["Bristol, UK"], num_devices: 5, duration: DURATION_S };
   const emulators = TYPES.map((access_point_type) => ({ access_point_type, ...spec }));
   const request = { token: user, body: { emulators } };
@@ -79,7 +99,7 @@ export async function checkEmulator({ client, created }: SmokeContext, { user }:
   expectThat(ap_ids.length === TYPES.length, `${ap_ids.length} access points were created, not ${TYPES.length}`);
   for (const apId of ap_ids) {
     await eventually(`Two reports of ${apId}`, REPORTS_WITHIN_S, async () => {
-      return (await valuesOf(client, user, apId, "load")).length >= 2 || undefined;
+      return (await pointsOf(context, apId, "load")).length >= 2 || undefined;
     });
   }
 }

@@ -1,32 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { dim, print, red, UserError } from "../../../src/programs/shared/cli.ts";
+import { UserError } from "../../../src/programs/shared/cli.ts";
+import type { CreatedResources } from "../cleanup.ts";
+import type { ApiClient } from "../client.ts";
 
-/** Prints one line for each step, with its time. The first step that fails ends the run. */
-export class Steps {
-  readonly #signal: AbortSignal;
-  #count = 0;
+export interface SmokeRun {
+  client: ApiClient;
+  created: CreatedResources;
+  /** The name of the app and of the agent, and the beginning of all other names. */
+  name: string;
+}
 
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
-  }
-
-  readonly count = (): number => this.#count;
-
-  readonly step = async <T>(name: string, work: () => Promise<T>): Promise<T> => {
-    this.#signal.throwIfAborted();
-    const startedMs = performance.now();
-    const took = () => dim(`${Math.round(performance.now() - startedMs)} ms`);
-    try {
-      const outcome = await work();
-      this.#count++;
-      print(`✓ ${name}  ${took()}`);
-      return outcome;
-    } catch (error) {
-      if (!this.#signal.aborted) print(`${red(`✗ ${name}`)}  ${took()}`);
-      throw error;
-    }
-  };
+/** What the steps share: the run, and tokens of the accounts that it created, one of each kind. */
+export interface SmokeContext extends SmokeRun {
+  user: string;
+  agent: string;
+  app: string;
 }
 
 export function expectThat(holds: boolean, otherwise: string): void {

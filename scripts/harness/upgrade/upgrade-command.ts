@@ -2,20 +2,19 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseCommand, print, runCommand } from "../../../src/programs/shared/cli.ts";
+import { parseCommand, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEANUP_NOTICE, interruption, unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { ROOT } from "../../../src/programs/shared/system.ts";
 import { clickhouseSettings } from "../../../src/programs/stack/components/clickhouse-access.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import type { TestAgent } from "../accounts.ts";
 import { ApiClient } from "../client.ts";
-import { Product } from "../product.ts";
-import { holdSocket, type SocketHolder } from "../socket-holder.ts";
+import { Product, run } from "../product.ts";
+import { holdSocket } from "../socket-holder.ts";
 import { type Stores, startStores } from "../store-processes.ts";
 import { startStreams } from "../stream-oracle.ts";
 import { type Channel, sendTelemetry } from "../telemetry-oracle.ts";
 import { problemsOf } from "../workload.ts";
-import { checkOut, removeCheckout, runIn } from "./checkout.ts";
 
 const SPEC = {
   name: "npm run upgrade-trial",
@@ -39,16 +38,6 @@ const LOG_IN_EVERY_MS = 1_000;
 /** A request waits while one version replaces the other. */
 const TIMEOUT_MS = 180_000;
 
-interface Trial {
-  /** The folder of the earlier version. */
-  before: string;
-  dataDir: string;
-  stores: Stores;
-  socket: SocketHolder;
-  seconds: number;
-  signal: AbortSignal;
-}
-
 await runCommand(async () => {
   const command = parseCommand(SPEC);
   if (command === undefined) return;
@@ -57,86 +46,77 @@ await runCommand(async () => {
   const folder = mkdtempSync(join(tmpdir(), "controller-upgrade-"));
   const before = join(folder, "before");
   const supervisor = new Supervisor();
-  let socket: SocketHolder | undefined;
+  const socket = await holdSocket();
   try {
     print(`Installing ${from}.`);
-    await checkOut(from, before, signal);
-    socket = await holdSocket();
+    await runIn(ROOT, "git", ["worktree", "add", "--detach", "--force", before, from], signal);
+    await runIn(before, "npm", ["ci", "--no-audit", "--no-fund"], signal);
     const serviceUrl = `http://127.0.0.1:${socket.port}`;
     const starting = startStores({ dataDir: folder, supervisor, serviceUrl, hasSqldLogin: false });
     const stores = await unlessAborted(starting, signal);
-    const trial = { before, dataDir: join(folder, "data"), stores, socket, seconds, signal };
-    if (!(await upgrade(trial))) process.exitCode = 1;
+    const env = {
+      PORT: String(socket.port),
+      LIBSQL_URL: stores.urls.libsql,
+      ...clickhouseSettings(stores.clickhouseUrl, stores.clickhouseLogin),
+      MQTT_URL: stores.urls.mqtt,
+    };
+    const admin = { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password };
+    const settings = { ...env, ...admin, LOG_REQUESTS: "failures" };
+    const start = (cwd: string) => Product.run("start", join(folder, "data"), settings, { cwd, socket, signal });
+    const migrate = (...args: string[]) => runIn(ROOT, "npm", ["run", "migrate", "--", ...args], signal, env);
+    print("Starting it.");
+    let product = await start(before);
+    const upgrade = async () => {
+      const load = await startLoad(product.url, stores, seconds, signal);
+      try {
+        await load.observe("before the upgrade", async () => {});
+        await load.observe("npm run migrate", () => migrate());
+        await load.observe("the new version replaces the earlier one", async () => {
+          await product.interrupt();
+          product = await start(ROOT);
+        });
+        await load.observe("npm run migrate -- --after-deploy", () => migrate("--after-deploy"));
+      } finally {
+        await load.stop();
+      }
+      return await load.isComplete();
+    };
+    if (!(await upgrade().finally(() => product.interrupt()))) process.exitCode = 1;
   } catch (error) {
     signal.throwIfAborted();
     throw error;
   } finally {
-    void socket?.close();
+    void socket.close();
     await supervisor.stop();
-    await removeCheckout(before);
+    await run("git", ["worktree", "remove", "--force", before], {}, "", { cwd: ROOT });
     rmSync(folder, { recursive: true, force: true });
   }
 });
 
-/** Returns whether no request failed and nothing was lost or duplicated. */
-async function upgrade({ before, dataDir, stores, socket, seconds, signal }: Trial): Promise<boolean> {
-  const env = {
-    PORT: String(socket.port),
-    LIBSQL_URL: stores.urls.libsql,
-    ...clickhouseSettings(stores.clickhouseUrl, stores.clickhouseLogin),
-    MQTT_URL: stores.urls.mqtt,
-  };
-  const settings = { ...env, ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, LOG_REQUESTS: "failures" };
-  const run = (cwd: string): Promise<Product> => Product.run("start", dataDir, settings, { cwd, socket, signal });
-  const migrate = (...args: string[]) => runIn(ROOT, "npm", ["run", "migrate", "--", ...args], signal, env);
-
-  print("Starting it.");
-  let product = await run(before);
-  try {
-    const load = await startLoad(product.url, stores);
-    let failed = 0;
-    const step = async (name: string, work: () => Promise<void>): Promise<void> => {
-      const startedMs = performance.now();
-      await work();
-      const tookS = ((performance.now() - startedMs) / 1000).toFixed(1);
-      await sleep(seconds * 1000, undefined, { signal });
-      print(`\n${name} (${tookS} s)`);
-      failed += reportRequests(load.clients);
-    };
-    try {
-      await step("before the upgrade", async () => {});
-      await step("npm run migrate", () => migrate());
-      await step("the new version replaces the earlier one", async () => {
-        await product.interrupt();
-        product = await run(ROOT);
-      });
-      await step("npm run migrate -- --after-deploy", () => migrate("--after-deploy"));
-    } finally {
-      await load.stop();
-    }
-    return (await load.settle()).length === 0 && failed === 0;
-  } finally {
-    await product.interrupt();
-  }
+/** Runs a command in a folder. Throws with its output if it fails. */
+async function runIn(cwd: string, command: string, args: string[], signal: AbortSignal, env = {}): Promise<void> {
+  const { code, output } = await run(command, args, env, "", { cwd, signal });
+  if (code !== 0) throw new UserError(`${command} ${args.join(" ")} failed:\n${output}`);
 }
 
-async function startLoad(url: string, { urls }: Stores) {
+async function startLoad(url: string, { urls }: Stores, seconds: number, signal: AbortSignal) {
   const newClient = () => new ApiClient(url, { timeoutMs: TIMEOUT_MS });
-  const clients = {
-    telemetry: newClient(),
-    callbacks: newClient(),
-    accounts: newClient(),
-    charts: newClient(),
-    logins: newClient(),
-  };
-  const token = await clients.logins.logIn(ADMIN.username, ADMIN.password);
-  const telemetry = async (channel: Channel) => {
+  const [telemetry, callbacks, accounts] = [newClient(), newClient(), newClient()];
+  const [charts, logins] = [newClient(), newClient()];
+  const token = await logins.logIn(ADMIN.username, ADMIN.password);
+  const send = async (channel: Channel) => {
     const prefix = `upgrade-${channel.toLowerCase()}`;
-    const agents = await createAgents(clients.accounts, token, prefix);
-    return sendTelemetry({ client: clients.telemetry, urls }, agents, { channel, prefix, pauseMs: PAUSE_MS });
+    const agents: TestAgent[] = [];
+    // Over the API, since the tables differ between versions.
+    for (const apId of Array.from({ length: AGENTS_PER_CHANNEL }, (_, i) => `${prefix}-${i}`)) {
+      const password = crypto.randomUUID();
+      await accounts.call("/api/v1/agents/", { token, body: { ap_id: apId, password, configuration: {} } });
+      agents.push({ apId, token: await accounts.logIn(apId, password, "agent") });
+    }
+    return sendTelemetry({ client: telemetry, urls }, agents, { channel, prefix, pauseMs: PAUSE_MS });
   };
-  const streams = startStreams(clients.callbacks, { token, readersOfJobs: [2], sendersPerJob: 4, pauseMs: 20 });
-  const workloads = [await telemetry("HTTP"), await telemetry("MQTT"), streams];
+  const streams = startStreams(callbacks, { token, readersOfJobs: [2], sendersPerJob: 4, pauseMs: 20 });
+  const workloads = [await send("HTTP"), await send("MQTT"), streams];
   const stop = new AbortController();
   const every = async (ms: number, work: () => Promise<unknown>) => {
     for (; !stop.signal.aborted; await sleep(ms)) await work();
@@ -144,39 +124,36 @@ async function startLoad(url: string, { urls }: Stores) {
   const chart = "/api/v1/metrics/agent_multi_metric_data?agent=upgrade-http-0&metrics=n";
   const body = new URLSearchParams(ADMIN);
   const requests = [
-    every(REQUEST_EVERY_MS, () => clients.accounts.attempt("/api/v1/users/me", { token })),
-    every(REQUEST_EVERY_MS, () => clients.charts.attempt(chart, { token })),
-    every(LOG_IN_EVERY_MS, () => clients.logins.attempt("/api/v1/token/?login_type=user", { body })),
+    every(REQUEST_EVERY_MS, () => accounts.attempt("/api/v1/users/me", { token })),
+    every(REQUEST_EVERY_MS, () => charts.attempt(chart, { token })),
+    every(LOG_IN_EVERY_MS, () => logins.attempt("/api/v1/token/?login_type=user", { body })),
   ];
+  let failed = 0;
   return {
-    clients,
-    async stop() {
+    /** Does a step of the upgrade, and prints the requests since the step before. */
+    async observe(name: string, step: () => Promise<void>): Promise<void> {
+      const startedMs = performance.now();
+      await step();
+      const tookS = ((performance.now() - startedMs) / 1000).toFixed(1);
+      await sleep(seconds * 1000, undefined, { signal });
+      print(`\n${name} (${tookS} s)`);
+      failed += reportRequests({ telemetry, callbacks, accounts, charts, logins });
+    },
+    async stop(): Promise<void> {
       stop.abort();
       await Promise.all([...requests, ...workloads.map((workload) => workload.stop())]);
     },
-    /** Prints the verdict of each workload. Returns all violations. */
-    async settle(): Promise<string[]> {
-      const violations: string[] = [];
+    /** Prints the verdict of each workload. Returns whether no request failed and nothing was lost or duplicated. */
+    async isComplete(): Promise<boolean> {
       print("");
       for (const { name, acknowledged, settle } of workloads) {
         const problems = problemsOf(name, await settle());
         print(`${name}: acknowledged ${acknowledged}; ${problems.join(", ") || "nothing lost or duplicated"}`);
-        violations.push(...problems);
+        failed += problems.length;
       }
-      return violations;
+      return failed === 0;
     },
   };
-}
-
-/** Creates agents over the API, since the tables differ between versions. */
-async function createAgents(client: ApiClient, adminToken: string, prefix: string): Promise<TestAgent[]> {
-  const agents: TestAgent[] = [];
-  for (let i = 0; i < AGENTS_PER_CHANNEL; i++) {
-    const [apId, password] = [`${prefix}-${i}`, crypto.randomUUID()];
-    await client.call("/api/v1/agents/", { token: adminToken, body: { ap_id: apId, password, configuration: {} } });
-    agents.push({ apId, token: await client.logIn(apId, password, "agent") });
-  }
-  return agents;
 }
 
 /** Prints the requests since the last call. Returns how many failed. */

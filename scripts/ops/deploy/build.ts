@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ROOT } from "../../../src/programs/shared/system.ts";
 import { buildDashboard, buildWorker } from "../../../src/programs/stack/components/builds.ts";
 import { bundleBytes } from "../../harness/usage.ts";
-import type { Problem } from "./problems.ts";
+import type { Problem } from "./worker-settings.ts";
 
 /** Limit of the smallest Cloudflare plan for a compressed Worker. */
 const MAX_BYTES = 3 * 1024 * 1024;

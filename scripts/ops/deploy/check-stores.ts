@@ -2,7 +2,7 @@ import { createClient as createClickHouse } from "@clickhouse/client-web";
 import { createClient as createLibsql } from "@libsql/client/http";
 import { connectAsync } from "mqtt";
 import type { StoresConfig } from "../../../src/env.ts";
-import type { Problem } from "./problems.ts";
+import type { Problem } from "./worker-settings.ts";
 
 const TIMEOUT_MS = 10_000;
 

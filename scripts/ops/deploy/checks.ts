@@ -3,9 +3,15 @@ import { type Pending, pendingAccounts, pendingTelemetry } from "../../../src/pr
 import { checkBuild } from "./build.ts";
 import { checkStores } from "./check-stores.ts";
 import { listSecrets, type Target } from "./cloudflare.ts";
-import { type Problem, redact } from "./problems.ts";
 import { checkKeys, KEYS } from "./worker-secrets.ts";
-import { checkHosts, checkSettings, type DeploySettings, SECRET_SETTINGS } from "./worker-settings.ts";
+import {
+  checkHosts,
+  checkSettings,
+  type DeploySettings,
+  type Problem,
+  redact,
+  SECRET_SETTINGS,
+} from "./worker-settings.ts";
 
 /** All checks before a deployment. They change nothing. */
 
@@ -41,11 +47,10 @@ export async function checkDeployment(plan: DeployPlan, settings: DeploySettings
       result.bundleBytes = bytes;
     }),
   ]);
-  const secrets = Object.values(settings.secrets);
   return {
     ...result,
-    problems: result.problems.map(({ area, message }) => ({ area, message: redact(message, secrets) })),
-    notes: result.notes.map((note) => redact(note, secrets)),
+    problems: result.problems.map(({ area, message }) => ({ area, message: redact(message, settings) })),
+    notes: result.notes.map((note) => redact(note, settings)),
   };
 }
 

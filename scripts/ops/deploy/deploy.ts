@@ -1,12 +1,12 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { print, UserError } from "../../../src/programs/shared/cli.ts";
+import { print, red, UserError } from "../../../src/programs/shared/cli.ts";
 import { ROOT } from "../../../src/programs/shared/system.ts";
-import { fillGazetteer, migrateAccounts, migrateTelemetry } from "../../../src/programs/stack/migrations.ts";
+import { migrateTelemetry } from "../../../src/programs/stack/migrations.ts";
 import { eventually } from "../../harness/smoke/steps.ts";
+import { migrateStores } from "../migrate.ts";
 import { checkDeployment, type DeployPlan } from "./checks.ts";
 import { deployWorker, putSecrets } from "./cloudflare.ts";
-import { printProblems } from "./problems.ts";
 import { loadKeys } from "./worker-secrets.ts";
 import { readDeploySettings } from "./worker-settings.ts";
 
@@ -24,7 +24,8 @@ export async function deploy({ settingsFile, smoke, ...plan }: DeployOptions): P
 
   print("Checking settings, secrets, stores and the build …");
   const { notes, problems, stores, postponed, bundleBytes } = await checkDeployment(plan, settings);
-  printProblems(notes, problems);
+  for (const note of notes) print(`! ${note}`);
+  for (const { message } of problems) print(red(`✗ ${message}`));
   if (problems.length > 0 || stores === undefined) throw new UserError("Nothing was changed.");
   print(`✓ All checks passed. The Worker is ${Math.round(bundleBytes / 1024)} KiB gzip.`);
 
@@ -35,9 +36,7 @@ export async function deploy({ settingsFile, smoke, ...plan }: DeployOptions): P
     print(`✓ Stored the secrets: ${Object.keys(secrets).join(", ")}`);
   }
   if (migrate) {
-    await migrateAccounts(stores);
-    await fillGazetteer(stores);
-    await migrateTelemetry(stores, ({ name }) => !postponed.includes(name));
+    await migrateStores(stores, postponed);
     print("✓ Migrated the stores for the new Worker.");
   }
   await deployWorker(plan, settings.vars);

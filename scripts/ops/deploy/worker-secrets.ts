@@ -2,7 +2,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { loadSecrets } from "../../../src/programs/stack/stack-secrets.ts";
-import type { Problem } from "./problems.ts";
+import type { Problem } from "./worker-settings.ts";
 
 /** The Worker's keys, in a folder of the operator. The file is the same as in the data folder of `npm start`. */
 

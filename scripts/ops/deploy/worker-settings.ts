@@ -3,9 +3,15 @@ import { parseEnv as parseEnvFile } from "node:util";
 import { checkEnv, SETTINGS } from "../../../src/env.ts";
 import { UserError } from "../../../src/programs/shared/cli.ts";
 import { isSecret } from "../../../src/programs/shared/settings.ts";
-import type { Problem } from "./problems.ts";
 
 /** The Worker's settings as the operator gives them. */
+
+/** A reason not to deploy. */
+export interface Problem {
+  area: "settings" | "hosts" | "secrets" | "stores" | "broker" | "migrations" | "build";
+  /** A sentence that says what is wrong and, if possible, what to do. */
+  message: string;
+}
 
 export const SECRET_SETTINGS = SETTINGS.filter(isSecret);
 
@@ -35,6 +41,10 @@ function readFile(file: string): NodeJS.Dict<string> {
     throw new UserError(`Cannot read ${file}: ${(error as Error).message}`);
   }
 }
+
+/** Replaces every secret in a text, for messages of stores and wrangler that may quote one. */
+export const redact = (text: string, { secrets }: DeploySettings): string =>
+  Object.values(secrets).reduce((rest, secret) => rest.replaceAll(secret, "…"), text);
 
 /** Checks the settings. The Worker has the secrets in `workerSecrets`; their values cannot be read, so they count as valid. */
 export function checkSettings({ vars, secrets }: DeploySettings, workerSecrets: readonly string[]): Problem[] {

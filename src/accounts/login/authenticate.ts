@@ -1,6 +1,6 @@
 import { type Authenticate, type Identity, SERVICE_TOKENS, type ServiceTokenKind } from "../../auth/identity.ts";
 import { SCOPES_OF_AGENT, scopesOfApp, scopesOfUser } from "../../auth/roles.ts";
-import { timingSafeEqual } from "../../auth/secrets.ts";
+import { sha256Hex, timingSafeEqual } from "../../auth/secrets.ts";
 import type { Tokens, VerifiedClaims } from "../../auth/tokens.ts";
 import { withDeadline } from "../../lib/deadline.ts";
 import { NotAuthenticated, Unavailable } from "../../lib/errors.ts";
@@ -9,6 +9,8 @@ import type { StoredGrant } from "../account-tables.ts";
 import type { AgentStore } from "../agent-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { type AuditFeed, type ChangedObjects, concernedBy } from "../audit-feed.ts";
+import type { EnrolmentTokenStore } from "../enrolment/enrolment-token-store.ts";
+import { TOKEN_PREFIX } from "../enrolment/enrolment-tokens.ts";
 import type { GroupStore } from "../group-store.ts";
 import type { UserStore } from "../user-store.ts";
 
@@ -18,6 +20,7 @@ export interface AuthenticateOptions {
   agents: AgentStore;
   apps: AppStore;
   groups: Pick<GroupStore, "resolveGrants">;
+  enrolmentTokens: Pick<EnrolmentTokenStore, "findValid">;
   auditFeed: AuditFeed;
   /** Called with each set of changes, before the request that has read it continues. */
   onChanges?: (changed: ChangedObjects) => void;
@@ -35,7 +38,17 @@ const MAX_STALENESS_MS = 5_000;
 /** Short, because the refresh and the rest of the request together must take less than two seconds. */
 const REFRESH_TIMEOUT_MS = 400;
 const REFRESH_RETRY_MS = 1_000;
-const NO_ACCOUNT = { id: "", version: 0, expiresAtMs: Number.POSITIVE_INFINITY };
+/** Begins the objects of audit entries about groups. */
+const GROUP_PREFIX = "group:";
+const NO_ACCOUNT = {
+  id: "",
+  version: 0,
+  expiresAtMs: Number.POSITIVE_INFINITY,
+  roles: [],
+  scopes: new Set<string>(),
+  hasFullScope: true,
+};
+const invalidToken = (): NotAuthenticated => new NotAuthenticated("Could not validate credentials");
 
 /**
  * Caches the identity behind each token, so that most requests need no signature check and no account query. A refresh reads the audit
@@ -75,10 +88,15 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   const identifyServiceToken = async (token: string): Promise<Identity | undefined> => {
     for (const kind of SERVICE_TOKENS) {
       const secret = serviceTokens[kind];
-      if (secret !== undefined && (await timingSafeEqual(secret, token)))
-        return { ...NO_ACCOUNT, kind, name: "token", roles: [], scopes: new Set(), hasFullScope: true };
+      if (secret !== undefined && (await timingSafeEqual(secret, token))) return { ...NO_ACCOUNT, kind, name: "token" };
     }
     return undefined;
+  };
+  /** Queries each time: access points use such a token once. */
+  const identifyEnrolmentToken = async (token: string): Promise<Identity> => {
+    const found = await options.enrolmentTokens.findValid(await sha256Hex(token));
+    if (found === undefined) throw invalidToken();
+    return { ...NO_ACCOUNT, kind: "enrolment", id: found.id, name: found.prefix };
   };
 
   return async (token) => {
@@ -94,10 +112,11 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (cached !== undefined) return cached;
     const service = await identifyServiceToken(token);
     if (service !== undefined) return service;
+    if (token.startsWith(TOKEN_PREFIX)) return await identifyEnrolmentToken(token);
     const markBefore = mark;
     const claims = await tokens.verify(token);
     const identity = await identify(options, claims);
-    if (identity === undefined) throw new NotAuthenticated("Could not validate credentials");
+    if (identity === undefined) throw invalidToken();
     // Caches only if no refresh ran since: it may have reported a change that the query did not see yet.
     if (mark === markBefore) cache.set(token, identity, Math.min(now() + CACHE_MS, claims.exp * 1000));
     return identity;
@@ -107,7 +126,10 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
 /** Service tokens are never cached and belong to no account. */
 function isChanged(changed: ChangedObjects): (identity: Identity) => boolean {
   const isConcerned = concernedBy(changed);
-  return ({ kind, name }) => {
+  // Grants may refer to groups. The identity has only their conditions.
+  const isGroupChanged = changed !== "everything" && [...changed].some((object) => object.startsWith(GROUP_PREFIX));
+  return ({ kind, name, grants }) => {
+    if (isGroupChanged && grants !== undefined) return true;
     if (kind === "agent" || kind === "app") return isConcerned(kind, name);
     return isConcerned("user", name);
   };
@@ -130,7 +152,7 @@ async function identify(
       if (user?.version !== ver) return undefined;
       const kind = user.roles.includes("admin") ? "admin" : "user";
       const grants = kind === "admin" ? undefined : await resolve(user.grants);
-      const hasFullScope = hasAll(scopesOfUser(user.roles, grants));
+      const hasFullScope = hasAll(scopesOfUser(user.roles, user.grants));
       return { ...common, kind, id: user.id, roles: user.roles, scopes, hasFullScope, grants };
     }
     case "agent": {

@@ -6,6 +6,7 @@ import type { createMailer } from "../../mail/mailer.ts";
 import { passwordResetMessage } from "../../mail/password-reset.ts";
 import type { PasswordReset } from "../../schemas/user.ts";
 import { anonymous } from "../audit.ts";
+import type { JobRechecks } from "../owned-jobs.ts";
 import type { UserStore } from "../user-store.ts";
 import { clientNetwork, UNKNOWN_ADDRESS } from "./client-network.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
@@ -25,6 +26,7 @@ export interface RecoveryOptions {
   rateLimiter: RateLimiter;
   passwords: Passwords;
   mailer: ReturnType<typeof createMailer>;
+  rechecks: JobRechecks;
   /** Public URL of the service, for links. Never taken from a request: a forged Host header would receive the token. */
   publicUrl: string | undefined;
 }
@@ -33,7 +35,8 @@ const VALID_MINUTES = 15;
 const MAX_RECOVERIES_PER_MINUTE = 5;
 const MAX_FAILED_RESETS_PER_MINUTE = 10;
 
-export function createRecovery({ users, rateLimiter, passwords, mailer, publicUrl }: RecoveryOptions): Recovery {
+export function createRecovery(options: RecoveryOptions): Recovery {
+  const { users, rateLimiter, passwords, mailer, rechecks, publicUrl } = options;
   const sendLink = async (username: string, requestId: string): Promise<void> => {
     const user = await users.find(username);
     if (user === undefined) return;
@@ -62,14 +65,13 @@ export function createRecovery({ users, rateLimiter, passwords, mailer, publicUr
         max: MAX_FAILED_RESETS_PER_MINUTE,
         message: "Too many failed password resets from this address",
       };
-      const isRedeemed = await rateLimiter.limitFailures([limit], async () => {
+      const userId = await rateLimiter.limitFailures([limit], async () => {
         const tokenHash = await sha256(token);
-        const isValid =
-          (await users.hasResetToken(tokenHash)) &&
-          (await users.redeemResetToken(tokenHash, await passwords.hash(new_password), anonymous(requestId)));
-        return isValid || undefined;
+        if (!(await users.hasResetToken(tokenHash))) return undefined;
+        return await users.redeemResetToken(tokenHash, await passwords.hash(new_password), anonymous(requestId));
       });
-      if (!isRedeemed) throw new Malformed("Invalid or expired token");
+      if (userId === undefined) throw new Malformed("Invalid or expired token");
+      rechecks.recheckJobsOf({ ownerId: userId });
     },
   };
 }

@@ -32,6 +32,9 @@ export class Unreachable extends Error {
   }
 }
 
+export const V1 = "/api/v1";
+export const pathTo = (...segments: string[]): string => `${V1}/${segments.map(encodeURIComponent).join("/")}`;
+
 export type Query = Record<string, string | number | readonly string[] | undefined>;
 
 export interface CallOptions {
@@ -40,6 +43,8 @@ export interface CallOptions {
   body?: unknown;
   /** Sent as a form. */
   form?: Record<string, string>;
+  /** Sent as CSV. */
+  csv?: string;
   signal?: AbortSignal | undefined;
   /** Sends no token: for requests before sign-in. */
   isAnonymous?: boolean;
@@ -49,12 +54,19 @@ export interface CallOptions {
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
-/** Sends a request to the service. If the session's token has expired, waits until the user signs in again, then repeats it. */
-export async function call<T>(method: Method, path: string, options: CallOptions = {}): Promise<T> {
+/** Sends a request to the service and returns its JSON. If the session's token has expired, waits until the user signs in again, then repeats it. */
+export const call = async <T>(method: Method, path: string, options?: CallOptions): Promise<T> =>
+  (await (await request(method, path, options)).json()) as T;
+
+/** Like `call`, for a response that is not JSON. */
+export const callForText = async (method: Method, path: string, options?: CallOptions): Promise<string> =>
+  await (await request(method, path, options)).text();
+
+async function request(method: Method, path: string, options: CallOptions = {}): Promise<Response> {
   for (;;) {
     const token = options.isAnonymous ? undefined : (options.token ?? session.value?.token);
     const response = await send(method, path, options, token);
-    if (response.ok) return (await response.json()) as T;
+    if (response.ok) return response;
     if (response.status === 401 && token !== undefined && options.token === undefined) {
       await waitForNewToken(token, options.signal);
       continue;
@@ -66,19 +78,20 @@ export async function call<T>(method: Method, path: string, options: CallOptions
 async function send(
   method: Method,
   path: string,
-  { query, body, form, signal }: CallOptions,
+  { query, body, form, csv, signal }: CallOptions,
   token: string | undefined,
 ): Promise<Response> {
   const headers = new Headers();
   if (token !== undefined) headers.set("Authorization", `Bearer ${token}`);
   if (body !== undefined) headers.set("Content-Type", "application/json");
+  if (csv !== undefined) headers.set("Content-Type", "text/csv");
   let sentMs = Date.now();
   const sendOnce = (): Promise<Response> => {
     sentMs = Date.now();
     return fetch(path + search(query), {
       method,
       headers,
-      body: form === undefined ? (body === undefined ? null : JSON.stringify(body)) : new URLSearchParams(form),
+      body: form !== undefined ? new URLSearchParams(form) : body !== undefined ? JSON.stringify(body) : (csv ?? null),
       signal: signal ?? null,
     });
   };
@@ -112,9 +125,13 @@ async function errorFrom(response: Response): Promise<ApiError> {
   return new ApiError(response.status, messageFor(response.status, detail), fieldErrors, retryAfterMs);
 }
 
+const NOT_ALLOWED = "Not enough permissions";
+
 function messageFor(status: number, detail: string | FieldError[] | undefined): string {
   if (Array.isArray(detail)) return detail.map(({ msg }) => msg.replace(/^Value error, /, "")).join("; ");
-  if (status === 403) return "Your account does not have permission to do this. Ask an administrator.";
+  // The service explains some rejections. This one only repeats the status.
+  if (status === 403 && (detail ?? NOT_ALLOWED) === NOT_ALLOWED)
+    return "Your account does not have permission to do this. Ask an administrator.";
   if (status === 503) return "The service is temporarily unavailable. Try again in a moment.";
   return detail ?? `The service responded with status ${status}.`;
 }

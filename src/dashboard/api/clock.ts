@@ -1,9 +1,22 @@
+import { useEffect, useState } from "preact/hooks";
+
 /** The service's clock. Charts, ages and periods use it because the browser's clock may be minutes off. */
 
 /** How far the service's clock is ahead of the browser's. */
 let offsetMs = 0;
 
 export const serviceNowMs = (): number => Date.now() + offsetMs;
+
+/** Returns the service's time, and renders again after each interval. The interval may depend on the time. */
+export function useServiceNowMs(intervalMsAt: (nowMs: number) => number): number {
+  const [nowMs, setNowMs] = useState(serviceNowMs);
+  const intervalMs = intervalMsAt(nowMs);
+  useEffect(() => {
+    const timer = setInterval(() => setNowMs(serviceNowMs()), intervalMs);
+    return () => clearInterval(timer);
+  }, [intervalMs]);
+  return nowMs;
+}
 
 /** Updates the clock from the `Date` header of a response. */
 export function updateClock(date: string | null, sentMs: number, receivedMs: number): void {

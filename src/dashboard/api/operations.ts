@@ -8,12 +8,9 @@ import type { Overview } from "../../schemas/overview.ts";
 import type { Ack } from "../../schemas/primitives.ts";
 import type { DashboardSettings } from "../../schemas/service.ts";
 import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../../schemas/user.ts";
-import { call } from "./call.ts";
+import { call, pathTo, V1 } from "./call.ts";
 
 /** The API operations that the page uses, typed by the schemas that the service validates with. */
-
-const V1 = "/api/v1";
-const pathTo = (...segments: string[]): string => `${V1}/${segments.map(encodeURIComponent).join("/")}`;
 
 export const settings = (): Promise<DashboardSettings> => call("GET", "/dashboard.json", { isAnonymous: true });
 
@@ -29,7 +26,9 @@ export const resetPassword = (token: string, new_password: string): Promise<Ack>
 
 // Access points.
 
-export const overview = (signal?: AbortSignal): Promise<Overview> => call("GET", `${V1}/overview`, { signal });
+/** Returns the access points that a selector selects; an empty one selects all. */
+export const overview = (selector: string, signal?: AbortSignal): Promise<Overview> =>
+  call("GET", `${V1}/overview`, { query: { selector: selector === "" ? undefined : selector }, signal });
 export const readAgent = (apId: string, signal?: AbortSignal): Promise<Agent> =>
   call("GET", pathTo("agents", apId), { signal });
 export const agentMetrics = (agent: string, window: string, signal?: AbortSignal): Promise<AgentMetrics> =>

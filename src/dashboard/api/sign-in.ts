@@ -23,5 +23,6 @@ export async function signIn(username: string, password: string): Promise<void> 
     expiresAtMs,
     renewAtMs: expiresAtMs - Math.min(RENEW_BEFORE_MS, lifetimeMs * RENEW_BEFORE_SHARE),
     isAdministrator: me.roles.split(",").includes("admin"),
+    scopes: me.scopes,
   });
 }

@@ -4,7 +4,7 @@ import { SignInPages } from "../features/account/sign-in-pages.tsx";
 import { own } from "../lib/format.ts";
 import { Page, type PageEntry } from "./page.tsx";
 import { href, route } from "./router.ts";
-import { type Session, session, signOut } from "./session.ts";
+import { may, type Session, session, signOut } from "./session.ts";
 import { SignInAgain } from "./sign-in-again.tsx";
 import { chooseTheme, type Theme, theme } from "./theme.ts";
 
@@ -18,6 +18,7 @@ const PAGES: Record<string, PageEntry> = {
   emulator: {
     title: "Emulator",
     icon: "M12 20v-8M8.5 15.5a5 5 0 1 1 7 0M6 18a8.5 8.5 0 1 1 12 0",
+    scopes: ["emulator:run"],
     load: async () => (await import("../features/emulator/emulator-page.tsx")).Emulator,
   },
   jobs: {
@@ -28,7 +29,8 @@ const PAGES: Record<string, PageEntry> = {
   administration: {
     title: "Administration",
     icon: "M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4 21c0-4 4-6 8-6s8 2 8 6",
-    isForAdministrators: true,
+    // Managers register access points there.
+    scopes: ["users:manage", "agents:manage"],
     load: async () => (await import("../features/administration/administration-page.tsx")).Administration,
   },
 };
@@ -60,11 +62,12 @@ export function App() {
   );
 }
 
-function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isAdministrator">) {
+const mayOpen = ({ scopes }: PageEntry): boolean => scopes?.some(may) ?? true;
+
+function SignedIn({ username }: Pick<Session, "username">) {
   const current = route.value;
   const section = current.path[0] ?? "";
   const entry = section === "access-points" ? ACCESS_POINT : section === "account" ? ACCOUNT : own(PAGES, section);
-  const mayEnter = entry !== undefined && (entry.isForAdministrators === undefined || isAdministrator);
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
@@ -78,7 +81,7 @@ function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isA
           </p>
           <ul>
             {Object.entries(PAGES)
-              .filter(([, page]) => page.isForAdministrators === undefined || isAdministrator)
+              .filter(([, page]) => mayOpen(page))
               .map(([path, { title, icon }]) => (
                 <li key={path}>
                   <a
@@ -96,7 +99,7 @@ function SignedIn({ username, isAdministrator }: Pick<Session, "username" | "isA
           <AccountMenu username={username} />
         </nav>
         <main id="main" tabIndex={-1}>
-          {mayEnter ? <Page key={section} entry={entry} route={current} /> : <NotFound />}
+          {entry !== undefined && mayOpen(entry) ? <Page key={section} entry={entry} route={current} /> : <NotFound />}
         </main>
       </div>
       <SignInAgain />

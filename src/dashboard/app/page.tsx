@@ -3,12 +3,14 @@ import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { onReconnect } from "../api/connection.ts";
 import { Failed, Loading } from "../components/states.tsx";
 import type { PageProps, Route } from "./router.ts";
+import type { Scope } from "./session.ts";
 
 export interface PageEntry {
   /** Shown in the navigation and in the window's title. */
   title: string;
   icon: string;
-  isForAdministrators?: true;
+  /** The page is for users with at least one of these scopes. Undefined: for all. */
+  scopes?: readonly Scope[];
   /** Loads the page's code on its first visit. */
   load(): Promise<ComponentType<PageProps>>;
 }

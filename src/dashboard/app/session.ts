@@ -8,7 +8,19 @@ export interface Session {
   /** When to ask the user to sign in again. */
   renewAtMs: number;
   isAdministrator: boolean;
+  /** What the token allows. */
+  scopes: readonly string[];
 }
+
+/** The scopes that the page depends on. */
+export type Scope =
+  | "users:manage"
+  | "agents:manage"
+  | "apps:manage"
+  | "telemetry:read"
+  | "emulator:run"
+  | "commands:send"
+  | "audit:read";
 
 const KEY = "session";
 
@@ -16,6 +28,9 @@ export const session = signal<Session | undefined>(restore());
 
 /** Whether the user has to sign in again: `soon` while the token is still valid. */
 export const renewal = signal<"none" | "soon" | "due">("none");
+
+/** Returns whether the token of the session has the scope. For parts of the page that would be of no use without it. */
+export const may = (scope: Scope): boolean => session.value?.scopes.includes(scope) ?? false;
 
 export function signOut(): void {
   sessionStorage.removeItem(KEY);
@@ -33,7 +48,9 @@ export function startSession(next: Session): void {
 function restore(): Session | undefined {
   try {
     const stored = JSON.parse(sessionStorage.getItem(KEY) ?? "null") as Session | null;
-    return stored !== null && stored.expiresAtMs > Date.now() ? stored : undefined;
+    // An earlier version of this page stored no scopes.
+    const isComplete = stored !== null && Array.isArray(stored.scopes);
+    return isComplete && stored.expiresAtMs > Date.now() ? stored : undefined;
   } catch {
     return undefined;
   }

@@ -8,7 +8,7 @@ import { indexFrom, type MetricSeries } from "./series-store.ts";
 import type { ChartWindow } from "./windows.ts";
 
 /** The full ranges of shares. A range fitted to the values would exaggerate small changes. */
-const BOUNDS: Record<string, readonly [number, number]> = { load: [0, 1], quality: [0, 1] };
+export const BOUNDS: Record<string, readonly [number, number]> = { load: [0, 1], quality: [0, 1] };
 
 export interface ChartCardProps {
   metric: string;
@@ -31,7 +31,10 @@ export function ChartCard(props: ChartCardProps) {
   const { metric, label, series, isLoaded, window, untilMs, colourName, group, pointedMs, isLarge, onLarge } = props;
   const { title, unit } = labelParts(label);
   // The store appends to the same arrays: `untilMs` changes whenever there may be new points.
-  const line = useMemo(() => withGaps(series), [series, untilMs]);
+  const { times, lines } = useMemo(() => {
+    const { times, values, isolated } = withGaps(series);
+    return { times, lines: [{ values, isolated, colourName }] };
+  }, [series, untilMs, colourName]);
   const { low, high } = useMemo(() => extremesOf(series.values), [series, untilMs]);
   // A new function would make the chart create its uPlot instance anew.
   const onPoint = useCallback(
@@ -64,10 +67,9 @@ export function ChartCard(props: ChartCardProps) {
         <Reading series={series} pointedMs={pointedMs} /> <span class="soft">{unit}</span>
       </p>
       <Chart
-        line={line}
+        {...{ times, lines }}
         fromMs={untilMs - window.ms}
         untilMs={untilMs}
-        colourName={colourName}
         bounds={own(BOUNDS, metric)}
         label={summary}
         group={group}

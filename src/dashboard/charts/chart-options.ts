@@ -22,19 +22,21 @@ export interface ChartSettings {
   bounds: readonly [number, number] | undefined;
   /** Charts of one group show the cursor at the same time. */
   group: string;
-  colours(): ChartColours;
-  /** The indexes of points without neighbours, which need a dot. */
-  isolated(): readonly number[];
+  /** The colours of each line. */
+  colours(): readonly ChartColours[];
+  /** The indexes of points without neighbours, which need a dot, for each line. */
+  isolated(): readonly (readonly number[])[];
   /** Receives undefined when the pointer leaves the chart. */
   onPoint(timeMs: number | undefined): void;
 }
 
-/** Returns uPlot's options for one line over time. */
+/** Returns uPlot's options for lines over time. Only a single line has an area below it. */
 export function chartOptions({ element, bounds, group, colours, isolated, onPoint }: ChartSettings): uPlot.Options {
+  const count = colours().length;
   const axis: uPlot.Axis = {
-    stroke: () => colours().text,
+    stroke: () => colours()[0]?.text ?? "",
     font: `11px ${getComputedStyle(element).fontFamily}`,
-    grid: { stroke: () => colours().grid, width: 1 },
+    grid: { stroke: () => colours()[0]?.grid ?? "", width: 1 },
     ticks: { show: false },
   };
   return {
@@ -65,12 +67,16 @@ export function chartOptions({ element, bounds, group, colours, isolated, onPoin
     ],
     series: [
       {},
-      {
-        stroke: () => colours().line,
-        fill: () => colours().area,
-        width: 1.5,
-        points: { size: 4, fill: () => colours().line, filter: (_, _series, show) => (show ? null : [...isolated()]) },
-      },
+      ...Array.from({ length: count }, (_, i): uPlot.Series => {
+        const line = () => colours()[i]?.line ?? "";
+        const filter: uPlot.Series.Points.Filter = (_, _series, show) => (show ? null : [...(isolated()[i] ?? [])]);
+        return {
+          stroke: line,
+          ...(count === 1 && { fill: () => colours()[i]?.area ?? "" }),
+          width: 1.5,
+          points: { size: 4, fill: line, filter },
+        };
+      }),
     ],
     hooks: {
       setCursor: [

@@ -3,39 +3,49 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { onColoursChange } from "../app/theme.ts";
 import { type ChartSettings, chartColours, chartOptions } from "./chart-options.ts";
-import type { Line } from "./gaps.ts";
 
-export interface ChartProps extends Pick<ChartSettings, "bounds" | "group" | "onPoint"> {
-  line: Line;
-  fromMs: number;
-  untilMs: number;
+export interface ChartLine {
+  /** Null breaks the line. */
+  values: readonly (number | null)[];
+  /** The indexes of points between two breaks. */
+  isolated: readonly number[];
   /** The name of the line's colour in the style sheet. */
   colourName: string;
-  /** Describes the line to screen readers. */
+}
+
+export interface ChartProps extends Pick<ChartSettings, "bounds" | "group" | "onPoint"> {
+  /** The times of the values of all lines. */
+  times: readonly number[];
+  lines: readonly ChartLine[];
+  fromMs: number;
+  untilMs: number;
+  /** Describes the lines to screen readers. */
   label: string;
 }
 
-/** One line over time, drawn by uPlot. New data update the uPlot instance instead of replacing it. */
-export function Chart({ line, fromMs, untilMs, colourName, bounds, label, group, onPoint }: ChartProps) {
+/** Lines over time, drawn by uPlot. New data update the uPlot instance instead of replacing it. */
+export function Chart({ times, lines, fromMs, untilMs, bounds, label, group, onPoint }: ChartProps) {
   const container = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot>(undefined);
-  const latestLine = useRef(line);
-  latestLine.current = line;
-  const settings = [colourName, bounds, group, onPoint];
+  const latestLines = useRef(lines);
+  latestLines.current = lines;
+  const colourNames = lines.map(({ colourName }) => colourName).join();
+  const settings = [colourNames, bounds, group, onPoint];
 
   useEffect(() => {
     const element = container.current;
     if (element === null) return;
-    let colours = chartColours(colourName);
-    const isolated = () => latestLine.current.isolated;
+    const lookUp = () => latestLines.current.map(({ colourName }) => chartColours(colourName));
+    let colours = lookUp();
+    const isolated = () => latestLines.current.map((line) => line.isolated);
     const plot = new uPlot(
       chartOptions({ element, bounds, group, onPoint, isolated, colours: () => colours }),
-      [[], []],
+      [[], ...colours.map(() => [])],
       element,
     );
     chart.current = plot;
     const endColours = onColoursChange(() => {
-      colours = chartColours(colourName);
+      colours = lookUp();
       plot.redraw();
     });
     const resizeObserver = new ResizeObserver(() =>
@@ -54,10 +64,10 @@ export function Chart({ line, fromMs, untilMs, colourName, bounds, label, group,
     const { current } = chart;
     current?.batch(() => {
       // The casts are safe: uPlot does not modify its data.
-      current.setData([line.times as number[], line.values as (number | null)[]], false);
+      current.setData([times as number[], ...lines.map(({ values }) => values as (number | null)[])], false);
       current.setScale("x", { min: fromMs, max: untilMs });
     });
-  }, [line, fromMs, untilMs, ...settings]);
+  }, [times, lines, fromMs, untilMs, ...settings]);
 
   return <div class="chart" ref={container} role="img" aria-label={label} />;
 }

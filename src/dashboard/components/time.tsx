@@ -1,5 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
-import { serviceNowMs } from "../api/clock.ts";
+import { useServiceNowMs } from "../api/clock.ts";
 import { locale } from "../lib/locale.ts";
 
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
@@ -21,13 +20,8 @@ function agoText(ts: string, nowMs: number): string {
 
 /** Shows how long ago a time was, and keeps it up to date. The tooltip shows the exact time. */
 export function Ago({ ts }: { ts: string | null }) {
-  const [nowMs, setNowMs] = useState(serviceNowMs);
-  // The text shows no seconds after a minute, so it needs fewer updates. This makes long lists cheaper.
-  const intervalMs = ts !== null && nowMs - Date.parse(ts) > 60_000 ? 30_000 : 1_000;
-  useEffect(() => {
-    const timer = setInterval(() => setNowMs(serviceNowMs()), intervalMs);
-    return () => clearInterval(timer);
-  }, [intervalMs]);
+  // After a minute no seconds are shown, so that a long list renders less often.
+  const nowMs = useServiceNowMs((nowMs) => (ts !== null && nowMs - Date.parse(ts) > 60_000 ? 30_000 : 1_000));
   if (ts === null) return <span>never</span>;
   return (
     <time dateTime={ts} title={timeText(ts)}>

@@ -14,10 +14,13 @@ const pageSettings = lazy(settings);
 /** A map of access points that fills its container. A table next to it must show the same data, for users of screen readers. */
 export function NetworkMap({
   points,
+  view = "",
   selected,
   onOpen,
 }: {
   points: readonly AccessPointState[];
+  /** Identifies the selection. When it changes, the map moves to show all points. */
+  view?: string;
   /** The `ap_id` of an access point to highlight. */
   selected?: string;
   onOpen(apId: string): void;
@@ -70,6 +73,13 @@ export function NetworkMap({
     // The marker under the pointer may have changed or disappeared.
     if (pointerAt.current !== undefined) setHovered(mapCanvas.current?.markerAt(pointerAt.current));
   }, [mapPoints, selected]);
+
+  const shownView = useRef(view);
+  useEffect(() => {
+    if (shownView.current === view || mapPoints.length === 0) return;
+    shownView.current = view;
+    mapCanvas.current?.showAll();
+  }, [mapPoints, view]);
 
   const closeList = () => {
     setListed(undefined);

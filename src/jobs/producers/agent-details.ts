@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { AgentFilter } from "../../accounts/agent-conditions.ts";
 import type { AgentStore } from "../../accounts/agent-store.ts";
-import { encodeJson } from "../../lib/json-text.ts";
+import { encodeJson } from "../../lib/encoding.ts";
 import { countThatFits, type Producer } from "./producer.ts";
 
 /** Pages by name, not by offset: agents deleted between two pages must not cause others to be skipped. */

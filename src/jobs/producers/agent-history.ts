@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { asJsonText, encodeJson, type JsonText } from "../../lib/encoding.ts";
 import { toIsoTime } from "../../lib/iso-time.ts";
-import { asJsonText, encodeJson, type JsonText } from "../../lib/json-text.ts";
 import type { ShardClient } from "../../telemetry/shard/shard-client.ts";
 import type { AgentSample, TelemetryStore } from "../../telemetry/store/telemetry-store.ts";
 import { countThatFits, type Producer, type ProducerStep } from "./producer.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { encodeJson, joinJsonArray } from "../../lib/encoding.ts";
 import { DomainError } from "../../lib/errors.ts";
-import { encodeJson, joinJsonArray } from "../../lib/json-text.ts";
 import { describeError, log } from "../../lib/log.ts";
 import type { JobState } from "../../schemas/job.ts";
 import type { Failure, Progress } from "../../schemas/stream.ts";

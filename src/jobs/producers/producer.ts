@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { JsonText } from "../../lib/json-text.ts";
+import type { JsonText } from "../../lib/encoding.ts";
 
 const StoredSelector = z
   .array(z.object({ key: z.string(), values: z.array(z.string()).readonly().optional(), negated: z.boolean() }))

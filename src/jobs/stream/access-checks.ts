@@ -61,6 +61,11 @@ export class AccessChecks {
     return check;
   }
 
+  /** Waits for the running checks. They may not have seen the newest changes. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#checks.values());
+  }
+
   async #check(reader: Reader, onResult: (access: Access) => void): Promise<void> {
     let access: Access;
     try {
@@ -74,7 +79,7 @@ export class AccessChecks {
   }
 
   #query(reader: Reader): Promise<Access> {
-    const key = JSON.stringify([reader.kind, reader.name, reader.version]);
+    const key = JSON.stringify([reader.kind, reader.name, reader.version, reader.target]);
     let query = this.#queries.get(key);
     if (query === undefined) {
       // Taken before the query: the account may change before the result arrives.

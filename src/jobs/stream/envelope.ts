@@ -1,5 +1,5 @@
+import { asJsonText, encodeJson, type JsonText } from "../../lib/encoding.ts";
 import { toIsoTime } from "../../lib/iso-time.ts";
-import { asJsonText, encodeJson, type JsonText } from "../../lib/json-text.ts";
 import { DATA_KINDS, type MessageKind, type StoredKind, type StreamFormat } from "../../schemas/stream-protocol.ts";
 
 /** Encodes messages for a job's sockets. Splices `data` into the envelope as text: it is never parsed or encoded again. */

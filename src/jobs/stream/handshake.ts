@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { GRANT_ROLES } from "../../auth/agent-scope.ts";
 import { STREAM_PROTOCOL } from "../../schemas/stream-protocol.ts";
 
 /** The request with which the Worker opens a socket at a job's Durable Object, after it has authenticated the reader. */
@@ -11,6 +12,8 @@ export const Reader = z.object({
   version: z.int(),
   /** When the token expires. */
   expiresAtMs: z.number(),
+  /** The agent that the job is about, and the role that the reader needs for it. Sockets of an earlier version have none. */
+  target: z.object({ apId: z.string(), role: z.enum(GRANT_ROLES) }).optional(),
 });
 export type Reader = z.output<typeof Reader>;
 

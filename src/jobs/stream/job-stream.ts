@@ -47,6 +47,8 @@ export class JobStream extends DurableObject<Env> {
   readonly #buffer: MessageBuffer;
   readonly #sockets: JobSockets;
   readonly #producer: ProducerRunner;
+  /** How often `recheck` was called. */
+  #rechecks = 0;
   /** The last count that was reported to the service metrics, if known. */
   #reportedSockets: number | undefined;
   /** The time of the alarm, if known. */
@@ -137,6 +139,14 @@ export class JobStream extends DurableObject<Env> {
     this.#producer.stop();
     this.#buffer.close(state);
     this.#sockets.closeAll(CLOSE[state]);
+    await this.#scheduleNext();
+  }
+
+  /** Checks the access of all readers now, because an account or an agent has changed. */
+  async recheck(): Promise<void> {
+    this.#rechecks++;
+    if (this.#sockets.count === 0) return;
+    await this.#sockets.recheckAll();
     await this.#scheduleNext();
   }
 
@@ -245,7 +255,12 @@ export class JobStream extends DurableObject<Env> {
   async #refuseIfNotAllowed(reader: Reader): Promise<Response | undefined> {
     if (reader.expiresAtMs <= Date.now()) return refuse(401, "Could not validate credentials");
     try {
-      return (await this.#isCredentialCurrent(reader)) ? undefined : refuse(403, "Not enough permissions");
+      // A recheck during the query does not see the new socket, and the query may not have seen what changed.
+      for (let rechecks = -1; rechecks !== this.#rechecks; ) {
+        rechecks = this.#rechecks;
+        if (!(await this.#isCredentialCurrent(reader))) return refuse(403, "Not enough permissions");
+      }
+      return undefined;
     } catch (error) {
       log.warn("reader access check failed", { error: describeError(error) });
       return refuse(503, "The accounts database is not available at the moment", 2);

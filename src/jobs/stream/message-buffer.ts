@@ -1,4 +1,4 @@
-import type { JsonText } from "../../lib/json-text.ts";
+import type { JsonText } from "../../lib/encoding.ts";
 import { MAX_IDEMPOTENCY_KEY_LENGTH } from "../../schemas/job.ts";
 import type { StoredKind } from "../../schemas/stream-protocol.ts";
 import type { Gap, StoredMessage } from "./envelope.ts";

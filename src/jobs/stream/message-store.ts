@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { asJsonText } from "../../lib/json-text.ts";
+import { asJsonText } from "../../lib/encoding.ts";
 import { MESSAGE_KINDS } from "../../schemas/stream-protocol.ts";
 import type { StoredMessage } from "./envelope.ts";
 

@@ -23,6 +23,8 @@ export interface SocketLimits {
 }
 
 const MAX_CLIENT_MESSAGE_LENGTH = 1_024;
+/** The time of the last check of a socket that must be checked again. */
+const NEVER_MS = 0;
 
 export interface SocketsOptions {
   ctx: Pick<DurableObjectState, "acceptWebSocket" | "getWebSockets" | "setWebSocketAutoResponse">;
@@ -121,6 +123,17 @@ export class JobSockets {
     this.#closeExpired();
     const due = this.#open.filter((socket) => this.#checks.isStale(this.#attachments.of(socket).checkedMs));
     await Promise.all(due.map((socket) => this.#check(socket)));
+  }
+
+  /** Checks the access of all sockets, because it may have changed. If a check fails, it is retried and nothing is sent before. */
+  async recheckAll(): Promise<void> {
+    await this.#checks.settle();
+    for (const socket of this.#open) {
+      const attachment = this.#attachments.of(socket);
+      attachment.checkedMs = NEVER_MS;
+      this.#attachments.save(socket, attachment);
+    }
+    await this.recheck();
   }
 
   /**

@@ -15,6 +15,8 @@ export interface StreamClient {
   start(jobNumber: string, input: ProducerInput): Promise<void>;
   describe(jobNumber: string): Promise<JobDescription>;
   close(jobNumber: string, state: ClosedState): Promise<void>;
+  /** Checks the access of the job's readers, and closes the sockets of those without it. */
+  recheck(jobNumber: string): Promise<void>;
   /** Returns the response that upgrades the client's request to a WebSocket. */
   open(handshake: StreamHandshake, offeredProtocols: string | null): Promise<Response>;
 }
@@ -27,6 +29,7 @@ export function createStreamClient(namespace: DurableObjectNamespace<JobStream>)
     start: (jobNumber, input) => callObject(COMPONENT, stream(jobNumber).start(jobNumber, input)),
     describe: (jobNumber) => callObject(COMPONENT, stream(jobNumber).describe()),
     close: (jobNumber, state) => callObject(COMPONENT, stream(jobNumber).close(state)),
+    recheck: (jobNumber) => callObject(COMPONENT, stream(jobNumber).recheck()),
     async open(handshake, offeredProtocols) {
       const response = await callObject(
         COMPONENT,

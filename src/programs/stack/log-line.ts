@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import { isEmulated } from "../../accounts/agent-names.ts";
+import { isEmulated } from "../../schemas/agent.ts";
 import { BRIDGE_APP } from "./components/bridge-process.ts";
 import { EMULATOR_APP } from "./components/emulator-process.ts";
 

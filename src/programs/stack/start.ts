@@ -42,9 +42,11 @@ export async function startComponents(
   const database = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
   const startAccounts = async () => {
     if (sqld !== undefined) await supervisor.start(sqldComponent(dataDir, sqld.port, sqld.access.publicKey));
-    await withRetries("Cannot prepare the accounts database", () => migrateAccounts(config));
-    await ensureServiceApp(config, BRIDGE_APP, secrets.BRIDGE_KEY, { broker: true });
-    await ensureServiceApp(config, EMULATOR_APP, secrets.EMULATOR_KEY, { broker: true, callbacks: true });
+    await withRetries("Cannot prepare the accounts database", async () => {
+      await migrateAccounts(config);
+      await ensureServiceApp(config, BRIDGE_APP, secrets.BRIDGE_KEY, { broker: true });
+      await ensureServiceApp(config, EMULATOR_APP, secrets.EMULATOR_KEY, { broker: true, callbacks: true });
+    });
     return await ensureAdministrator(database, settings.adminUsername, settings.adminPassword);
   };
   const startTelemetry = async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { clustersOf } from "../../../src/dashboard/map/clusters.ts";
-import { LABEL_HEIGHT_PX, overlaps, placeLabels } from "../../../src/dashboard/map/drawing/town-labels.ts";
 import { isVisible, ringShape, type Shape, shapeOf, traceShape } from "../../../src/dashboard/map/drawing/shapes.ts";
 import { tilesFor } from "../../../src/dashboard/map/drawing/tile-grid.ts";
+import { LABEL_HEIGHT_PX, overlaps, placeLabels } from "../../../src/dashboard/map/drawing/town-labels.ts";
 import { project, unproject } from "../../../src/dashboard/map/projection.ts";
 import {
   boundsOf,

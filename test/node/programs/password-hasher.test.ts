@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import { availableParallelism } from "node:os";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createRemotePasswords } from "../../../src/auth/remote-passwords.ts";
+import { createRemotePasswords } from "../../../src/auth/passwords.ts";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import { nativePasswords } from "../../../src/programs/password-hasher/native-passwords.ts";
 import { passwordHasherComponent } from "../../../src/programs/stack/components/password-hasher-process.ts";

@@ -43,13 +43,16 @@ describe("settings", () => {
     const url = "http://127.0.0.1:1";
     const stores = { LIBSQL_URL: url, CLICKHOUSE_URL: url, MQTT_URL: "ws://127.0.0.1:1" };
     const secrets = { JWT_KEYS: JSON.stringify(JWT_KEYS), ENCRYPTION_KEY, CREDENTIAL_PEPPER };
-    const signUp = (env: Record<string, string>, defaults?: Record<string, string>): string =>
-      parseEnv({ ...stores, ...secrets, ...readSettings(env, defaults).workerSettings }).SIGNUP;
+    const settings = (env: Record<string, string>, defaults?: Record<string, string>) =>
+      parseEnv({ ...stores, ...secrets, ...readSettings(env, defaults).workerSettings });
+    const signUp = (...given: Parameters<typeof settings>): string => settings(...given).SIGNUP;
     expect(signUp({})).toBe("closed");
     expect(signUp({ SIGNUP: "open" })).toBe("open");
     expect(signUp({}, DEV_DEFAULTS)).toBe("open");
     expect(signUp({ SIGNUP: "" }, DEV_DEFAULTS)).toBe("open");
     expect(signUp({ SIGNUP: "closed" }, DEV_DEFAULTS)).toBe("closed");
+    // Null: operator of all access points.
+    expect([settings({}).NEW_USERS, settings({}, DEV_DEFAULTS).NEW_USERS]).toEqual([[], null]);
   });
 
   it.each([

@@ -1,5 +1,6 @@
 import { env } from "cloudflare:test";
 import { inArray } from "drizzle-orm";
+import { decodeJwt } from "jose";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { agents, audit } from "../../../src/accounts/account-tables.ts";
 import { createAuditFeed } from "../../../src/accounts/audit-feed.ts";
@@ -7,7 +8,7 @@ import { createAccountVersions } from "../../../src/accounts/login/account-versi
 import { parseEnv } from "../../../src/env.ts";
 import { AccessGuard } from "../../../src/programs/broker/access-guard.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
-import { uniqueName } from "../support.ts";
+import { adminToken, newApp, PASSWORD, send, tokenOf, uniqueName } from "../support.ts";
 
 const config = parseEnv(env);
 const database = createDatabase({ url: config.LIBSQL_URL });
@@ -92,6 +93,23 @@ describe("the access guard of the broker", () => {
     expect(disconnected).toEqual([]);
     await guard.check();
     expect(disconnected).toEqual(names.slice(0, 1));
+  });
+
+  it("disconnects an app when its grants limit it, and its next token cannot use the broker", async () => {
+    const { appName, token } = await newApp({ broker: true });
+    const { scope, ver } = decodeJwt<{ scope: string; ver: number }>(token);
+    expect(scope.split(" ")).toContain("broker:use");
+    const { guard, disconnected } = guarding([]);
+    guard.add({ kind: "app", name: appName, version: ver, disconnect: () => disconnected.push(appName) });
+    await guard.check();
+    expect(disconnected).toEqual([]);
+    const body = { grants: [{ role: "operator", selector: "site=a" }] };
+    const changed = await send("PUT", `/api/v1/third_party_apps/${appName}/grants`, body, await adminToken());
+    expect(changed.status).toBe(200);
+    await guard.check();
+    expect(disconnected).toEqual([appName]);
+    const next = decodeJwt<{ scope: string }>(await tokenOf(appName, PASSWORD, "third_party_app"));
+    expect(next.scope.split(" ")).not.toContain("broker:use");
   });
 
   it("removes stored data of deleted agents, connected or not", async () => {

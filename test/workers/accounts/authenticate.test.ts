@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { createAgentStore } from "../../../src/accounts/agent-store.ts";
 import { createAppStore } from "../../../src/accounts/app-store.ts";
 import { type AuditFeed, createAuditFeed } from "../../../src/accounts/audit-feed.ts";
+import { createEnrolmentTokenStore } from "../../../src/accounts/enrolment/enrolment-token-store.ts";
 import { createGroupStore } from "../../../src/accounts/group-store.ts";
 import { createAuthenticate } from "../../../src/accounts/login/authenticate.ts";
 import { createUserStore } from "../../../src/accounts/user-store.ts";
@@ -35,6 +36,7 @@ function newAuthenticate(auditFeed: AuditFeed = createAuditFeed(database)) {
     },
     apps: createAppStore(database),
     groups: createGroupStore(database),
+    enrolmentTokens: createEnrolmentTokenStore(database),
     auditFeed,
     serviceTokens: { setup: undefined, enrolment: undefined, scraper: undefined },
     now: () => clock.ms,

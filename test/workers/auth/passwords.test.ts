@@ -1,7 +1,6 @@
 import { describe, expect, inject, it } from "vitest";
 import { edgePasswords } from "../../../src/auth/argon2-wasm.ts";
-import { DUMMY_HASH } from "../../../src/auth/passwords.ts";
-import { createRemotePasswords } from "../../../src/auth/remote-passwords.ts";
+import { createRemotePasswords, DUMMY_HASH } from "../../../src/auth/passwords.ts";
 
 const SAMPLES = inject("passwordSamples");
 

@@ -6,7 +6,7 @@ import { outbox } from "../../../src/broker/outbox-table.ts";
 import type { SpinupMessage } from "../../../src/emulator/plan.ts";
 import { parseEnv } from "../../../src/env.ts";
 import { createJobStore } from "../../../src/jobs/job-store.ts";
-import { encodeJson } from "../../../src/lib/json-text.ts";
+import { encodeJson } from "../../../src/lib/encoding.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { adminToken, bearer, newApp, postJson, send, settings, signedUp, tokenOf, uniqueName } from "../support.ts";
 

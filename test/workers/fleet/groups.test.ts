@@ -1,11 +1,13 @@
 import { env } from "cloudflare:test";
+import { sql } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import type { StoredGrant } from "../../../src/accounts/account-tables.ts";
 import { createAppStore } from "../../../src/accounts/app-store.ts";
+import { createGroupStore } from "../../../src/accounts/group-store.ts";
 import { createUserStore } from "../../../src/accounts/user-store.ts";
 import { parseEnv } from "../../../src/env.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
-import { adminToken, newApp, PASSWORD, send, signedUp, tokenOf, uniqueName } from "../support.ts";
+import { adminToken, newApp, PASSWORD, send, settings, signedUp, tokenOf, uniqueName } from "../support.ts";
 import { itemsOf, newAgents, newSite } from "./requests.ts";
 
 const database = createDatabase({ url: parseEnv(env).LIBSQL_URL });
@@ -87,6 +89,26 @@ describe("a group", () => {
       expect(await hidden.text()).toBe(await absent.text());
     }
     expect(await listed((await newApp({ ap_ids: ["x"] })).token)).toEqual([]);
+  });
+});
+
+describe("the store of groups", () => {
+  it("has at most 1,000 groups, and replaces existing ones beyond that", async () => {
+    const other = createDatabase({ url: settings.EMPTY_LIBSQL_URL ?? "" });
+    const store = createGroupStore(other);
+    await other.run(
+      sql`insert into groups (name, selector, description, updated_at)
+          with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000) select 'g' || i, '', '', 0 from n`,
+    );
+    try {
+      const group = { name: "new", selector: "site=a", description: "" };
+      await expect(store.save(group, BY)).rejects.toThrow("There are 1,000 groups, which is the limit");
+      await store.save({ ...group, name: "g7" }, BY);
+      expect(await store.find("g7")).toMatchObject({ selector: "site=a" });
+      expect(await store.find("new")).toBeUndefined();
+    } finally {
+      await other.run(sql`delete from groups`);
+    }
   });
 });
 

@@ -1,7 +1,7 @@
 import { Validator } from "@cfworker/json-schema";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { AsyncApiDocument } from "../../../src/http/docs/asyncapi.ts";
-import { encodeJson } from "../../../src/lib/json-text.ts";
+import { encodeJson } from "../../../src/lib/encoding.ts";
 import { BUFFER_LIMITS, CLOSE, MESSAGE_KINDS } from "../../../src/schemas/stream-protocol.ts";
 import { Client, connect, type Envelope, movableClock, newJob, soon } from "../jobs/job-support.ts";
 import { adminToken, bearer, newAgent, newApp, request, send, uniqueName } from "../support.ts";

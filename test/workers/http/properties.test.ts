@@ -22,6 +22,8 @@ const bodies = [
   ["PUT", "/api/v1/agents/unknown", ["password", "configuration"]],
   ["POST", "/api/v1/third_party_apps/", ["app_name", "api_key", "permissions"]],
   ["PUT", "/api/v1/third_party_apps/unknown", ["api_key", "permissions"]],
+  ["PUT", "/api/v1/agents/unknown/labels", ["site", "technology"]],
+  ["PUT", "/api/v1/groups/random", ["selector", "description"]],
 ] as const;
 
 describe("random input", () => {

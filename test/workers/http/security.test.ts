@@ -41,7 +41,7 @@ const PUBLIC = [
 ];
 
 /** The owner of a job is a user here. */
-type ObjectKind = "user" | "agent" | "app" | "group" | "job" | "emulator job";
+type ObjectKind = "user" | "agent" | "app" | "group" | "job" | "emulator job" | "enrolment token";
 /** The kinds of account, an app without permissions, and an app that is limited to one agent. */
 type Caller = "admin" | "user" | "agent" | "app" | "app without permissions" | "app of one agent";
 /**
@@ -104,6 +104,16 @@ const TABLE: Row[] = [
     access: { admin: "any", user: "own" },
   },
   { route: "DELETE /api/v1/users/:username", object: "user", access: { admin: "any", user: "own" } },
+  { route: "GET /api/v1/users/:username/grants", object: "user", access: { admin: "any", user: "own" } },
+  {
+    route: "PUT /api/v1/users/:username/grants",
+    object: "user",
+    body: () => ({ grants: null }),
+    access: { admin: "any" },
+  },
+  { route: "GET /api/v1/enrolment_tokens/", access: { admin: "yes" } },
+  { route: "POST /api/v1/enrolment_tokens/", body: () => ({}), access: { admin: "yes" } },
+  { route: "DELETE /api/v1/enrolment_tokens/:id", object: "enrolment token", access: { admin: "any" } },
   { route: "POST /api/v1/agents/public", body: newAgentBody, access: { admin: "yes" } },
   { route: "POST /api/v1/agents/", body: newAgentBody, access: { admin: "yes" } },
   { route: "GET /api/v1/agents/:ap_id", object: "agent", access: readAccess },
@@ -114,6 +124,7 @@ const TABLE: Row[] = [
     access: { admin: "any", agent: "own" },
   },
   { route: "DELETE /api/v1/agents/:ap_id", object: "agent", access: { admin: "any" } },
+  { route: "GET /api/v1/agents/:ap_id/labels", object: "agent", access: readAccess },
   {
     route: "PUT /api/v1/agents/:ap_id/labels",
     object: "agent",
@@ -159,6 +170,17 @@ const TABLE: Row[] = [
     route: "PUT /api/v1/third_party_apps/:app_name",
     object: "app",
     body: () => ({ permissions: {} }),
+    access: { admin: "any" },
+  },
+  {
+    route: "GET /api/v1/third_party_apps/:app_name/grants",
+    object: "app",
+    access: { admin: "any", app: "own", "app without permissions": "own", "app of one agent": "own" },
+  },
+  {
+    route: "PUT /api/v1/third_party_apps/:app_name/grants",
+    object: "app",
+    body: () => ({ grants: null }),
     access: { admin: "any" },
   },
   { route: "DELETE /api/v1/third_party_apps/:app_name", object: "app", access: { admin: "any" } },
@@ -288,6 +310,10 @@ const emulatorJobOf = async (token: string): Promise<string> => {
   const response = await send("POST", "/api/v1/emulator/spinup", { emulators: [spec] }, token);
   return ((await response.json()) as { job_number: string }).job_number;
 };
+const newEnrolmentToken = async (): Promise<string> => {
+  const response = await send("POST", "/api/v1/enrolment_tokens/", {}, await adminToken());
+  return ((await response.json()) as { id: string }).id;
+};
 const foreignObject = async (kind: ObjectKind): Promise<string> => {
   if (kind === "job") return await jobOf((await signedUp()).token);
   if (kind === "group") {
@@ -296,6 +322,7 @@ const foreignObject = async (kind: ObjectKind): Promise<string> => {
     return name;
   }
   if (kind === "emulator job") return await emulatorJobOf((await signedUp()).token);
+  if (kind === "enrolment token") return await newEnrolmentToken();
   return (await account(kind)).name;
 };
 const unusedName = (kind: ObjectKind): string => (kind === "user" ? uniqueEmail() : uniqueName());

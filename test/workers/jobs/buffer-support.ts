@@ -1,7 +1,7 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import type { StoredMessage } from "../../../src/jobs/stream/envelope.ts";
 import { type BufferLimits, MessageBuffer } from "../../../src/jobs/stream/message-buffer.ts";
-import { asJsonText } from "../../../src/lib/json-text.ts";
+import { asJsonText } from "../../../src/lib/encoding.ts";
 
 export const NOW = 1_800_000_000_000;
 export const LIMITS: BufferLimits = { messages: 5, bytes: 100, retentionMs: 1_000, keys: 8 };

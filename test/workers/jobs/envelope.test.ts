@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { encodeGap, encodeMessage, type StoredMessage } from "../../../src/jobs/stream/envelope.ts";
-import { asJsonText } from "../../../src/lib/json-text.ts";
+import { asJsonText } from "../../../src/lib/encoding.ts";
 import { NOW } from "./buffer-support.ts";
 
 describe("the encoding of messages", () => {

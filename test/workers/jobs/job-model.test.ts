@@ -1,7 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { encodeJson } from "../../../src/lib/json-text.ts";
+import { encodeJson } from "../../../src/lib/encoding.ts";
 import type { StoredKind, StreamFormat } from "../../../src/schemas/stream-protocol.ts";
 import {
   alarmOf,

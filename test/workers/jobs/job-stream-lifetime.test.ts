@@ -2,7 +2,7 @@ import { env, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test"
 import { describe, expect, it } from "vitest";
 import { parseEnv } from "../../../src/env.ts";
 import { createJobStore } from "../../../src/jobs/job-store.ts";
-import { asJsonText } from "../../../src/lib/json-text.ts";
+import { asJsonText } from "../../../src/lib/encoding.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { adminToken, send, signedUp } from "../support.ts";
 import {

@@ -1,6 +1,6 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { asJsonText } from "../../../src/lib/json-text.ts";
+import { asJsonText } from "../../../src/lib/encoding.ts";
 import { echoedCloseCode } from "../../../src/schemas/stream-protocol.ts";
 import { connect, type Job, movableClock, newJob, soon, upgrade } from "./job-support.ts";
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { encodeJson } from "../../../src/lib/json-text.ts";
+import { encodeJson } from "../../../src/lib/encoding.ts";
 import { LIMITS, message, NOW, stored, withBuffer } from "./buffer-support.ts";
 
 describe("the message buffer under random events", () => {

@@ -3,6 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CredentialRef } from "../../../src/accounts/login/credential-check.ts";
 import { type FlowState, throttle } from "../../../src/jobs/producers/flow-control.ts";
+import type { Reader } from "../../../src/jobs/stream/handshake.ts";
 import { MessageBuffer } from "../../../src/jobs/stream/message-buffer.ts";
 import {
   nothingUnacknowledged,
@@ -11,7 +12,7 @@ import {
   unacknowledgedBytes,
 } from "../../../src/jobs/stream/socket-attachment.ts";
 import { JobSockets } from "../../../src/jobs/stream/sockets.ts";
-import { asJsonText } from "../../../src/lib/json-text.ts";
+import { asJsonText } from "../../../src/lib/encoding.ts";
 import { BUFFER_LIMITS } from "../../../src/schemas/stream-protocol.ts";
 import { Client, handshake, newJob, someReader } from "./job-support.ts";
 
@@ -25,7 +26,7 @@ interface TestSockets {
   sockets: JobSockets;
   /** Running queries about readers' access, for the test to resolve. */
   queries: AccessQuery[];
-  connect(name?: string): Promise<Client>;
+  connect(name?: string, target?: Reader["target"]): Promise<Client>;
   post(data?: string): number;
   state: DurableObjectState;
 }
@@ -50,8 +51,8 @@ function withSockets<R>(test: (sockets: TestSockets) => Promise<R>, unacknowledg
       limits: { sockets: 4, unacknowledgedBytes },
     });
     const reader = await someReader();
-    const connect = async (name = "one") =>
-      new Client(sockets.accept(await handshake({ reader: { ...reader, name } }), clock.ms));
+    const connect = async (name = "one", target?: Reader["target"]) =>
+      new Client(sockets.accept(await handshake({ reader: { ...reader, name, target } }), clock.ms));
     const post = (data = "[]") => {
       const appended = buffer.append({ type: "agent_data", data: asJsonText(data) });
       return appended.outcome === "stored" ? appended.seq : 0;
@@ -183,6 +184,38 @@ describe("the sockets of a job", () => {
       expect(revoked.texts).toEqual([]);
     }));
 
+  it("are all checked again after a running check, which may not have seen the change", () =>
+    withSockets(async ({ clock, sockets, queries, connect, post }) => {
+      const client = await connect();
+      clock.ms += 6_000;
+      post();
+      const delivery = sockets.deliver();
+      const recheck = sockets.recheckAll();
+      queries[0]?.resolve(true);
+      await client.receives(1);
+      await expect.poll(() => queries.length).toBe(2);
+      queries[1]?.resolve(false);
+      await Promise.all([delivery, recheck]);
+      await client.isClosed(4403);
+    }));
+
+  it("get nothing until a failed recheck was retried", () =>
+    withSockets(async ({ clock, sockets, queries, connect, post }) => {
+      const client = await connect();
+      clock.ms += 1_000;
+      const recheck = sockets.recheckAll();
+      await expect.poll(() => queries.length).toBe(1);
+      queries[0]?.reject(new Error("away"));
+      await recheck;
+      expect(sockets.nextDueMs).toBeLessThanOrEqual(clock.ms + 60_000);
+      post();
+      const delivery = sockets.deliver();
+      await client.receives(0);
+      queries[1]?.resolve(true);
+      await delivery;
+      await client.receives(1);
+    }));
+
   it("are closed at exactly the limit of unacknowledged bytes", () =>
     withSockets(async ({ sockets, connect, post }) => {
       const client = await connect();
@@ -198,10 +231,10 @@ describe("the sockets of a job", () => {
 });
 
 describe("a socket's attachment", () => {
-  it("stays within 2 KB, even for the longest name", () =>
+  it("stays within 2 KB, even for the longest names", () =>
     withSockets(async ({ clock, sockets, connect, post, state }) => {
       clock.ms += 1;
-      const client = await connect("é".repeat(254));
+      const client = await connect("é".repeat(254), { apId: "a".repeat(64), role: "operator" });
       for (let i = 0; i < 320; i++) post(JSON.stringify("x".repeat(198)));
       await sockets.deliver();
       await client.receives(320);

@@ -46,7 +46,7 @@ describe("the overview", () => {
     const { token } = await signedUp();
     const stateOf = async ({ apId }: { apId: string }) =>
       (await getOverview(token)).access_points.find(({ ap_id }) => ap_id === apId);
-    const unknown = { access_point_type: null, latitude: null, longitude: null, onboard: true };
+    const unknown = { access_point_type: null, latitude: null, longitude: null, site: null, onboard: true };
     const none = { load: null, quality: null, users: null };
     await expect
       .poll(() => stateOf(fresh), soon)

@@ -1,10 +1,15 @@
 import { useEffect } from "preact/hooks";
 import type { Agent } from "../../../schemas/agent.ts";
 import { ApiError } from "../../api/call.ts";
+import { listGroups, readLabels } from "../../api/fleet-calls.ts";
 import { readAgent } from "../../api/operations.ts";
 import { href, type PageProps } from "../../app/router.ts";
+import { may, session } from "../../app/session.ts";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
+import { useLoaded } from "../../lib/load.ts";
 import { usePoll } from "../../lib/poll.ts";
+import { allows, mayOperate, useOwnGrants } from "../../selectors/own-grants.ts";
+import { AgentLabels } from "./agent-labels.tsx";
 import { Charts } from "./charts.tsx";
 import { Commands } from "./commands.tsx";
 import { Configuration } from "./configuration.tsx";
@@ -41,12 +46,15 @@ function AccessPointContent({ agent, query }: { agent: Agent; query: URLSearchPa
   const { ap_id: apId, configuration } = agent;
   const status = useCurrentStatus(apId, configuration.interval);
   const type = typeof configuration.access_point_type === "string" ? configuration.access_point_type : null;
+  const { labels, mayLabel, mayCommand, refresh } = useLabels(apId);
   return (
     <div class="stack">
-      <AccessPointHeader apId={apId} type={type} status={status} />
+      <AccessPointHeader apId={apId} type={type} status={status}>
+        {labels !== undefined && <AgentLabels {...{ apId, labels }} mayChange={mayLabel} onChanged={refresh} />}
+      </AccessPointHeader>
       <Charts apId={apId} type={type} query={query} />
       <div class="ap-columns">
-        <Commands apId={apId} supported={configuration.commands} />
+        {mayCommand && <Commands apId={apId} supported={configuration.commands} />}
         <div class="stack">
           <Position apId={apId} type={type} geolocation={configuration.geolocation} status={status} />
           <Configuration configuration={configuration} />
@@ -61,6 +69,24 @@ function AccessPointContent({ agent, query }: { agent: Agent; query: URLSearchPa
       </div>
     </div>
   );
+}
+
+/** Loads the labels of an access point, and determines what the user may do with it. */
+function useLabels(apId: string) {
+  const loaded = usePoll(async (signal) => (await readLabels(apId, signal)).labels, CONFIGURATION_INTERVAL_MS, [apId]);
+  const labels = loaded.data;
+  const grants = useOwnGrants();
+  // Grants may name groups.
+  const isLimited = grants !== undefined && grants !== null;
+  const groups = useLoaded(async (signal) => (isLimited ? await listGroups(signal) : []), [isLimited]).data ?? [];
+  const username = session.value?.username ?? "";
+  const isKnown = labels !== undefined && grants !== undefined;
+  return {
+    labels,
+    mayLabel: isKnown && may("agents:manage") && (grants === null || allows(grants, "manager", labels, groups)),
+    mayCommand: may("commands:send") && isKnown && mayOperate(grants, labels, groups, username),
+    refresh: loaded.refresh,
+  };
 }
 
 function UnknownAccessPoint({ apId }: { apId: string }) {

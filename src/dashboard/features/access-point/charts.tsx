@@ -10,6 +10,7 @@ import { momentText } from "../../charts/time-axis.ts";
 import { type ChartWindow, WINDOWS, windowOf } from "../../charts/windows.ts";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
 import { usePoll } from "../../lib/poll.ts";
+import "../../style/charts.css";
 
 /** Access points rarely start or stop reporting a metric. */
 const METRICS_INTERVAL_MS = 30_000;

@@ -67,7 +67,7 @@ export function useCurrentStatus(apId: string, interval: unknown): CurrentStatus
 }
 
 async function statusFromOverview(apId: string, signal: AbortSignal): Promise<CurrentStatus> {
-  const found = (await overview(signal)).access_points.find(({ ap_id }) => ap_id === apId);
+  const found = (await overview("", signal)).access_points.find(({ ap_id }) => ap_id === apId);
   if (found === undefined) return { condition: "new", lastSeen: null, load: null, quality: null, users: null };
   const { load, quality, users, last_seen: lastSeen } = found;
   const condition = conditionOf(found);

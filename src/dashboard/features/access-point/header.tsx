@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { href } from "../../app/router.ts";
 import { ConditionMark, TechnologyBadge } from "../../components/badges.tsx";
 import { Ago } from "../../components/time.tsx";
@@ -9,10 +10,13 @@ export function AccessPointHeader({
   apId,
   type,
   status,
+  children,
 }: {
   apId: string;
   type: string | null;
   status: CurrentStatus | undefined;
+  /** Shown below the name. */
+  children: ComponentChildren;
 }) {
   return (
     <header class="ap-head">
@@ -22,6 +26,7 @@ export function AccessPointHeader({
         <TechnologyBadge type={type} />
         {status && <ConditionMark condition={status.condition} />}
       </div>
+      {children}
       <dl class="vitals">
         <div>
           <dt>Last seen</dt>

@@ -24,6 +24,7 @@ export function Position({ apId, type, geolocation, status }: PositionProps) {
         access_point_type: type,
         latitude,
         longitude,
+        site: null,
         onboard: true,
         online: condition === "online",
         last_seen: lastSeen,

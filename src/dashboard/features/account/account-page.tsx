@@ -10,6 +10,7 @@ import { notify } from "../../components/notices.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
 import { useLoaded } from "../../lib/load.ts";
+import { grantsText, useOwnGrants } from "../../selectors/own-grants.ts";
 import { rolesText } from "../administration/users/roles.ts";
 import "../../style/administration.css";
 
@@ -28,6 +29,7 @@ export function Account() {
 
 function AccountDetails({ username }: { username: string }) {
   const { data, error, refresh } = useLoaded(me);
+  const grants = useOwnGrants();
   return (
     <section class="card" aria-label="Account details">
       <dl class="account-facts">
@@ -35,6 +37,8 @@ function AccountDetails({ username }: { username: string }) {
         <dd>{username}</dd>
         <dt>Roles</dt>
         <dd>{data === undefined ? "…" : rolesText(data)}</dd>
+        <dt>Access</dt>
+        <dd>{grants === undefined ? "…" : grantsText(grants)}</dd>
       </dl>
       <Failed error={error} onRetry={refresh} />
       <button type="button" onClick={signOut}>

@@ -2,17 +2,12 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../../api/call.ts";
 import { recoverPassword, resetPassword } from "../../api/operations.ts";
 import { href, navigate, route } from "../../app/router.ts";
-import { Form, fieldErrorOf, SubmitButton, TextField } from "../../components/form.tsx";
+import { Form, fieldErrorOf, SubmitButton } from "../../components/form.tsx";
 import { EMPTY_PASSWORD, NewPasswordFields } from "../../components/new-password.tsx";
 import { notify } from "../../components/notices.tsx";
 import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
-
-/** The pages for people who are not signed in share the e-mail address, so that it is typed once. */
-export interface SignInPageProps {
-  username: string;
-  onUsername(username: string): void;
-}
+import { EmailField, type SignInPageProps } from "./email-field.tsx";
 
 /** Asks for an e-mail address and sends a reset link to it. */
 export function RequestResetLink({ username, onUsername }: SignInPageProps) {
@@ -31,15 +26,7 @@ export function RequestResetLink({ username, onUsername }: SignInPageProps) {
     <>
       <p>Enter your e-mail address to receive a link for setting a new password.</p>
       <Form onSubmit={() => void run()}>
-        <TextField
-          label="E-mail"
-          type="email"
-          autocomplete="username"
-          required
-          value={username}
-          onValue={onUsername}
-          error={fieldErrorOf(error, "username")}
-        />
+        <EmailField {...{ username, onUsername }} error={fieldErrorOf(error, "username")} />
         {fieldErrorOf(error, "username") === undefined && <Failed error={error} />}
         <SubmitButton isBusy={isBusy}>Send link</SubmitButton>
       </Form>

@@ -10,7 +10,8 @@ import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
 import { own } from "../../lib/format.ts";
 import { useLoaded } from "../../lib/load.ts";
-import { RequestResetLink, ResetPassword, type SignInPageProps } from "./forgotten-password.tsx";
+import { EmailField, type SignInPageProps } from "./email-field.tsx";
+import { RequestResetLink, ResetPassword } from "./forgotten-password.tsx";
 
 /** Pages without a session, by the first segment of the path. Any other path shows the sign-in page. */
 const PAGES: Record<string, { title: string; page: ComponentType<SignInPageProps> }> = {
@@ -54,15 +55,7 @@ function SignIn({ username, onUsername }: SignInPageProps) {
   return (
     <>
       <Form onSubmit={() => void run()}>
-        <TextField
-          label="E-mail"
-          type="email"
-          autocomplete="username"
-          required
-          autofocus
-          value={username}
-          onValue={onUsername}
-        />
+        <EmailField {...{ username, onUsername }} autofocus />
         <TextField
           label="Password"
           type="password"
@@ -99,15 +92,7 @@ function SignUp({ username, onUsername }: SignInPageProps) {
   return (
     <>
       <Form onSubmit={() => void run()}>
-        <TextField
-          label="E-mail"
-          type="email"
-          autocomplete="username"
-          required
-          value={username}
-          onValue={onUsername}
-          error={fieldErrors.username}
-        />
+        <EmailField {...{ username, onUsername }} error={fieldErrors.username} />
         <TextField
           label="Password"
           hint={NEW_PASSWORD_HINT}

@@ -1,5 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
-import { serviceNowMs } from "../../api/clock.ts";
+import { useServiceNowMs } from "../../api/clock.ts";
 import { Progress } from "../../components/states.tsx";
 import { durationText } from "../../components/time.tsx";
 import { countOf, countText } from "../../lib/format.ts";
@@ -47,11 +46,7 @@ export function EmulatorProgress({
 }
 
 function TimeLeft({ progress: { startedMs }, durationS }: { progress: JobProgress; durationS: number }) {
-  const [nowMs, setNowMs] = useState(serviceNowMs);
-  useEffect(() => {
-    const timer = setInterval(() => setNowMs(serviceNowMs()), 1_000);
-    return () => clearInterval(timer);
-  }, []);
+  const nowMs = useServiceNowMs(() => 1_000);
   if (Number.isNaN(startedMs)) return null;
   const elapsedS = Math.min(durationS, Math.max(0, (nowMs - startedMs) / 1_000));
   return (

@@ -90,7 +90,7 @@ export function RequestHistory({ agent: initialAgent }: { agent: string }) {
 
 /** Suggests matching names. There may be thousands, so it offers only the first ones. */
 function NameSuggestions({ id, text }: { id: string; text: string }) {
-  const { data } = usePoll(overview, NAMES_INTERVAL_MS);
+  const { data } = usePoll((signal) => overview("", signal), NAMES_INTERVAL_MS);
   const searched = text.trim().toLowerCase();
   const names = (data?.access_points ?? [])
     .filter(({ ap_id }) => ap_id.toLowerCase().includes(searched))

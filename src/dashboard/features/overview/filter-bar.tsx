@@ -18,7 +18,7 @@ export function FilterBar({
       <Counter
         count={counts?.all}
         isPressed={isUnfiltered}
-        onPress={() => onFilters({ type: undefined, state: undefined, text: "" })}
+        onPress={() => onFilters({ ...filters, type: undefined, state: undefined, text: "" })}
       >
         all
       </Counter>

@@ -3,6 +3,8 @@ import { type AccessPointCondition, conditionOf } from "../../components/badges.
 
 /** Which access points are shown. The address contains the filters, so that people can bookmark and share them. */
 export interface Filters {
+  /** Chooses access points by their labels. The service applies it, the page the others. */
+  selector: string;
   type: string | undefined;
   state: AccessPointCondition | undefined;
   /** Matches any part of a name. */
@@ -21,19 +23,21 @@ export const technologyName = (type: string | null): string => type ?? "Other";
 export function filtersIn(query: URLSearchParams): Filters {
   const state = query.get("state");
   return {
+    selector: query.get("selector") ?? "",
     type: query.get("type") || undefined,
     state: CONDITIONS.find((condition) => condition === state),
     text: query.get("text") ?? "",
   };
 }
 
-export const queryOf = ({ type, state, text }: Filters): Record<string, string> => ({
+export const queryOf = ({ selector, type, state, text }: Filters): Record<string, string> => ({
+  selector,
   type: type ?? "",
   state: state ?? "",
   text,
 });
 
-export function filtered(accessPoints: readonly AccessPointState[], { type, state, text }: Filters) {
+export function filtered(accessPoints: readonly AccessPointState[], { type, state, text }: Omit<Filters, "selector">) {
   const searched = text.trim().toLowerCase();
   return accessPoints.filter(
     (accessPoint) =>
@@ -50,7 +54,7 @@ export interface Counts {
   technologies: readonly (readonly [name: string, count: number])[];
 }
 
-/** Counts the whole network, regardless of the filters. */
+/** Counts all access points of the selector, regardless of the other filters. */
 export function countsOf(accessPoints: readonly AccessPointState[]): Counts {
   const conditions = { online: 0, offline: 0, new: 0 };
   const common = new Map(COMMON_TECHNOLOGIES.map((name) => [name, 0]));

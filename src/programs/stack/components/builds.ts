@@ -23,8 +23,6 @@ export const WRANGLER_ENVIRONMENT = {
 export interface BuildOptions {
   outdir: string;
   config?: string;
-  /** Without it, functions keep their names. */
-  minify?: boolean;
   /** Further options of wrangler. */
   options?: string[];
   signal?: AbortSignal | undefined;
@@ -34,7 +32,6 @@ export interface BuildOptions {
 export async function buildWorker({
   outdir,
   config = WRANGLER_CONFIG,
-  minify = true,
   options = [],
   signal,
 }: BuildOptions): Promise<void> {
@@ -47,8 +44,7 @@ export async function buildWorker({
     process.execPath,
     [
       binPath("wrangler"),
-      ...["deploy", main, "--config", config, "--dry-run", "--outdir", outdir],
-      ...(minify ? ["--minify"] : []),
+      ...["deploy", main, "--config", config, "--dry-run", "--minify", "--outdir", outdir],
       ...options,
     ],
     {

@@ -1,7 +1,9 @@
 import { useState } from "preact/hooks";
 import type { AccessPointState } from "../../../../schemas/overview.ts";
+import { readGrants } from "../../../api/fleet-calls.ts";
 import { deleteAgent, overview, updateAgent } from "../../../api/operations.ts";
 import { href } from "../../../app/router.ts";
+import { session } from "../../../app/session.ts";
 import { ConditionMark, conditionOf, TechnologyBadge } from "../../../components/badges.tsx";
 import { Confirm } from "../../../components/dialog.tsx";
 import { notify } from "../../../components/notices.tsx";
@@ -15,7 +17,7 @@ import { RegisterAccessPoint } from "./register-access-point.tsx";
 type OpenDialog = "register" | { action: "configure" | "password" | "delete"; apId: string };
 
 export function AccessPointsTab() {
-  const loaded = useLoaded(async (signal) => (await overview(signal)).access_points);
+  const loaded = useLoaded(managedAccessPoints);
   const [dialog, setDialog] = useState<OpenDialog>();
   return (
     <>
@@ -31,6 +33,16 @@ export function AccessPointsTab() {
       {dialog && <AccessPointDialog dialog={dialog} onDone={loaded.refresh} onClose={() => setDialog(undefined)} />}
     </>
   );
+}
+
+/** Returns the access points that the user may manage: administrators all of them, others those of their grants. */
+async function managedAccessPoints(signal: AbortSignal): Promise<AccessPointState[]> {
+  const { username = "", isAdministrator = false } = session.value ?? {};
+  const grants = isAdministrator ? null : await readGrants({ kind: "users", name: username }, signal);
+  const selectors = grants?.filter(({ role }) => role === "manager").map(({ selector }) => selector) ?? [""];
+  const lists = await Promise.all(selectors.map(async (selector) => (await overview(selector, signal)).access_points));
+  const byName = new Map(lists.flat().map((point) => [point.ap_id, point]));
+  return lists.length === 1 ? [...byName.values()] : [...byName.values()].sort((a, b) => (a.ap_id < b.ap_id ? -1 : 1));
 }
 
 function AccessPointRow({ point, onDialog }: { point: AccessPointState; onDialog(dialog: OpenDialog): void }) {

@@ -7,6 +7,8 @@ import { Form, fieldErrorOf, SelectField, SubmitButton, TextArea, TextField } fr
 import { notify } from "../../../components/notices.tsx";
 import { Failed } from "../../../components/states.tsx";
 import { useAction } from "../../../lib/action.ts";
+import { errorsIn, type LabelRow, labelsIn } from "../../../selectors/label-draft.ts";
+import { LabelFields } from "../../../selectors/label-fields.tsx";
 import { PasswordField } from "../secrets.tsx";
 import { type Configuration, configurationError, parseConfiguration } from "./configuration-text.ts";
 
@@ -53,12 +55,14 @@ export function RegisterAccessPoint({ onDone, onClose }: { onDone(): void; onClo
 
 function RegistrationForm({ onRegistered, onClose }: { onRegistered(apId: string): void; onClose(): void }) {
   const [draft, setDraft] = useState(EMPTY_DRAFT);
+  const [labels, setLabels] = useState<LabelRow[]>([]);
   const change = (field: keyof Draft) => (value: string) => setDraft((before) => ({ ...before, [field]: value }));
   const moreConfiguration = parseConfiguration(draft.moreConfiguration);
   const { run, isBusy, error } = useAction(async () => {
-    if ("error" in moreConfiguration) return;
+    if ("error" in moreConfiguration || errorsIn(labels).size > 0) return;
     const { apId, password } = draft;
-    await createAgent({ ap_id: apId, password, configuration: configurationOf(draft, moreConfiguration.value) });
+    const configuration = configurationOf(draft, moreConfiguration.value);
+    await createAgent({ ap_id: apId, password, configuration, labels: labelsIn(labels) });
     notify(`${apId} was registered.`);
     onRegistered(apId);
   });
@@ -117,6 +121,7 @@ function RegistrationForm({ onRegistered, onClose }: { onRegistered(apId: string
           error={fieldErrors.longitude}
         />
       </div>
+      <LabelFields legend="Labels (optional)" rows={labels} onRows={setLabels} />
       <TextArea
         label="More configuration (JSON, optional)"
         rows={4}

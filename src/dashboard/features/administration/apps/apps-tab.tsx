@@ -4,6 +4,7 @@ import { deleteApp, listApps } from "../../../api/operations.ts";
 import { Confirm } from "../../../components/dialog.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { useLoaded } from "../../../lib/load.ts";
+import { ChangeGrants } from "../grants/grants-dialog.tsx";
 import { RecordButton, RecordRow, Records } from "../records.tsx";
 import { ChangePermissions, CreateApp } from "./app-dialogs.tsx";
 import { ReplaceKey } from "./app-key.tsx";
@@ -15,7 +16,7 @@ interface App {
 }
 
 /** The dialog that is open, and the app that it changes. */
-type OpenDialog = "create" | { action: "permissions" | "key" | "delete"; app: App };
+type OpenDialog = "create" | { action: "permissions" | "grants" | "key" | "delete"; app: App };
 
 export function AppsTab() {
   const loaded = useLoaded(listWithoutKeys);
@@ -46,6 +47,7 @@ function AppRow({ app, onDialog }: { app: App; onDialog(dialog: OpenDialog): voi
   return (
     <RecordRow name={appName} about={permissionsText(permissions)}>
       <RecordButton label="Change permissions" of={appName} onClick={() => onDialog({ action: "permissions", app })} />
+      <RecordButton label="Change access" of={appName} onClick={() => onDialog({ action: "grants", app })} />
       <RecordButton label="Replace key" of={appName} onClick={() => onDialog({ action: "key", app })} />
       <RecordButton label="Delete" of={appName} isDangerous onClick={() => onDialog({ action: "delete", app })} />
     </RecordRow>
@@ -66,6 +68,14 @@ function AppDialog({ dialog, onDone, onClose }: { dialog: OpenDialog; onDone(): 
   switch (dialog.action) {
     case "permissions":
       return <ChangePermissions {...{ appName, permissions, onDone, onClose }} />;
+    case "grants":
+      return (
+        <ChangeGrants
+          holder={{ kind: "third_party_apps", name: appName }}
+          note={permissions.ap_ids === undefined ? undefined : "The app's list of access points limits it in addition."}
+          onClose={onClose}
+        />
+      );
     case "key":
       return <ReplaceKey {...{ appName, onClose }} />;
     case "delete":

@@ -6,13 +6,14 @@ import { session } from "../../../app/session.ts";
 import { Confirm } from "../../../components/dialog.tsx";
 import { notify } from "../../../components/notices.tsx";
 import { useLoaded } from "../../../lib/load.ts";
+import { ChangeGrants } from "../grants/grants-dialog.tsx";
 import { RecordButton, RecordRow, Records } from "../records.tsx";
 import { SetPassword } from "../secrets.tsx";
-import { rolesText } from "./roles.ts";
+import { rolesOf, rolesText } from "./roles.ts";
 import { ChangeRoles, CreateUser } from "./user-dialogs.tsx";
 
 /** The dialog that is open, and the user that it changes. */
-type OpenDialog = "create" | { action: "roles" | "password" | "delete"; user: TokenData };
+type OpenDialog = "create" | { action: "roles" | "grants" | "password" | "delete"; user: TokenData };
 
 const nameOf = ({ username }: TokenData): string => username ?? "";
 
@@ -50,6 +51,7 @@ function UserRow({ user, isOwn, onDialog }: { user: TokenData; isOwn: boolean; o
       about={rolesText(user)}
     >
       <RecordButton label="Change roles" of={of} onClick={() => onDialog({ action: "roles", user })} />
+      <RecordButton label="Change access" of={of} onClick={() => onDialog({ action: "grants", user })} />
       {isOwn ? (
         // Only that page keeps the session after a change of the password, and ends it after a deletion.
         <a class="button small" href={href(["account"])}>
@@ -82,6 +84,14 @@ function UserDialog({
   switch (dialog.action) {
     case "roles":
       return <ChangeRoles {...{ user, username, onDone, onClose }} isOwn={username === ownName} />;
+    case "grants":
+      return (
+        <ChangeGrants
+          holder={{ kind: "users", name: username }}
+          note={rolesOf(user).includes("admin") ? "Grants do not limit administrators." : undefined}
+          onClose={onClose}
+        />
+      );
     case "password":
       return (
         <SetPassword

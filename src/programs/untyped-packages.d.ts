@@ -1,4 +1,5 @@
-/** Types for the methods that the broker uses. The package has none. */
+/** Types for packages that have none, for as much of them as the programs use. */
+
 declare module "aedes-persistence-level/asyncPersistence.js" {
   import type { Readable } from "node:stream";
   import type { AedesPublishPacket, Client, Subscription } from "aedes";
@@ -16,4 +17,10 @@ declare module "aedes-persistence-level/asyncPersistence.js" {
     outgoingClearMessageId(client: Client, packet: { messageId: number }): Promise<AedesPublishPacket | undefined>;
     outgoingUpdate(client: Client, packet: AedesPublishPacket): Promise<void>;
   }
+}
+
+/** In ESM, its CommonJS export is one level deeper: `default.default` is the path of the binary. */
+declare module "workerd" {
+  const workerd: { default: string };
+  export default workerd;
 }
