@@ -105,7 +105,11 @@ describe("the grants of a user", () => {
     ]);
     const unknown = [`@${group}`, "site=a,@unknown"].map((selector) => ({ role: "viewer", selector }));
     expect(await itemsOf(await change(pathOf(username), unknown))).toEqual([
-      { loc: ["body", "grants", 1, "selector"], msg: "Value error, there is no group 'unknown'", type: "unknown_group" },
+      {
+        loc: ["body", "grants", 1, "selector"],
+        msg: "Value error, there is no group 'unknown'",
+        type: "unknown_group",
+      },
     ]);
     expect((await change(pathOf(username), unknown.slice(0, 1))).status).toBe(200);
   });
