@@ -1,6 +1,6 @@
 import * as z from "zod";
-import type { AccountRef, CurrentScope } from "../../accounts/account-scope.ts";
 import type { AgentLists } from "../../accounts/agent-lists.ts";
+import type { AccountRef, CurrentScope } from "../../accounts/login/account-scope.ts";
 import { sleep } from "../../lib/deadline.ts";
 import { encodeJson, type JsonText } from "../../lib/encoding.ts";
 import { toIsoTime } from "../../lib/iso-time.ts";

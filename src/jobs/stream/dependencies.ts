@@ -1,5 +1,5 @@
-import { createCurrentScope } from "../../accounts/account-scope.ts";
 import { createAgentStore } from "../../accounts/agent-store.ts";
+import { createCurrentScope } from "../../accounts/login/account-scope.ts";
 import { createCredentialCheck, type IsCredentialCurrent } from "../../accounts/login/credential-check.ts";
 import type { Config } from "../../env.ts";
 import { createClickHouse } from "../../storage/clickhouse.ts";

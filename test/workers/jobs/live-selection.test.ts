@@ -1,7 +1,7 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
-import { createCurrentScope } from "../../../src/accounts/account-scope.ts";
 import type { AgentFilter } from "../../../src/accounts/agent-conditions.ts";
+import { createCurrentScope } from "../../../src/accounts/login/account-scope.ts";
 import { createUserStore } from "../../../src/accounts/user-store.ts";
 import { type AgentScope, ALL_AGENTS } from "../../../src/auth/agent-scope.ts";
 import type { Actor } from "../../../src/auth/identity.ts";

@@ -1,9 +1,9 @@
-import { type AgentScope, ALL_AGENTS, scopeOfGrants } from "../auth/agent-scope.ts";
-import type { Database } from "../storage/libsql.ts";
-import type { StoredGrant } from "./account-tables.ts";
-import { createAppStore } from "./app-store.ts";
-import { createGroupStore } from "./group-store.ts";
-import { createUserStore } from "./user-store.ts";
+import { type AgentScope, ALL_AGENTS, scopeOfGrants } from "../../auth/agent-scope.ts";
+import type { Database } from "../../storage/libsql.ts";
+import type { StoredGrant } from "../account-tables.ts";
+import { createAppStore } from "../app-store.ts";
+import { createGroupStore } from "../group-store.ts";
+import { createUserStore } from "../user-store.ts";
 
 /** A user or an app. A later account of the same name has another id. */
 export interface AccountRef {
