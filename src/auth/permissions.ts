@@ -120,6 +120,7 @@ const matrix = {
     any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" },
     own: { agent: "telemetry:read" },
   },
+  "jobs.request_live": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
   "jobs.list": OF_JOBS,
   "jobs.read": OF_JOBS,
   "jobs.cancel": OF_JOBS,

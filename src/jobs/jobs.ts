@@ -11,7 +11,7 @@ import {
   visibleAgents,
 } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
-import { Conflict, NotAllowed, NotFound } from "../lib/errors.ts";
+import { Conflict, Invalid, NotAllowed, NotFound } from "../lib/errors.ts";
 import type { Selector } from "../lib/selectors.ts";
 import {
   type DataRequest,
@@ -26,7 +26,8 @@ import { type Ack, ack } from "../schemas/primitives.ts";
 import type { StreamFormat } from "../schemas/stream-protocol.ts";
 import type { JobCache } from "./job-cache.ts";
 import { type JobRow, type JobStore, ownerOf } from "./job-store.ts";
-import type { ProducerInput } from "./producers/producer.ts";
+import { MAX_LIVE_AGENTS } from "./producers/live-selection.ts";
+import { endOf, type ProducerInput } from "./producers/producer.ts";
 import type { Reader } from "./stream/handshake.ts";
 import type { StreamClient } from "./stream/stream-client.ts";
 
@@ -35,6 +36,8 @@ export interface Jobs {
   /** Requests the details of all agents that the caller sees, or of those that a selector selects. */
   requestAgentDetails(actor: Actor, selector?: Selector): Promise<Queued>;
   requestAgentData(actor: Actor, request: DataRequest): Promise<Queued>;
+  /** Requests the new data of all agents that the caller sees and a selector selects. */
+  requestLiveData(actor: Actor, request: { duration: number }, selector: Selector): Promise<Queued>;
   /** Returns the response that upgrades a request to a WebSocket. Creates the job if the number is unused. */
   open(actor: Actor, request: SocketRequest): Promise<Response>;
   get(actor: Actor, jobNumber: string): Promise<JobStatus>;
@@ -74,7 +77,8 @@ export function createJobs({ jobStore, jobCache, streams, agents, outbox }: Jobs
     input: ProducerInput,
   ): Promise<Queued> => {
     const jobNumber = crypto.randomUUID();
-    const endsMs = input.kind === "agent_data" && input.toMs > Date.now() ? input.toMs : undefined;
+    const endMs = endOf(input);
+    const endsMs = endMs !== undefined && endMs > Date.now() ? endMs : undefined;
     await jobStore.insert({ jobNumber, kind, state: "queued", target, endsMs, ...ownerOf(actor) });
     try {
       await streams.start(jobNumber, input);
@@ -89,7 +93,8 @@ export function createJobs({ jobStore, jobCache, streams, agents, outbox }: Jobs
   /** Throws if the caller may no longer request such a job: without that permission, it must not read the results either. */
   const authorizeRead = async (actor: Actor, { kind, target }: JobRow): Promise<void> => {
     if (kind === "agent_details") authorize(actor, "jobs.request_details");
-    if (kind === "agent_data") authorizeAgent(actor, "jobs.request_data", target ?? "");
+    if (kind === "agent_data" && target === null) authorizeLive(actor);
+    if (kind === "agent_data" && target !== null) authorizeAgent(actor, "jobs.request_data", target);
     if ((kind !== "agent_data" && kind !== "command") || target === null) return;
     const scope = agentScopeOf(actor, kind === "command" ? "commands.send" : "jobs.request_data");
     if (isUnlimited(scope)) return;
@@ -109,6 +114,18 @@ export function createJobs({ jobStore, jobCache, streams, agents, outbox }: Jobs
       authorizeAgent(actor, "jobs.request_data", apId);
       authorizeFoundAgent(actor, "jobs.request_data", await agents.find(apId));
       return await startJob(actor, "agent_data", apId, { kind: "agent_data", apId, fromMs, toMs });
+    },
+
+    async requestLiveData(actor, { duration }, selector) {
+      authorizeLive(actor);
+      const found = await agents.names({ scope: visibleAgents(actor), selector });
+      if (found.length > MAX_LIVE_AGENTS) {
+        const msg = `Value error, the selector must not select more than ${MAX_LIVE_AGENTS} agents`;
+        throw new Invalid([{ loc: ["selector"], msg, type: "too_many_agents" }], "query");
+      }
+      const account = { kind: actor.kind === "app" ? "app" : "user", id: actor.id, name: actor.name } as const;
+      const toMs = Date.now() + duration * 1000;
+      return await startJob(actor, "agent_data", null, { kind: "live_data", account, selector, toMs });
     },
 
     async open(actor, { jobNumber, format, after, offeredProtocols }) {
@@ -156,6 +173,12 @@ export function createJobs({ jobStore, jobCache, streams, agents, outbox }: Jobs
       return ack("Job cancelled");
     },
   };
+}
+
+/** The rows name the agents, as a list of agents does. */
+function authorizeLive(actor: Actor): void {
+  authorize(actor, "jobs.request_live");
+  authorize(actor, "agents.list");
 }
 
 /** Returns the agent that a job is about, and the role that its readers need for it. Later checks of a socket use it. */

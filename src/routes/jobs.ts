@@ -4,7 +4,7 @@ import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { path, query } from "../http/validation.ts";
 import { SelectorQuery } from "../schemas/fleet/selector.ts";
-import { DataRequest, JobPath, JobRecord, JobStatus, JobsQuery, Queued } from "../schemas/job.ts";
+import { DataRequest, JobPath, JobRecord, JobStatus, JobsQuery, LiveDataRequest, Queued } from "../schemas/job.ts";
 import { Ack } from "../schemas/primitives.ts";
 import type { Services } from "../services.ts";
 
@@ -45,6 +45,27 @@ export function jobsRoutes(operation: Operation, { jobs, selectors }: Pick<Servi
       }),
       query(DataRequest),
       async (c) => c.json(await jobs.requestAgentData(c.get("actor"), c.req.valid("query"))),
+    )
+    .post(
+      "/api/v1/agent_data/request_live_data",
+      operation({
+        action: "jobs.request_live",
+        tag: "Agent operations",
+        summary: "Request the new data of many agents",
+        description:
+          "The job's WebSocket delivers rows `{ap_id, time, field, value}` of the agents that the selector selects and the caller sees, as they " +
+          "arrive, about once a second. At most 500 agents. A change of labels, groups or grants takes effect within 5 seconds. After five " +
+          "minutes without a reader, the job pauses until one connects; it does not deliver what arrived meanwhile. Needs both scopes " +
+          "`agents:read` and `telemetry:read`.",
+        response: Queued,
+        errorResponses: QUOTA,
+      }),
+      query(LiveDataRequest),
+      async (c) => {
+        const { selector, ...request } = c.req.valid("query");
+        const resolved = await selectors.resolve(c.get("actor"), selector);
+        return c.json(await jobs.requestLiveData(c.get("actor"), request, resolved));
+      },
     )
     .get(
       "/api/v1/jobs/",

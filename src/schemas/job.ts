@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { SelectorQuery } from "./fleet/selector.ts";
 import { customIssue, integer } from "./primitives.ts";
 import { Timestamp } from "./telemetry.ts";
 
@@ -44,6 +45,12 @@ export const DataRequest = z
     else if (end_time - start_time > MAX_RANGE_MS) reject("Value error, the range must not exceed 366 days");
   });
 export type DataRequest = z.output<typeof DataRequest>;
+
+const MAX_LIVE_S = 3_600;
+
+export const LiveDataRequest = SelectorQuery.extend({
+  duration: integer(z.int().gt(0).lte(MAX_LIVE_S)).default(300).describe("Length of the stream in seconds."),
+});
 
 export const JobPath = z.object({ job_number: JobNumber });
 export const CallbackQuery = z.object({ job_number: JobNumber });

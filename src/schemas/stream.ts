@@ -6,7 +6,12 @@ import type { MessageKind } from "./stream-protocol.ts";
 /** The messages on a job's WebSocket, in both directions. */
 
 export const HistoryRow = z
-  .object({ time: z.iso.datetime(), field: z.string(), value: z.union([z.number(), z.string()]) })
+  .object({
+    ap_id: z.string().optional().describe("The agent, in the live data of several agents."),
+    time: z.iso.datetime(),
+    field: z.string(),
+    value: z.union([z.number(), z.string()]),
+  })
   .meta({ id: "HistoryRow" });
 
 export const Progress = z.object({ state: z.enum(JOB_STATES), ...ROW_COUNTS }).meta({ id: "Progress" });

@@ -6,7 +6,7 @@ import type { JobState } from "../../schemas/job.ts";
 import type { Failure, Progress } from "../../schemas/stream.ts";
 import type { Appended, NewMessage } from "../stream/message-buffer.ts";
 import type { Throttle } from "./flow-control.ts";
-import { countThatFits, type Producer, ProducerInput, type ProducerStep } from "./producer.ts";
+import { countThatFits, endOf, messageTypeOf, type Producer, ProducerInput, type ProducerStep } from "./producer.ts";
 
 export interface ProducerRunnerOptions {
   storage: Pick<DurableObjectStorage, "kv">;
@@ -44,7 +44,7 @@ const STATUS_EVERY = 20;
 /** How often an alarm checks an unfinished producer, in case the object ended while it ran. */
 const WATCH_MS = 30_000;
 const RETRY_MS = 2_000;
-/** A live stream polls its agent's shard, which keeps samples for it. That is too expensive without a reader. */
+/** A live stream polls the shards of its agents, which keep samples for it. That is too expensive without a reader. */
 const SUSPENDED_AFTER_MS = 5 * 60_000;
 /** The job store removes jobs that were not updated for two days. The alarm keeps a suspended job there. */
 const SUSPENDED_WATCH_MS = 3_600_000;
@@ -83,19 +83,18 @@ export class ProducerRunner {
     if (this.#state === undefined || (!this.isUnfinished && this.#state.isNoted)) return Number.POSITIVE_INFINITY;
     const { work, isNoted } = this.#state;
     const nowMs = this.#options.now();
-    if (isNoted && work.kind === "agent_data" && this.#isSuspended) {
-      return Math.min(work.toMs, nowMs + SUSPENDED_WATCH_MS);
-    }
+    if (isNoted && this.#isSuspended) return Math.min(endOf(work) ?? nowMs, nowMs + SUSPENDED_WATCH_MS);
     return this.#retryAtMs ?? nowMs + WATCH_MS;
   }
 
-  /** Whether this is a live stream without a reader. At its end it resumes, and reads the missed rows from the store. */
+  /** Whether this is a live stream without a reader. At its end it resumes, and reads the missed rows of one agent from the store. */
   get #isSuspended(): boolean {
     const state = this.#state;
-    if (state?.state !== "running" || state.work.kind !== "agent_data") return false;
+    const endMs = state && endOf(state.work);
+    if (state?.state !== "running" || endMs === undefined) return false;
     const nowMs = this.#options.now();
     const unreadSinceMs = this.#options.unreadSinceMs();
-    return unreadSinceMs !== undefined && nowMs - unreadSinceMs >= SUSPENDED_AFTER_MS && nowMs < state.work.toMs;
+    return unreadSinceMs !== undefined && nowMs - unreadSinceMs >= SUSPENDED_AFTER_MS && nowMs < endMs;
   }
 
   begin(jobNumber: string, input: ProducerInput): void {
@@ -199,7 +198,7 @@ export class ProducerRunner {
       const count = countThatFits(rows);
       const data = joinJsonArray(rows.slice(0, count));
       this.#lastBytes = data.length;
-      messages.push({ type: before.work.kind, data });
+      messages.push({ type: messageTypeOf(before.work), data });
       rows = rows.slice(count);
       next = { ...next, rowsSent: next.rowsSent + count, sinceStatus: next.sinceStatus + 1 };
     }

@@ -20,8 +20,23 @@ export const ProducerInput = z.discriminatedUnion("kind", [
     selector: StoredSelector.optional(),
   }),
   z.object({ kind: z.literal("agent_data"), apId: z.string(), fromMs: z.number(), toMs: z.number() }),
+  z.object({
+    kind: z.literal("live_data"),
+    /** Its scope is read again and again: labels, groups and grants may change. */
+    account: z.object({ kind: z.enum(["user", "app"]), id: z.string(), name: z.string() }),
+    selector: StoredSelector,
+    toMs: z.number(),
+  }),
 ]);
 export type ProducerInput = z.output<typeof ProducerInput>;
+
+/** Returns the type of the messages with rows. */
+export const messageTypeOf = ({ kind }: ProducerInput): "agent_details" | "agent_data" =>
+  kind === "live_data" ? "agent_data" : kind;
+
+/** Returns when a job ends that may wait for new data. Undefined for other jobs. */
+export const endOf = (input: ProducerInput): number | undefined =>
+  input.kind === "agent_details" ? undefined : input.toMs;
 
 /** Some rows, and the cursor to continue from. */
 export interface ProducerStep {

@@ -1,4 +1,5 @@
 import { createAgentStore } from "../../accounts/agents/agent-store.ts";
+import { createCurrentScope } from "../../accounts/login/account-scope.ts";
 import { createCredentialCheck, type IsCredentialCurrent } from "../../accounts/login/credential-check.ts";
 import type { Config } from "../../env.ts";
 import { createClickHouse } from "../../storage/clickhouse.ts";
@@ -9,6 +10,7 @@ import { createTelemetryStore } from "../../telemetry/store/telemetry-store.ts";
 import { createJobStore, type JobStore } from "../job-store.ts";
 import { produceAgentDetails } from "../producers/agent-details.ts";
 import { produceAgentHistory } from "../producers/agent-history.ts";
+import { produceLiveSelection } from "../producers/live-selection.ts";
 import type { Producer, ProducerInput } from "../producers/producer.ts";
 
 export interface JobStreamDependencies {
@@ -32,6 +34,14 @@ export function createJobStreamDependencies(
           store: createTelemetryStore(createClickHouse(config)),
           shards: createShardClient(bindings.AGENT_SHARD, config.AGENT_SHARDS),
           range: input,
+          now: Date.now,
+        });
+      case "live_data":
+        return produceLiveSelection({
+          agents: createAgentStore(database),
+          scopeOf: createCurrentScope(database),
+          shards: createShardClient(bindings.AGENT_SHARD, config.AGENT_SHARDS),
+          request: input,
           now: Date.now,
         });
     }

@@ -10,7 +10,7 @@ import { createClickHouse, isRefused } from "../../storage/clickhouse.ts";
 import { MAX_AHEAD_MS } from "../samples.ts";
 import { MAX_POINTS } from "../store/series-queries.ts";
 import { type AgentSample, createTelemetryStore, type TelemetryStore } from "../store/telemetry-store.ts";
-import { ChangeFeed, type ChangeFeedPage, type FeedCursor } from "./change-feed.ts";
+import { ChangeFeed, type ChangeFeedPage, type FeedCursor, type SelectionPage } from "./change-feed.ts";
 import { Deduplicator } from "./deduplicator.ts";
 import { GroupCommit, type RejectedItem } from "./group-commit.ts";
 import { LatestCache, type LatestColumns } from "./latest.ts";
@@ -31,6 +31,8 @@ const REFUSED = series("controller_ingest_samples_total", "refused");
 const now = (): number => Date.now();
 
 const MEGABYTE = 1024 * 1024;
+/** Samples of several agents in one response. The caller holds the responses of all shards in memory. */
+const MAX_NEWS = 1_000;
 /** Points that the live window loads for one agent: 16 bytes each. */
 const MAX_LOADED_POINTS = 200_000;
 
@@ -158,6 +160,11 @@ export class AgentShard extends DurableObject<Env> {
   /** Returns the agent's samples that were committed after a cursor. Waits up to `waitMs` if there are none. */
   async news(apId: string, cursor: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage> {
     return await this.#changeFeed.since(apId, cursor, waitMs);
+  }
+
+  /** Returns the samples of several agents that were committed after a cursor, one page of them. */
+  newsOfMany(apIds: string[], cursor: FeedCursor | undefined): SelectionPage {
+    return this.#changeFeed.sinceMany(apIds, cursor, MAX_NEWS);
   }
 
   /**

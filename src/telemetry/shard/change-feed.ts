@@ -20,6 +20,14 @@ export interface ChangeFeedPage {
   isIncomplete: boolean;
 }
 
+/** The new samples of several agents. */
+export interface SelectionPage {
+  place: FeedCursor;
+  samples: AgentSample[];
+  /** Not all samples fit in the page. The next one continues at `place`. */
+  hasMore: boolean;
+}
+
 export interface ChangeFeedOptions {
   /** Samples kept for one agent. */
   maxSamples: number;
@@ -94,6 +102,27 @@ export class ChangeFeed {
     followed.lastReadMs = this.#options.now();
     const isIncomplete = cursor.seq < followed.droppedUpTo;
     return this.#page(isIncomplete ? [] : followed.samples.filter(({ seq }) => seq > cursor.seq), isIncomplete);
+  }
+
+  /**
+   * Returns the samples of several agents after a cursor, in the order of their commits. Leaves out dropped samples, and those of agents
+   * that were not followed before.
+   * @param cursor without it, returns the current cursor and no samples
+   */
+  sinceMany(apIds: readonly string[], cursor: FeedCursor | undefined, maxSamples: number): SelectionPage {
+    const followed = apIds.map((apId) => this.#follow(apId));
+    const place = { epoch: this.#epoch, seq: this.#seq };
+    if (cursor?.epoch !== this.#epoch) return { place, samples: [], hasMore: false };
+    const changes = followed
+      .flatMap(({ samples }) => samples.filter(({ seq }) => seq > cursor.seq))
+      .toSorted((a, b) => a.seq - b.seq);
+    const page = changes.slice(0, maxSamples);
+    const hasMore = page.length < changes.length;
+    return {
+      place: hasMore ? { ...place, seq: page.at(-1)?.seq ?? cursor.seq } : place,
+      samples: page.map(({ sample }) => sample),
+      hasMore,
+    };
   }
 
   #enforceAgentLimits(followed: FollowedAgent): void {

@@ -6,7 +6,7 @@ import type { SeriesQuery } from "../store/series-queries.ts";
 import type { AgentSample } from "../store/telemetry-store.ts";
 import type { AgentShard, AppendResult } from "./agent-shard.ts";
 import { CallBatcher } from "./call-batcher.ts";
-import type { ChangeFeedPage, FeedCursor } from "./change-feed.ts";
+import type { ChangeFeedPage, FeedCursor, SelectionPage } from "./change-feed.ts";
 import type { LatestColumns, LatestMetrics } from "./latest.ts";
 import type { RecentSums } from "./recent-minutes.ts";
 import { isBacklog } from "./weeks.ts";
@@ -29,12 +29,24 @@ export interface ShardClient {
   read(query: SeriesQuery & { metrics: readonly string[] }): Promise<string[] | undefined>;
   /** Returns the agent's samples that were committed after a cursor. Waits up to `waitMs` if there are none. */
   news(apId: string, cursor: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage>;
+  /**
+   * Returns the samples of several agents that were committed after the cursors of their shards, one page of them. Starts at the present
+   * in shards without a cursor.
+   */
+  newsOfMany(apIds: readonly string[], places: ReadonlyMap<number, FeedCursor>): Promise<SelectionNews>;
   /** Returns the latest values of all agents, except those of shards that do not respond. */
   latest(): Promise<Map<string, LatestMetrics>>;
   /** Returns the sums of some metrics in the last minutes, by shard. Returns `undefined` if a shard does not respond. */
   recentMinutes(metrics: readonly string[], fromMs: number): Promise<RecentSums[] | undefined>;
   /** Returns how many samples wait for their commit, by shard, except shards that do not respond. */
   waiting(): Promise<Map<number, number>>;
+}
+
+/** The new samples of several agents, and the cursors of their shards to continue from. */
+export interface SelectionNews {
+  places: Map<number, FeedCursor>;
+  samples: AgentSample[];
+  hasMore: boolean;
 }
 
 /** Time-out for one shard when all shards are called. */
@@ -116,6 +128,19 @@ export function createShardClient(namespace: DurableObjectNamespace<AgentShard>,
 
     async news(apId, cursor, waitMs) {
       return await callObject(COMPONENT, stubOf(shardOf(apId)).news(apId, cursor, waitMs));
+    },
+
+    async newsOfMany(apIds, places) {
+      const news: SelectionNews = { places: new Map(), samples: [], hasMore: false };
+      const read = async ([shard, names]: [number, string[]]): Promise<void> => {
+        const call = stubOf(shard).newsOfMany(names, places.get(shard));
+        const { place, samples, hasMore } = await callObject<SelectionPage>(COMPONENT, call);
+        news.places.set(shard, place);
+        for (const sample of samples) news.samples.push(sample);
+        news.hasMore ||= hasMore;
+      };
+      await Promise.all([...Map.groupBy(apIds, shardOf)].map(read));
+      return news;
     },
 
     async latest() {

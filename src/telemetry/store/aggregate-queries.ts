@@ -124,7 +124,10 @@ function toParameters(groupOf: ReadonlyMap<string, number>): MappingParameters {
         [`groups${i}`, groups],
       ]),
     ),
-    groupOf: (agent) => `transform(${agent}, arrayMap(name -> sipHash64(name), ${names}), ${groups}, {other:UInt16})`,
+    groupOf: (agent) =>
+      new Set(groupOf.values()).size === 1
+        ? "{groups0:Array(UInt16)}[1]"
+        : `transform(${agent}, arrayMap(name -> sipHash64(name), ${names}), ${groups}, {other:UInt16})`,
     includes: (agent) => `${agent} IN (SELECT sipHash64(arrayJoin(${names})))`,
   };
 }

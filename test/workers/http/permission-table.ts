@@ -189,6 +189,11 @@ export const TABLE: Row[] = [
     access: readAccess,
   },
   {
+    route: "POST /api/v1/agent_data/request_live_data",
+    query: "selector=none&duration=1",
+    access: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
+  },
+  {
     route: "POST /api/v1/send_command",
     query: "command=ping&agent_id=",
     object: "agent",

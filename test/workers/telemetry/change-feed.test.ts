@@ -24,6 +24,25 @@ describe("the change feed", () => {
     expect(times(await feed.since("a", place, 0))).toEqual([3, 2, 4]);
   });
 
+  it("returns the samples of several agents in pages, in the order of their commits", () => {
+    const { feed, clock } = feedOf({ maxSamples: 3 });
+    const { place, ...none } = feed.sinceMany(["a", "b"], undefined, 10);
+    expect(none).toEqual({ samples: [], hasMore: false });
+    feed.add([sample("a", 1), sample("c", 9), sample("b", 2), sample("a", 3)]);
+    const first = feed.sinceMany(["a", "b", "c"], place, 2);
+    expect([times(first), first.hasMore]).toEqual([[1, 2], true]);
+    const second = feed.sinceMany(["a", "b", "c"], first.place, 2);
+    expect([times(second), second.hasMore]).toEqual([[3], false]);
+    feed.add([sample("c", 10)]);
+    expect(times(feed.sinceMany(["b", "c"], second.place, 2))).toEqual([10]);
+    // Dropped samples are left out.
+    feed.add([4, 5, 6, 7].map((tsMs) => sample("a", tsMs)));
+    expect(times(feed.sinceMany(["a"], second.place, 10))).toEqual([5, 6, 7]);
+    clock.ms = 1_001;
+    expect(times(feed.sinceMany(["a"], second.place, 10))).toEqual([]);
+    expect(feedOf().feed.sinceMany(["a"], second.place, 10).samples).toEqual([]);
+  });
+
   it("wakes all readers that wait for an agent", async () => {
     const { feed } = feedOf();
     const { place } = await feed.since("a", undefined, 0);
