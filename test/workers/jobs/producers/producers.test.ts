@@ -1,13 +1,13 @@
 import { describe, expect, it, vi } from "vitest";
-import { produceAgentHistory } from "../../../src/jobs/producers/agent-history.ts";
-import type { Throttle } from "../../../src/jobs/producers/flow-control.ts";
-import { countThatFits, MAX_ROWS, type Producer, type ProducerStep } from "../../../src/jobs/producers/producer.ts";
-import { ProducerRunner } from "../../../src/jobs/producers/producer-runner.ts";
-import type { NewMessage } from "../../../src/jobs/stream/message-buffer.ts";
-import { encodeJson } from "../../../src/lib/encoding.ts";
-import { Unavailable } from "../../../src/lib/errors.ts";
-import { ChangeFeed } from "../../../src/telemetry/shard/change-feed.ts";
-import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
+import { produceAgentHistory } from "../../../../src/jobs/producers/agent-history.ts";
+import type { Throttle } from "../../../../src/jobs/producers/flow-control.ts";
+import { countThatFits, MAX_ROWS, type Producer, type ProducerStep } from "../../../../src/jobs/producers/producer.ts";
+import { ProducerRunner } from "../../../../src/jobs/producers/producer-runner.ts";
+import type { NewMessage } from "../../../../src/jobs/stream/message-buffer.ts";
+import { encodeJson } from "../../../../src/lib/encoding.ts";
+import { Unavailable } from "../../../../src/lib/errors.ts";
+import { ChangeFeed } from "../../../../src/telemetry/shard/change-feed.ts";
+import type { AgentSample } from "../../../../src/telemetry/store/telemetry-store.ts";
 
 const INPUT = { kind: "agent_details" } as const;
 

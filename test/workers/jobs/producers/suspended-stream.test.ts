@@ -1,7 +1,7 @@
 import { env, runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { bearer, newAgent, request, send, signedUp, uniqueName } from "../support.ts";
-import { alarmOf, Client, movableClock } from "./job-support.ts";
+import { bearer, newAgent, request, send, signedUp, uniqueName } from "../../support.ts";
+import { alarmOf, Client, movableClock } from "../job-support.ts";
 
 const MINUTE_MS = 60_000;
 const clock = movableClock();

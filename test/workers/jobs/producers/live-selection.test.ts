@@ -1,17 +1,17 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
-import type { AgentFilter } from "../../../src/accounts/agents/agent-conditions.ts";
-import { createCurrentScope } from "../../../src/accounts/login/account-scope.ts";
-import { createUserStore } from "../../../src/accounts/user-store.ts";
-import { type AgentScope, ALL_AGENTS } from "../../../src/auth/agent-scope.ts";
-import type { Actor } from "../../../src/auth/identity.ts";
-import { parseEnv } from "../../../src/env.ts";
-import { createJobs, type JobsOptions } from "../../../src/jobs/jobs.ts";
-import { produceLiveSelection } from "../../../src/jobs/producers/live-selection.ts";
-import { createDatabase } from "../../../src/storage/libsql.ts";
-import type { SelectionNews } from "../../../src/telemetry/shard/shard-client.ts";
-import { adminToken, newAgent, newApp, send, signedUp, uniqueName } from "../support.ts";
-import { rowsOf, status, stream } from "./job-requests.ts";
+import type { AgentFilter } from "../../../../src/accounts/agents/agent-conditions.ts";
+import { createCurrentScope } from "../../../../src/accounts/login/account-scope.ts";
+import { createUserStore } from "../../../../src/accounts/user-store.ts";
+import { type AgentScope, ALL_AGENTS } from "../../../../src/auth/agent-scope.ts";
+import type { Actor } from "../../../../src/auth/identity.ts";
+import { parseEnv } from "../../../../src/env.ts";
+import { createJobs, type JobsOptions } from "../../../../src/jobs/jobs.ts";
+import { produceLiveSelection } from "../../../../src/jobs/producers/live-selection.ts";
+import { createDatabase } from "../../../../src/storage/libsql.ts";
+import type { SelectionNews } from "../../../../src/telemetry/shard/shard-client.ts";
+import { adminToken, newAgent, newApp, send, signedUp, uniqueName } from "../../support.ts";
+import { rowsOf, status, stream } from "../job-requests.ts";
 
 interface Row {
   ap_id: string;

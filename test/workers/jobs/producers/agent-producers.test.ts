@@ -1,12 +1,12 @@
 import { env } from "cloudflare:test";
 import { sql } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
-import { createAgentStore } from "../../../src/accounts/agents/agent-store.ts";
-import { parseEnv } from "../../../src/env.ts";
-import { produceAgentDetails } from "../../../src/jobs/producers/agent-details.ts";
-import { produceAgentHistory } from "../../../src/jobs/producers/agent-history.ts";
-import { createDatabase } from "../../../src/storage/libsql.ts";
-import { newAgent } from "../support.ts";
+import { createAgentStore } from "../../../../src/accounts/agents/agent-store.ts";
+import { parseEnv } from "../../../../src/env.ts";
+import { produceAgentDetails } from "../../../../src/jobs/producers/agent-details.ts";
+import { produceAgentHistory } from "../../../../src/jobs/producers/agent-history.ts";
+import { createDatabase } from "../../../../src/storage/libsql.ts";
+import { newAgent } from "../../support.ts";
 
 describe("the producer of agents' details", () => {
   it("skips no agent if one that was already produced is deleted", async () => {
