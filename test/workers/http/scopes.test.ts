@@ -165,6 +165,32 @@ describe("a manager", () => {
   });
 });
 
+describe("the socket of a job about an agent", () => {
+  it("looks the same if the agent has left the scope as if it was deleted", async () => {
+    const { token } = await signedUp(grantsOf("viewer"));
+    const [moved, deleted] = [await inScope(), await inScope()];
+    const historyPath = "/api/v1/agent_data/request_agent_data?start_time=1000&end_time=2000&agent_id=";
+    const jobOf = async (apId: string): Promise<string> => {
+      const response = await send("POST", `${historyPath}${apId}`, undefined, token);
+      return ((await response.json()) as { job_number: string }).job_number;
+    };
+    const open = async (job: string) => {
+      const headers = { Upgrade: "websocket", Authorization: `Bearer ${token}` };
+      const response = await request(`/api/v1/ws/${job}`, { headers });
+      response.webSocket?.accept();
+      response.webSocket?.close(1000);
+      return response.status === 101 ? 101 : await visible(response, job);
+    };
+    const jobs = [await jobOf(moved), await jobOf(deleted)] as const;
+    expect([await open(jobs[0]), await open(jobs[1])]).toEqual([101, 101]);
+    const label = await send("PUT", `/api/v1/agents/${moved}/labels`, { site: "elsewhere" }, await adminToken());
+    const removal = await send("DELETE", `/api/v1/agents/${deleted}`, undefined, await adminToken());
+    expect([label.status, removal.status]).toEqual([200, 200]);
+    await expect.poll(() => open(jobs[0]), { timeout: 5_000 }).toMatchObject({ status: 403 });
+    expect(await open(jobs[0])).toEqual(await open(jobs[1]));
+  });
+});
+
 describe("an account that emulates access points", () => {
   it("operates them without any grant, and no other account without a grant sees them", async () => {
     const spec = { access_point_type: "5G", num_access_points: 1, locations: ["1,1"], num_devices: 1, duration: 60 };
