@@ -26,7 +26,7 @@ const MAX_BUCKETS = 500;
 const MIN_BUCKETS = 2;
 /** Limits the response: groups, metrics and buckets together. */
 const MAX_POINTS = 100_000;
-/** Limits the memory of ClickHouse: agents and buckets together. */
+/** Limits the memory of ClickHouse: metrics, agents and buckets together. */
 const MAX_MEANS = 10_000_000;
 
 export interface AggregatesOptions {
@@ -66,7 +66,7 @@ export function createAggregates({ agents, store, shards, now = Date.now }: Aggr
       const maxBuckets = Math.min(
         MAX_BUCKETS,
         Math.floor(MAX_POINTS / (metrics.length * groups.length)),
-        Math.floor(MAX_MEANS / chosen.length),
+        Math.floor(MAX_MEANS / (metrics.length * chosen.length)),
       );
       const buckets = toBuckets(periodOf(period, now()), Math.max(MIN_BUCKETS, maxBuckets));
       const series = groups.map(() =>
@@ -74,18 +74,19 @@ export function createAggregates({ agents, store, shards, now = Date.now }: Aggr
       );
       const isEmpty = chosen.length === 0 && !isWhole;
       const recent = isEmpty ? [] : ((await shards.recentMinutes(metrics, buckets.fromMs)) ?? []);
-      for (const [i, metric] of isEmpty ? [] : metrics.entries()) {
-        const range = {
-          ...buckets,
-          metric,
-          statistic,
-          // Without a mapping, all agents count. Deleted agents have no labels; only a request for all agents includes them.
-          groupOf: isWhole && by.length === 0 ? undefined : groupOf,
-          otherGroup: isWhole ? unlabelled : undefined,
-        };
-        for (const { groups: numbers, tsMs, values } of await readPoints(range, recent))
-          for (const [j, group] of numbers.entries())
-            series[group]?.[i]?.points.push({ ts: toIsoTime(tsMs[j] ?? 0), value: values[j] ?? 0 });
+      const range = {
+        ...buckets,
+        metrics,
+        statistic,
+        // Without a mapping, all agents count. Deleted agents have no labels; only a request for all agents includes them.
+        groupOf: isWhole && by.length === 0 ? undefined : groupOf,
+        otherGroup: isWhole ? unlabelled : undefined,
+      };
+      for (const points of isEmpty ? [] : await readPoints(range, recent)) {
+        for (const [i, group] of points.groups.entries()) {
+          const point = { ts: toIsoTime(points.tsMs[i] ?? 0), value: points.values[i] ?? 0 };
+          series[group]?.[points.metrics[i] ?? 0]?.points.push(point);
+        }
       }
       return {
         statistic,

@@ -11,23 +11,26 @@ interface Sum {
 
 export function aggregateRecent(
   shards: readonly RecentSums[],
-  { metric, statistic, fromMs, toMs, bucketMs, groupOf, otherGroup }: AggregateRange,
+  { metrics, statistic, fromMs, toMs, bucketMs, groupOf, otherGroup }: AggregateRange,
 ): AggregatePoints {
-  const points: AggregatePoints = { groups: [], tsMs: [], values: [] };
-  for (let tsMs = fromMs; tsMs < toMs; tsMs += bucketMs) {
-    const byGroup = new Map<number, number[]>();
-    for (const [apId, { count, total }] of sumsOf(shards, metric, tsMs, tsMs + bucketMs)) {
-      const group = groupOf?.get(apId) ?? otherGroup;
-      const mean = total / count;
-      if (group === undefined || Number.isNaN(mean)) continue;
-      const means = byGroup.get(group);
-      if (means === undefined) byGroup.set(group, [mean]);
-      else means.push(mean);
-    }
-    for (const [group, means] of byGroup) {
-      points.groups.push(group);
-      points.tsMs.push(tsMs);
-      points.values.push(toNumber(STATISTICS[statistic](means)));
+  const points: AggregatePoints = { metrics: [], groups: [], tsMs: [], values: [] };
+  for (const [index, metric] of metrics.entries()) {
+    for (let tsMs = fromMs; tsMs < toMs; tsMs += bucketMs) {
+      const byGroup = new Map<number, number[]>();
+      for (const [apId, { count, total }] of sumsOf(shards, metric, tsMs, tsMs + bucketMs)) {
+        const group = groupOf?.get(apId) ?? otherGroup;
+        const mean = total / count;
+        if (group === undefined || Number.isNaN(mean)) continue;
+        const means = byGroup.get(group);
+        if (means === undefined) byGroup.set(group, [mean]);
+        else means.push(mean);
+      }
+      for (const [group, means] of byGroup) {
+        points.metrics.push(index);
+        points.groups.push(group);
+        points.tsMs.push(tsMs);
+        points.values.push(toNumber(STATISTICS[statistic](means)));
+      }
     }
   }
   return points;

@@ -5,7 +5,7 @@ import { column, finite, type RunQuery } from "./clickhouse-query.ts";
 /** Reads statistics over many agents from the rollup that is ordered by metric and minute. */
 
 export interface AggregateRange {
-  metric: string;
+  metrics: readonly string[];
   statistic: Statistic;
   /** Start of the first bucket and end of the last one. */
   fromMs: number;
@@ -18,26 +18,33 @@ export interface AggregateRange {
   otherGroup?: number | undefined;
 }
 
-/** Values of groups in buckets, as columns. */
+/** Values of metrics of groups in buckets, as columns. */
 export interface AggregatePoints {
+  /** Indexes of the metrics in the range. */
+  metrics: number[];
   groups: number[];
   tsMs: number[];
   values: number[];
 }
 
 const Columns = z.object({
-  data: z.object({ group: column(z.number()), position: column(z.number()), value: column(z.number()) }),
+  data: z.object({
+    index: column(z.number()),
+    group: column(z.number()),
+    position: column(z.number()),
+    value: column(z.number()),
+  }),
 });
 
 /**
- * Returns the statistic of each group and bucket.
+ * Returns the statistic of each metric, group and bucket. One query for all metrics sends the groups of the agents only once.
  * @param runQuery must return the results in columns
  */
 export async function readAggregate(runQuery: RunQuery, range: AggregateRange): Promise<AggregatePoints> {
-  const { metric, fromMs, toMs, bucketMs, groupOf, otherGroup } = range;
+  const { metrics, fromMs, toMs, bucketMs, groupOf, otherGroup } = range;
   const mapping = groupOf === undefined ? undefined : toParameters(groupOf);
   const { data } = await runQuery(Columns, queryFor(range, mapping), {
-    metric,
+    metrics,
     from: fromMs / 1000,
     to: toMs / 1000,
     bucket: bucketMs / 1000,
@@ -45,7 +52,7 @@ export async function readAggregate(runQuery: RunQuery, range: AggregateRange): 
     ...mapping?.values,
   });
   const tsMs = data.position.map((position) => fromMs + (position - 1) * bucketMs);
-  return { groups: data.group, tsMs, values: data.value };
+  return { metrics: data.index.map((index) => index - 1), groups: data.group, tsMs, values: data.value };
 }
 
 const STATISTICS: Record<Statistic, string> = {
@@ -61,7 +68,7 @@ const STATISTICS: Record<Statistic, string> = {
 const toNumber = (expression: string): string => finite(`if(isNaN(${expression}), 0, ${expression})`);
 
 /**
- * Groups by agent only: an array has the means of all buckets. Grouping by agent and bucket takes five times as long, because each of the
+ * Groups by metric and agent only: an array has the means of all buckets. Grouping by agent and bucket takes five times as long, because each of the
  * many results is an entry of a hash table. The weights are floating-point numbers: with integers ClickHouse rounds the mean.
  */
 function queryFor(
@@ -71,22 +78,22 @@ function queryFor(
   const group = mapping === undefined ? "{other:UInt16}" : mapping.groupOf("agent");
   const isSelected = mapping === undefined || otherGroup !== undefined ? "" : `AND ${mapping.includes("agent")}`;
   return `
-    SELECT group, position, ${toNumber(STATISTICS[statistic])} AS value
+    SELECT index, group, position, ${toNumber(STATISTICS[statistic])} AS value
     FROM (
-      SELECT ${group} AS group, means
+      SELECT indexOf({metrics:Array(String)}, metric) AS index, ${group} AS group, means
       FROM (
-        SELECT agent, avgWeightedResample(0, ${(toMs - fromMs) / bucketMs}, 1)(
+        SELECT metric, agent, avgWeightedResample(0, ${(toMs - fromMs) / bucketMs}, 1)(
           total / n, toFloat64(n), toUInt16(intDiv(toUnixTimestamp(minute) - {from:Int64}, {bucket:Int64}))
         ) AS means
         FROM network_minutes_v1
-        WHERE metric = {metric:String} AND minute >= toDateTime({from:Int64}) AND minute < toDateTime({to:Int64}) ${isSelected}
-        GROUP BY agent
+        WHERE metric IN {metrics:Array(String)} AND minute >= toDateTime({from:Int64}) AND minute < toDateTime({to:Int64}) ${isSelected}
+        GROUP BY metric, agent
       )
     )
     ARRAY JOIN means AS mean, arrayEnumerate(means) AS position
     WHERE NOT isNaN(mean)
-    GROUP BY group, position
-    ORDER BY group, position`;
+    GROUP BY index, group, position
+    ORDER BY index, group, position`;
 }
 
 /** A mapping of agents to groups, as parameters of a query. */
