@@ -68,6 +68,12 @@ export const Identifier = z
   .regex(/^[A-Za-z0-9._:-]{1,64}$/)
   .refine((name) => name !== "." && name !== "..", "'.' and '..' are no names");
 
+/** A description that people write. The database stores UTF-8, which has no lone surrogates. */
+export const Description = z
+  .string()
+  .max(500)
+  .refine((text) => text.isWellFormed(), "the text has half of a character (a lone surrogate)");
+
 /** One page of a list. Without a limit, the whole list. */
 export const Page = z.object({
   limit: integer(z.int().gt(0).lte(100_000)).optional(),

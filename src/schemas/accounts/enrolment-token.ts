@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { CustomLabels } from "../fleet/labels.ts";
+import { Description } from "../primitives.ts";
 import { Timestamp } from "../telemetry.ts";
 
 export const EnrolmentToken = z
@@ -25,7 +26,7 @@ export type NewEnrolmentToken = z.output<typeof NewEnrolmentToken>;
 
 export const EnrolmentTokenCreate = z
   .object({
-    description: z.string().max(200).default(""),
+    description: Description.default(""),
     labels: CustomLabels.default({}),
     max_uses: z.int().gte(1).lte(1_000_000_000).nullable().default(null),
     expires_at: Timestamp.nullable().default(null).describe("UTC, unless it has an offset. Null: never."),

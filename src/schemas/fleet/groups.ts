@@ -1,11 +1,10 @@
 import * as z from "zod";
 import { GROUP_NAME, groupsIn, MAX_LABEL_LENGTH, parseSelector } from "../../lib/selectors.ts";
+import { Description } from "../primitives.ts";
 import { SelectorText } from "./selector.ts";
 
 /** Groups that can exist at one time. */
 export const MAX_GROUPS = 1_000;
-
-const MAX_DESCRIPTION_LENGTH = 500;
 
 /** The name of a group to read. Names that no group can have are not found. */
 export const GroupPath = z.object({ name: z.string() });
@@ -14,7 +13,7 @@ export const NewGroupPath = z.object({ name: z.string().max(MAX_LABEL_LENGTH).re
 export const GroupSave = z
   .object({
     selector: SelectorText.refine((text) => !refersToGroup(text), "a group cannot refer to groups"),
-    description: z.string().max(MAX_DESCRIPTION_LENGTH).default(""),
+    description: Description.default(""),
   })
   .meta({ id: "GroupSave" });
 export type GroupSave = z.output<typeof GroupSave>;
