@@ -23,7 +23,7 @@ export interface Apps {
 export interface AppsOptions {
   store: AppStore;
   apiKeys: Encryptor;
-  groups: Pick<GroupStore, "list">;
+  groups: Pick<GroupStore, "selectors">;
   ownedJobs: OwnedJobs;
   rechecks: JobRechecks;
 }

@@ -1,5 +1,5 @@
 import { Invalid, type ValidationItem } from "../lib/errors.ts";
-import { expandGroups, groupsIn, parseSelector, type Selector } from "../lib/selectors.ts";
+import { expandGroups, groupsIn, parseSelector } from "../lib/selectors.ts";
 import type { StoredGrant } from "./account-tables.ts";
 import type { GroupStore } from "./group-store.ts";
 
@@ -8,17 +8,11 @@ const MAX_LABEL_VALUES = 2_000;
 
 /** Throws `Invalid` if grants refer to unknown groups, or if they have too many conditions. */
 export async function checkGrants(
-  groups: Pick<GroupStore, "list">,
+  groups: Pick<GroupStore, "selectors">,
   grants: readonly StoredGrant[] | null,
 ): Promise<void> {
   const parsed = (grants ?? []).map(({ selector }) => parseSelector(selector));
-  const known = new Map<string, Selector>();
-  if (parsed.some((terms) => groupsIn(terms).length > 0)) {
-    // A group cannot refer to groups.
-    for (const { name, selector } of await groups.list()) {
-      known.set(name, expandGroups(parseSelector(selector), new Map()) ?? []);
-    }
-  }
+  const known = await groups.selectors(parsed.flatMap(groupsIn));
   const unknown = parsed.flatMap((terms, i): ValidationItem[] => {
     const name = groupsIn(terms).find((group) => !known.has(group));
     if (name === undefined) return [];

@@ -28,6 +28,8 @@ export interface GroupStore {
   delete(name: string, by: AuditActor): Promise<boolean>;
   /** Returns the accounts with a grant that refers to the group, in the form of the audit trail. */
   accountsWith(name: string): Promise<string[]>;
+  /** Returns the selectors of those groups that exist, by name. Queries only if there are names. */
+  selectors(names: readonly string[]): Promise<Map<string, Selector>>;
   /** Replaces the references in a selector. Returns undefined if a group does not exist. Queries only if there are references. */
   expand(terms: SelectorTerms): Promise<Selector | undefined>;
   /** Like `expand`, for grants. A grant whose group does not exist grants nothing. */
@@ -46,7 +48,7 @@ const ACCOUNTS = {
  * Whether a row of `users` or `apps` has a grant that refers to a group. Also true for a value of the same form in a list, such as
  * `owner in (a,@name)`, which no account's name has.
  */
-function refersTo(name: string): SQL {
+export function refersTo(name: string): SQL {
   const blanks = [" ", "\t", "\r", "\n"];
   const selector = blanks.reduce((text, blank) => sql`replace(${text}, ${blank}, '')`, sql`value ->> '$.selector'`);
   return sql`exists (select 1 from json_each(grants) where instr(',' || ${selector} || ',', ${`,@${name},`}) > 0)`;
@@ -57,9 +59,14 @@ const Names = z.array(z.object({ object: z.string() }));
 const COLUMNS = { name: groups.name, selector: groups.selector, description: groups.description };
 
 export function createGroupStore(database: Database): GroupStore {
-  const selectorsOf = async (names: string[]): Promise<Map<string, Selector>> => {
+  const selectors: GroupStore["selectors"] = async (names) => {
     if (names.length === 0) return new Map();
-    const rows = await query(database.select(COLUMNS).from(groups).where(inArray(groups.name, names)));
+    const rows = await query(
+      database
+        .select(COLUMNS)
+        .from(groups)
+        .where(inArray(groups.name, [...new Set(names)])),
+    );
     // A group cannot refer to groups, so its terms are conditions.
     return new Map(rows.map(({ name, selector }) => [name, expandGroups(parseSelector(selector), new Map()) ?? []]));
   };
@@ -135,13 +142,15 @@ export function createGroupStore(database: Database): GroupStore {
       return Names.parse(rows).map(({ object }) => object);
     },
 
+    selectors,
+
     async expand(terms) {
-      return expandGroups(terms, await selectorsOf(groupsIn(terms)));
+      return expandGroups(terms, await selectors(groupsIn(terms)));
     },
 
     async resolveGrants(stored) {
       const parsed = stored.map(({ role, selector }) => ({ role, terms: parseSelector(selector) }));
-      const found = await selectorsOf([...new Set(parsed.flatMap(({ terms }) => groupsIn(terms)))]);
+      const found = await selectors(parsed.flatMap(({ terms }) => groupsIn(terms)));
       return parsed.flatMap(({ role, terms }) => {
         const selector = expandGroups(terms, found);
         return selector === undefined ? [] : [{ role, selector }];

@@ -34,7 +34,7 @@ export interface UsersOptions {
   isSignupOpen: boolean;
   /** The grants of users who sign up. Null: operator of all agents. */
   newUserGrants: StoredGrant[] | null;
-  groups: Pick<GroupStore, "list">;
+  groups: Pick<GroupStore, "selectors">;
   ownedJobs: OwnedJobs;
   rechecks: JobRechecks;
 }

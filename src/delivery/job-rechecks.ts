@@ -1,5 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import { desc, type SQL, sql } from "drizzle-orm";
+import { refersTo } from "../accounts/group-store.ts";
 import type { AccessChange, JobRechecks } from "../accounts/owned-jobs.ts";
 import { jobs } from "../jobs/job-table.ts";
 import { IS_OPEN } from "../jobs/quotas.ts";
@@ -36,9 +37,9 @@ function isConcerned(change: AccessChange): SQL {
     const names = JSON.stringify(change.apIds);
     return sql`target in (select value from json_each(${names})) and kind in ('agent_data', 'command') and ${IS_OPEN}`;
   }
-  const reference = `@${change.group}`;
+  const isReferring = refersTo(change.group);
   return sql`owner_id in (
-    select id from users where instr(grants, ${reference}) union all select id from apps where instr(grants, ${reference})) and ${IS_OPEN}`;
+    select id from users where ${isReferring} union all select id from apps where ${isReferring}) and ${IS_OPEN}`;
 }
 
 /** An object that still runs an earlier version has no such method. Its own checks apply. */

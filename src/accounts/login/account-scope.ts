@@ -1,9 +1,26 @@
-import { type AgentScope, ALL_AGENTS, scopeOfGrants } from "../../auth/agent-scope.ts";
+import { type AgentScope, ALL_AGENTS, type GrantRole, scopeOfGrants } from "../../auth/agent-scope.ts";
 import type { Database } from "../../storage/libsql.ts";
 import type { StoredGrant } from "../account-tables.ts";
 import { createAppStore } from "../app-store.ts";
-import { createGroupStore } from "../group-store.ts";
+import { createGroupStore, type GroupStore } from "../group-store.ts";
 import { createUserStore } from "../user-store.ts";
+
+/** What limits a user or an app to some agents. */
+export interface Limits {
+  id: string;
+  grants: readonly StoredGrant[] | null;
+  apIds?: readonly string[] | undefined;
+}
+
+/** Returns the agents for which an account has a role. Reads the groups that its grants name. */
+export async function scopeOfLimits(
+  groups: Pick<GroupStore, "resolveGrants">,
+  { id, grants, apIds }: Limits,
+  role: GrantRole,
+): Promise<AgentScope> {
+  const scope = grants === null ? ALL_AGENTS : scopeOfGrants(await groups.resolveGrants(grants), role, id);
+  return { ...scope, apIds };
+}
 
 /** A user or an app. A later account of the same name has another id. */
 export interface AccountRef {
@@ -21,18 +38,15 @@ export function createCurrentScope(database: Database): CurrentScope {
   const apps = createAppStore(database);
   const groups = createGroupStore(database);
 
-  const scopeOf = async (id: string, grants: readonly StoredGrant[] | null): Promise<AgentScope> =>
-    grants === null ? ALL_AGENTS : scopeOfGrants(await groups.resolveGrants(grants), "viewer", id);
-
   return async ({ kind, id, name }) => {
     if (kind === "app") {
       const app = await apps.find(name);
       if (app?.id !== id) return undefined;
-      return { ...(await scopeOf(id, app.grants)), apIds: app.permissions.ap_ids };
+      return await scopeOfLimits(groups, { ...app, apIds: app.permissions.ap_ids }, "viewer");
     }
     const user = await users.find(name);
     if (user?.id !== id) return undefined;
     // Grants do not limit administrators.
-    return user.roles.includes("admin") ? ALL_AGENTS : await scopeOf(id, user.grants);
+    return user.roles.includes("admin") ? ALL_AGENTS : await scopeOfLimits(groups, user, "viewer");
   };
 }

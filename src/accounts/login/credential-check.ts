@@ -1,10 +1,10 @@
-import { ALL_AGENTS, type GrantRole, isInScope, isUnlimited, scopeOfGrants } from "../../auth/agent-scope.ts";
+import { type GrantRole, isInScope, isUnlimited } from "../../auth/agent-scope.ts";
 import type { Database } from "../../storage/libsql.ts";
-import type { StoredGrant } from "../account-tables.ts";
 import { createAgentStore } from "../agents/agent-store.ts";
 import { createAppStore } from "../app-store.ts";
 import { createGroupStore } from "../group-store.ts";
 import { createUserStore } from "../user-store.ts";
+import { type Limits, scopeOfLimits } from "./account-scope.ts";
 
 /** An account, and its version when a token or connection was issued. */
 export interface CredentialRef {
@@ -19,16 +19,9 @@ export interface CredentialRef {
 /** Returns whether a credential is still valid, also for its target. Responds or throws within two seconds. */
 export type IsCredentialCurrent = (credential: CredentialRef) => Promise<boolean>;
 
-/** What limits a user or an app to some agents. */
-interface Limits {
-  id: string;
-  grants: StoredGrant[] | null;
-  apIds?: readonly string[] | undefined;
-}
-
 /**
- * Compares versions: a new password, other grants or permissions and a deletion all change the version of an account. The agents in its
- * scope also depend on their labels and on groups, which do not change the version. So the scope is read again for each check.
+ * Compares versions: a new password, other grants or permissions and a deletion all change the version of an account. Whether an
+ * agent is in its scope also depends on the agent's labels, which do not change the version. So each check reads the agent.
  */
 export function createCredentialCheck(database: Database): IsCredentialCurrent {
   const users = createUserStore(database);
@@ -36,10 +29,9 @@ export function createCredentialCheck(database: Database): IsCredentialCurrent {
   const agents = createAgentStore(database);
   const groups = createGroupStore(database);
 
-  const hasRole = async ({ id, grants, apIds }: Limits, target: CredentialRef["target"]): Promise<boolean> => {
-    if (target === undefined || (grants === null && apIds === undefined)) return true;
-    const [resolved, agent] = await Promise.all([groups.resolveGrants(grants ?? []), agents.find(target.apId)]);
-    const scope = { ...(grants === null ? ALL_AGENTS : scopeOfGrants(resolved, target.role, id)), apIds };
+  const hasRole = async (limits: Limits, target: CredentialRef["target"]): Promise<boolean> => {
+    if (target === undefined || (limits.grants === null && limits.apIds === undefined)) return true;
+    const [scope, agent] = await Promise.all([scopeOfLimits(groups, limits, target.role), agents.find(target.apId)]);
     return isUnlimited(scope) || (agent !== undefined && isInScope(scope, agent));
   };
 
