@@ -108,7 +108,8 @@ describe("an enrolment token", () => {
     { labels: { technology: "WiFi" } },
     { labels: { "a b": "c" } },
     { max_uses: 0 },
-    { description: "x".repeat(201) },
+    { description: "x".repeat(501) },
+    { description: "\ud94a" },
   ])("is rejected with 422 if it is invalid: %j", async (body) => {
     expect((await create(body)).status).toBe(422);
   });

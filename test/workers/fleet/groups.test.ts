@@ -66,7 +66,7 @@ describe("a group", () => {
     [{}, ["body", "selector"], "Field required"],
     [{ selector: "", description: "x".repeat(501) }, ["body", "description"], "at most 500 characters"],
     [{ selector: "", description: "\ud94a" }, ["body", "description"], "lone surrogate"],
-  ])("cannot be %o", async (body, loc, msg) => {
+  ])("cannot be %j", async (body, loc, msg) => {
     expect(await itemsOf(await put(uniqueName(), body))).toMatchObject([{ loc, msg: expect.stringContaining(msg) }]);
   });
 
