@@ -23,6 +23,9 @@ const SERVICE_LIMIT: QueueLimit = { messages: 10_000_000, bytes: 4 * 1024 ** 3 }
 const KEPT_SHARE = 0.9;
 const DELETED_AT_ONCE = 1_000;
 
+/** A topic filter of MQTT: `+` stands for a whole level, `#` is the last level. */
+const FILTER = /^(?:(?:\+|[^+#/]*)\/)*(?:\+|#|[^+#/]+)$/;
+
 /** Returns whether a client may receive the messages of a topic or filter. */
 export type CanReceive = (client: Client, topic: string) => boolean;
 
@@ -60,9 +63,12 @@ export class BrokerPersistence extends AsyncLevelPersistence {
     this.#limitOf = limitOf;
   }
 
-  /** Stores only the allowed subscriptions. aedes would store all subscriptions of a request if one of them is allowed. */
+  /**
+   * Stores only allowed subscriptions with a valid filter. aedes would store all subscriptions of a request if one of them is allowed and
+   * valid, and would then reject every further connection of the client because of an invalid one.
+   */
   override async addSubscriptions(client: Client, subscriptions: Subscription[]): Promise<void> {
-    const allowed = subscriptions.filter(({ topic }) => this.#canReceive(client, topic));
+    const allowed = subscriptions.filter(({ topic }) => FILTER.test(topic) && this.#canReceive(client, topic));
     await super.addSubscriptions(client, allowed);
   }
 

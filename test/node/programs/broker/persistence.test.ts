@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type Server } from "node:net";
+import { createConnection, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Aedes } from "aedes";
@@ -104,6 +104,30 @@ describe("the persistence of the broker", () => {
     expect([...third.received.keys()].sort()).toEqual(["d", "e", "f"]);
     await third.acknowledge("d", "e", "f");
     await third.end();
+    await publisher.endAsync();
+  });
+
+  it("does not store an invalid filter that a client sends together with a valid one: it could not connect again", async () => {
+    const socket = createConnection(Number(new URL(url).port), "127.0.0.1");
+    const text = (value: string) => Buffer.concat([Buffer.from([0, value.length]), Buffer.from(value)]);
+    const packet = (type: number, ...parts: Buffer[]) => {
+      const body = Buffer.concat(parts);
+      return Buffer.concat([Buffer.from([type, body.length]), body]);
+    };
+    const [version, persistent, keepAlive, messageId, qos] = [[4], [0], [0, 60], [0, 1], [1]].map((bytes) =>
+      Buffer.from(bytes),
+    ) as [Buffer, Buffer, Buffer, Buffer, Buffer];
+    socket.write(packet(0x10, text("MQTT"), version, persistent, keepAlive, text("subscriber")));
+    await once(broker, "clientReady");
+    socket.write(packet(0x82, messageId, text("topic"), qos, text("a+/b"), qos));
+    await once(socket, "close");
+
+    const subscriber = await startSubscriber();
+    const publisher = await connectAsync(url, { clientId: "publisher" });
+    await publisher.publishAsync("topic", "a", { qos: 1 });
+    await until(() => subscriber.received.size === 1);
+    await subscriber.acknowledge("a");
+    await subscriber.end();
     await publisher.endAsync();
   });
 
