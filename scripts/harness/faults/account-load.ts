@@ -36,7 +36,8 @@ export async function startAccounts({ client, dataDir }: Target, { pauseMs }: { 
     for (let isFirst = true; ; isFirst = false) {
       const status = (await client.attempt(path, { method, token, body }))?.status;
       await sleep(pauseMs);
-      const isDone = status === 200 || (!isFirst && status === already);
+      // Without a response, the status is undefined, and so is `already` for a change.
+      const isDone = status === 200 || (!isFirst && status !== undefined && status === already);
       if (isDone) acknowledged++;
       if (isDone || status === 404) return isDone;
     }
