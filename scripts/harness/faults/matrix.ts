@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { ApiClient } from "../client.ts";
@@ -47,8 +47,16 @@ export const rowsOf = (sockets: number): Row[] => [
   { name: "readers that pause", run: pausedReaders },
   { name: "a reader that stalls", run: stalledReader },
   { name: "strangers at the stores", run: strangers },
-  { name: `${sockets} sockets, kill worker`, run: (at, signal) => crowd(at, sockets, signal) },
+  {
+    name: `${sockets} sockets, kill worker`,
+    run: (at, signal) => crowd(at, sockets, signal),
+    ...(sockets > maxSockets() && { skipped: `ulimit -n allows ${maxSockets()} sockets (--sockets)` }),
+  },
 ];
+
+/** Each socket takes three of this process's descriptors: its own, and two of the proxy. */
+const maxSockets = (): number =>
+  Math.floor(Number(/Max open files +(\d+)/.exec(readFileSync("/proc/self/limits", "utf8"))?.[1]) / 3) - 200;
 
 export const killRows = (suite: KillSuite, times = suite.kills): Row[] =>
   suite.components.map((component) => ({
