@@ -6,8 +6,8 @@ import { defineConfig } from "vitest/config";
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/node", import.meta.url));
 
 const IN_NODE = { testTimeout: 120_000, hookTimeout: 120_000 };
-/** These tests mostly wait for processes, so three run at once even on two cores. One group for all of them keeps the workers busy. */
-const THREE_AT_A_TIME = { sequence: { groupOrder: 2 }, maxWorkers: 3 };
+/** These tests mostly wait for processes, so two run at once even on two cores. One group for all of them keeps both workers busy. */
+const TWO_AT_A_TIME = { sequence: { groupOrder: 2 }, maxWorkers: 2 };
 
 export default defineConfig({
   test: {
@@ -64,7 +64,7 @@ export default defineConfig({
       },
       {
         // Code that runs in Node: programs, scripts, and modules of the dashboard that need no browser.
-        test: { name: "node", include: ["test/node/**/*.test.ts", "test/*.test.ts"], ...IN_NODE, ...THREE_AT_A_TIME },
+        test: { name: "node", include: ["test/node/**/*.test.ts", "test/*.test.ts"], ...IN_NODE, ...TWO_AT_A_TIME },
       },
       {
         // Tests that work on the stores directly.
@@ -73,7 +73,7 @@ export default defineConfig({
           include: ["test/stores/**/*.test.ts"],
           globalSetup: ["./test/support/clickhouse.ts", "./test/support/database-image.ts"],
           ...IN_NODE,
-          ...THREE_AT_A_TIME,
+          ...TWO_AT_A_TIME,
         },
       },
       {
@@ -83,7 +83,7 @@ export default defineConfig({
           include: ["test/e2e/**/*.test.ts"],
           globalSetup: ["./test/support/product.ts"],
           ...IN_NODE,
-          ...THREE_AT_A_TIME,
+          ...TWO_AT_A_TIME,
         },
       },
       {
@@ -93,7 +93,7 @@ export default defineConfig({
           include: ["test/faults/**/*.test.ts"],
           globalSetup: ["./test/support/database-image.ts"],
           ...IN_NODE,
-          ...THREE_AT_A_TIME,
+          ...TWO_AT_A_TIME,
         },
       },
     ],

@@ -117,10 +117,14 @@ describe("the persistence of the broker", () => {
     const [version, persistent, keepAlive, messageId, qos] = [[4], [0], [0, 60], [0, 1], [1]].map((bytes) =>
       Buffer.from(bytes),
     ) as [Buffer, Buffer, Buffer, Buffer, Buffer];
+    const closed = new Promise((resolve) => socket.on("error", () => {}).once("close", resolve));
+    const ready = once(broker, "clientReady");
     socket.write(packet(0x10, text("MQTT"), version, persistent, keepAlive, text("subscriber")));
-    await once(broker, "clientReady");
-    socket.write(packet(0x82, messageId, text("topic"), qos, text("a+/b"), qos));
-    await once(socket, "close");
+    await ready;
+    socket.write(packet(0x82, messageId, text("topic"), qos, text("abc+/d"), qos));
+    // The broker closes the connection because of the invalid filter.
+    socket.resume();
+    await closed;
 
     const subscriber = await startSubscriber();
     const publisher = await connectAsync(url, { clientId: "publisher" });
