@@ -64,6 +64,7 @@ import { createClickHouse } from "./storage/clickhouse.ts";
 import { createDatabase } from "./storage/libsql.ts";
 import { createIngest, type Ingest } from "./telemetry/ingest.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
+import { createReadings } from "./telemetry/readings.ts";
 import type { AgentShard } from "./telemetry/shard/agent-shard.ts";
 import { createShardClient } from "./telemetry/shard/shard-client.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
@@ -148,6 +149,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const shards = createShardClient(bindings.AGENT_SHARD, config.AGENT_SHARDS);
   const clickhouse = createClickHouse(config);
   const telemetry = createTelemetryStore(clickhouse);
+  const readings = createReadings(telemetry, shards);
   const outbox = createOutbox(database);
   const quotas = quotasOf(config);
   const jobStore = createJobStore(database, Date.now, quotas);
@@ -256,8 +258,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
       map: { tiles: config.MAP_TILES_URL ?? null, attribution: config.MAP_ATTRIBUTION ?? null },
       sign_up: isSignupOpen,
     },
-    metrics: createMetrics(agents, agentCache, telemetry, shards, config.LIVE_WINDOW_MINUTES * 60_000),
-    overview: createOverview(agents, telemetry, shards),
+    metrics: createMetrics(agents, agentCache, readings, shards, config.LIVE_WINDOW_MINUTES * 60_000),
+    overview: createOverview(agents, readings, shards),
     reports: withIngestMetrics(
       createIngest(agents, shards, callbacks.acceptCommandResult, config.TELEMETRY_DAYS),
       recorder,

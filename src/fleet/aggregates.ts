@@ -1,7 +1,7 @@
 import { isUnlimited, scopeFilter } from "../auth/agent-scope.ts";
 import type { Actor } from "../auth/identity.ts";
 import { authorize, visibleAgents } from "../auth/permissions.ts";
-import { Invalid } from "../lib/errors.ts";
+import { Invalid, Unavailable } from "../lib/errors.ts";
 import { toIsoTime } from "../lib/iso-time.ts";
 import { matches, type Selector } from "../lib/selectors.ts";
 import type { Aggregate, AggregateQuery } from "../schemas/metrics.ts";
@@ -37,16 +37,23 @@ export interface AggregatesOptions {
 }
 
 export function createAggregates({ agents, store, shards, now = Date.now }: AggregatesOptions): Aggregates {
-  /** Takes each bucket from one source: from the shards if they have all of its minutes, otherwise from the rollup. */
-  const readPoints = async (range: AggregateRange, recent: readonly RecentSums[]): Promise<AggregatePoints[]> => {
+  /**
+   * Takes each bucket from one source: from the shards if they have all of its minutes, otherwise from the rollup. If the store does not
+   * respond, earlier buckets are missing.
+   */
+  const readPoints = async (range: AggregateRange, recent: readonly RecentSums[]): Promise<Points> => {
     const { fromMs, toMs, bucketMs } = range;
     const completeFromMs = Math.max(...recent.map((shard) => shard.completeFromMs));
     const firstMs = recent.length === 0 ? toMs : Math.ceil(completeFromMs / bucketMs) * bucketMs;
     const middleMs = Math.min(Math.max(fromMs, firstMs), toMs);
-    return [
-      ...(fromMs < middleMs ? [await store.aggregate({ ...range, toMs: middleMs })] : []),
-      ...(middleMs < toMs ? [aggregateRecent(recent, { ...range, fromMs: middleMs })] : []),
-    ];
+    const later = middleMs < toMs ? [aggregateRecent(recent, { ...range, fromMs: middleMs })] : [];
+    if (fromMs >= middleMs) return { parts: later };
+    try {
+      return { parts: [await store.aggregate({ ...range, toMs: middleMs }), ...later] };
+    } catch (error) {
+      if (!(error instanceof Unavailable) || later.length === 0) throw error;
+      return { parts: later, completeFromMs: middleMs };
+    }
   };
 
   return {
@@ -82,7 +89,8 @@ export function createAggregates({ agents, store, shards, now = Date.now }: Aggr
         groupOf: isWhole && by.length === 0 ? undefined : groupOf,
         otherGroup: isWhole ? unlabelled : undefined,
       };
-      for (const points of isEmpty ? [] : await readPoints(range, recent)) {
+      const { parts, completeFromMs } = isEmpty ? { parts: [] } : await readPoints(range, recent);
+      for (const points of parts) {
         for (const [i, group] of points.groups.entries()) {
           const point = { ts: toIsoTime(points.tsMs[i] ?? 0), value: points.values[i] ?? 0 };
           series[group]?.[points.metrics[i] ?? 0]?.points.push(point);
@@ -93,6 +101,7 @@ export function createAggregates({ agents, store, shards, now = Date.now }: Aggr
         bucket_ms: buckets.bucketMs,
         start_time: toIsoTime(buckets.fromMs),
         end_time: toIsoTime(buckets.toMs),
+        ...(completeFromMs !== undefined && { complete_from: toIsoTime(completeFromMs) }),
         groups: groups.map((group, i) => ({ ...group, series: series[i] ?? [] })).filter(isOccupied),
       };
     },
@@ -102,6 +111,11 @@ export function createAggregates({ agents, store, shards, now = Date.now }: Aggr
 /** The group of agents without labels may have no agent. It is of interest only if deleted agents have values. */
 const isOccupied = ({ labels, agents, series }: Aggregate["groups"][number]): boolean =>
   agents > 0 || Object.keys(labels).length === 0 || series.some(({ points }) => points.length > 0);
+
+interface Points {
+  parts: AggregatePoints[];
+  completeFromMs?: number;
+}
 
 interface Period {
   fromMs: number;

@@ -6,8 +6,8 @@ import type { Selector } from "../lib/selectors.ts";
 import type { AccessPointState, Overview } from "../schemas/fleet/overview.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { presenceOf } from "../telemetry/presence.ts";
+import type { Readings } from "../telemetry/readings.ts";
 import type { ShardClient } from "../telemetry/shard/shard-client.ts";
-import type { TelemetryStore } from "../telemetry/store/telemetry-store.ts";
 
 /** The state of all access points. */
 export interface NetworkOverview {
@@ -30,7 +30,7 @@ interface Snapshot {
 
 export function createOverview(
   agents: Pick<AgentStore, "outlines" | "names">,
-  store: Pick<TelemetryStore, "lastSeen">,
+  readings: Pick<Readings, "lastSeen">,
   shards: Pick<ShardClient, "latest">,
   now: () => number = Date.now,
 ): NetworkOverview {
@@ -38,7 +38,7 @@ export function createOverview(
   let startedMs = Number.NEGATIVE_INFINITY;
 
   const build = async (atMs: number): Promise<Snapshot> => {
-    const [outlines, lastSeen, metrics] = await Promise.all([agents.outlines(), store.lastSeen(), shards.latest()]);
+    const [outlines, lastSeen, metrics] = await Promise.all([agents.outlines(), readings.lastSeen(), shards.latest()]);
     const access_points = outlines.map(
       ({ apId, onboard, accessPointType, latitude, longitude, interval, site }): AccessPointState => {
         const { load, quality, users } = metrics.get(apId) ?? NO_METRICS;

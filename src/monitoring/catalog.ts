@@ -41,9 +41,9 @@ export const METRICS = {
   },
   controller_ingest_samples_total: {
     type: "counter",
-    help: "Samples: committed to the telemetry store, or refused because it was unavailable or overloaded. Senders retry those.",
+    help: "Samples: committed to the telemetry store, refused because the journal was full (senders retry those), or quarantined because the store rejects them.",
     labels: ["outcome"],
-    initial: ["committed", "refused"],
+    initial: ["committed", "refused", "quarantined"],
   },
   controller_ingest_batches_total: {
     type: "counter",
@@ -53,7 +53,7 @@ export const METRICS = {
   },
   controller_ingest_lag_seconds: {
     type: "histogram",
-    help: "Time from a report's arrival at the service, or at the bridge, to its commit.",
+    help: "Time from a report's arrival at the service, or at the bridge, until it is durable.",
     labels: ["via"],
   },
   controller_bridge_messages_total: {
@@ -64,7 +64,7 @@ export const METRICS = {
   },
   controller_ingest_waiting_samples: {
     type: "gauge",
-    help: "Samples in a shard that are not yet inserted.",
+    help: "Samples in a shard's journal, which are not yet in the telemetry store.",
     labels: ["shard"],
   },
   controller_outbox_messages: {

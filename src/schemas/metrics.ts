@@ -57,6 +57,14 @@ const series = <V extends z.ZodType>(value: V) =>
     points: z.array(point(value)),
   });
 
+/** Set only while ClickHouse does not respond. */
+const CompleteFrom = z.iso
+  .datetime()
+  .optional()
+  .describe(
+    "Set while the telemetry store does not respond: points before this time are missing. They appear again when it responds.",
+  );
+
 export const AgentDetails = z
   .object({ id: z.uuid(), ap_id: z.string(), configuration: z.record(z.string(), z.unknown()), onboard: z.boolean() })
   .meta({ id: "AgentDetails" });
@@ -79,13 +87,19 @@ export const AgentData = z
     key: z.string().describe("`agent/<ap_id>/data`"),
     agent_id: z.string(),
     window_minutes: z.int(),
+    complete_from: CompleteFrom,
     series: z.array(series(z.union([z.number(), z.string()]))),
   })
   .meta({ id: "AgentData" });
 export type AgentData = z.output<typeof AgentData>;
 
 export const MultiMetricData = z
-  .object({ agent_id: z.string(), window_minutes: z.int(), series: z.array(series(z.number())) })
+  .object({
+    agent_id: z.string(),
+    window_minutes: z.int(),
+    complete_from: CompleteFrom,
+    series: z.array(series(z.number())),
+  })
   .meta({ id: "MultiMetricData" });
 export type MultiMetricData = z.output<typeof MultiMetricData>;
 
@@ -146,6 +160,7 @@ export const Aggregate = z
     bucket_ms: z.int().describe("Length of the buckets: whole minutes."),
     start_time: z.iso.datetime().describe("Start of the first bucket."),
     end_time: z.iso.datetime().describe("End of the last bucket."),
+    complete_from: CompleteFrom,
     groups: z.array(
       z.object({
         labels: z

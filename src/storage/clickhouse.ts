@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { StoresConfig } from "../env.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import { Unavailable } from "../lib/errors.ts";
+import { describeError } from "../lib/log.ts";
 
 /** Time without a response after which a ping checks that the server still runs. If it does, the query may take longer. */
 const PING_AFTER_MS = 1_400;
@@ -82,6 +83,6 @@ const RETRYABLE_CODES = new Set(["202", "252", "75", "76", "243", "1001"]);
 const isBug = (error: unknown): boolean =>
   error instanceof ClickHouseError && !OVERLOAD_CODES.has(error.code) && !RETRYABLE_CODES.has(error.code);
 
-/** Returns whether the server stopped the query because it took too much time or memory. */
-export const isRefused = ({ cause }: Unavailable): boolean =>
-  cause instanceof ClickHouseError && OVERLOAD_CODES.has(cause.code);
+/** Describes an error for the log. The server's message may quote what an agent sent; logs must not. */
+export const describeStoreError = (error: unknown): string =>
+  error instanceof ClickHouseError ? (error.type ?? error.code) : describeError(error);

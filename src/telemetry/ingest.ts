@@ -77,14 +77,12 @@ export function createIngest(
     return { samples, rejected, accepted, isTelemetry: timed.length > 0 };
   };
 
-  /** Commits the samples. Returns the reports that contain a sample which the store rejects. */
-  const commit = async (reports: readonly ParsedReport[]): Promise<ReadonlySet<ParsedReport>> => {
+  const commit = async (reports: readonly ParsedReport[]): Promise<void> => {
     try {
-      const rejected = await shards.append(reports.flatMap(({ samples }) => samples));
-      return new Set(reports.filter(({ samples }) => samples.some((sample) => rejected.has(sample))));
+      await shards.append(reports.flatMap(({ samples }) => samples));
     } catch (error) {
       // Ignores an outage if no report has telemetry: configurations are in another store, and only their time of receipt is lost.
-      if (error instanceof Unavailable && !reports.some(({ isTelemetry }) => isTelemetry)) return new Set();
+      if (error instanceof Unavailable && !reports.some(({ isTelemetry }) => isTelemetry)) return;
       throw error;
     }
   };
@@ -93,8 +91,7 @@ export function createIngest(
     async ingestReport(actor, report) {
       authorizeAgent(actor, "telemetry.report", actor.name);
       const parsed = await parseReport(actor.name, report, now(), actor);
-      const failed = await commit([parsed]);
-      if (failed.size > 0) throw new Error("The telemetry store rejected a sample");
+      await commit([parsed]);
       const { accepted, rejected } = parsed;
       return { status: "success", detail: `${accepted} values stored`, accepted, rejected };
     },
@@ -125,14 +122,12 @@ export function createIngest(
           },
         ),
       );
-      const failed = await commit(outcomes.filter((outcome): outcome is ParsedReport => !("error" in outcome)));
+      await commit(outcomes.filter((outcome): outcome is ParsedReport => !("error" in outcome)));
       return {
         status: "success",
-        results: outcomes.map((outcome) => {
-          if ("error" in outcome) return outcome;
-          if (failed.has(outcome)) return { error: "Internal Server Error" };
-          return { accepted: outcome.accepted, rejected: outcome.rejected };
-        }),
+        results: outcomes.map((outcome) =>
+          "error" in outcome ? outcome : { accepted: outcome.accepted, rejected: outcome.rejected },
+        ),
       };
     },
   };

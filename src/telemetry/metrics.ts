@@ -10,9 +10,9 @@ import type { AgentData, AgentDetails, AgentMetrics, AgentState } from "../schem
 import type { Page } from "../schemas/primitives.ts";
 import { displayNameOf } from "./metric-names.ts";
 import { presenceOf } from "./presence.ts";
+import type { Reading, Readings } from "./readings.ts";
 import type { ShardClient } from "./shard/shard-client.ts";
 import type { Series, SeriesQuery } from "./store/series-queries.ts";
-import type { TelemetryStore } from "./store/telemetry-store.ts";
 
 /** Reads telemetry for charts, and lists agents. */
 export interface Metrics {
@@ -40,22 +40,28 @@ const AHEAD_MS = 5 * 60_000;
 export function createMetrics(
   agents: AgentStore,
   agentCache: AgentCache,
-  store: TelemetryStore,
+  readings: Readings,
   shards: Pick<ShardClient, "read">,
   liveWindowMs: number,
   now: () => number = Date.now,
 ): Metrics {
   /**
    * Returns one JSON text per metric, in the order of the metrics. Reads the agent's shard, which has the live window in memory; reads
-   * the store if the range begins earlier or the shard does not have all points.
+   * the store, too, if the range begins earlier or the shard does not have all points.
    */
-  const seriesOf = async (query: SeriesQuery & { metrics: readonly string[] }): Promise<string[]> => {
+  const seriesOf = async (query: SeriesQuery & { metrics: readonly string[] }): Promise<Reading<string>> => {
     const fromShard = query.fromMs > now() - liveWindowMs ? await shards.read(query) : undefined;
     if (fromShard !== undefined) {
-      return fromShard.map((points, i) => `{"metric":${JSON.stringify(query.metrics[i])},"points":${points}}`);
+      return {
+        series: fromShard.map((points, i) => `{"metric":${JSON.stringify(query.metrics[i])},"points":${points}}`),
+      };
     }
-    const byName = new Map((await store.series(query)).map((series) => [series.metric, toResponse(series)]));
-    return query.metrics.map((metric) => JSON.stringify(byName.get(metric) ?? { metric, points: [] }));
+    const { series, completeFromMs } = await readings.series(query);
+    const byName = new Map(series.map((one) => [one.metric, toResponse(one)]));
+    return {
+      series: query.metrics.map((metric) => JSON.stringify(byName.get(metric) ?? { metric, points: [] })),
+      completeFromMs,
+    };
   };
   /** Throws unless the agent exists and the caller may read it. Charts poll every second, so the agent comes from a cache. */
   const requireAgent = async (actor: Actor, apId: string): Promise<void> => {
@@ -80,9 +86,11 @@ export function createMetrics(
       const filter = { scope: visibleAgents(actor), selector };
       // To list all agents, one query is cheaper than one for each page.
       const all =
-        limit === undefined && isUnlimited(filter.scope) && selector.length === 0 ? await store.lastSeen() : undefined;
+        limit === undefined && isUnlimited(filter.scope) && selector.length === 0
+          ? await readings.lastSeen()
+          : undefined;
       for await (const { rows } of agents.pages({ limit, offset, filter })) {
-        const lastSeen = all ?? (await store.lastSeen(rows.map(({ apId }) => apId)));
+        const lastSeen = all ?? (await readings.lastSeen(rows.map(({ apId }) => apId)));
         yield rows.map((row) => ({
           ...toDetails(row),
           labels: row.labels,
@@ -94,20 +102,25 @@ export function createMetrics(
     async agentData(actor, query) {
       await requireAgent(actor, query.agent);
       const range = { apId: query.agent, ...rangeOf(query) };
-      const [numbers, strings] = await Promise.all([store.series(range), store.strings(range)]);
-      const series = [...numbers.map(toResponse), ...strings.map(toResponse)];
-      return { key: `agent/${query.agent}/data`, ...header(query), series };
+      const [numbers, strings] = await Promise.all([readings.series(range), readings.strings(range)]);
+      const series = [...numbers.series.map(toResponse), ...strings.series.map(toResponse)];
+      const completeFromMs = numbers.completeFromMs ?? strings.completeFromMs;
+      return { key: `agent/${query.agent}/data`, ...header(query, completeFromMs), series };
     },
 
     async multiMetricData(actor, query) {
       await requireAgent(actor, query.agent);
-      const series = await seriesOf({ apId: query.agent, metrics: query.metrics, ...rangeOf(query) });
-      return `${JSON.stringify(header(query)).slice(0, -1)},"series":[${series.join()}]}`;
+      const { series, completeFromMs } = await seriesOf({
+        apId: query.agent,
+        metrics: query.metrics,
+        ...rangeOf(query),
+      });
+      return `${JSON.stringify(header(query, completeFromMs)).slice(0, -1)},"series":[${series.join()}]}`;
     },
 
     async agentMetrics(actor, query) {
       await requireAgent(actor, query.agent);
-      const names = await store.metrics(query.agent, now() - query.window);
+      const names = await readings.metrics(query.agent, now() - query.window);
       return { ...header(query), metrics: names.map((name) => ({ name, label: displayNameOf(name) })) };
     },
   };
@@ -120,7 +133,11 @@ const toDetails = ({ id, apId, configuration, onboard }: AgentListed): AgentDeta
   onboard,
 });
 
-const header = ({ agent, window }: WindowQuery) => ({ agent_id: agent, window_minutes: Math.ceil(window / 60_000) });
+const header = ({ agent, window }: WindowQuery, completeFromMs?: number) => ({
+  agent_id: agent,
+  window_minutes: Math.ceil(window / 60_000),
+  ...(completeFromMs !== undefined && { complete_from: toIsoTime(completeFromMs) }),
+});
 
 interface SeriesResponse<V> {
   metric: string;

@@ -33,6 +33,16 @@ export function Failed({ error, onRetry, retryText = "Try again" }: FailedProps)
   );
 }
 
+/** Says which data are missing while the service cannot read its store. */
+export function MissingBefore({ time }: { time: string | undefined }) {
+  if (time === undefined) return null;
+  return (
+    <p class="hint" role="status">
+      Data before {time} is missing because the telemetry store does not respond. It appears when the store is back.
+    </p>
+  );
+}
+
 /** Reserves space for data that are loading, so that the layout does not jump. */
 export function Loading({ lines = 3 }: { lines?: number }) {
   return (

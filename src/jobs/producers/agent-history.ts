@@ -1,8 +1,9 @@
 import * as z from "zod";
 import { asJsonText, encodeJson, type JsonText } from "../../lib/encoding.ts";
 import { toIsoTime } from "../../lib/iso-time.ts";
+import type { Readings } from "../../telemetry/readings.ts";
 import type { ShardClient } from "../../telemetry/shard/shard-client.ts";
-import type { AgentSample, TelemetryStore } from "../../telemetry/store/telemetry-store.ts";
+import type { AgentSample } from "../../telemetry/store/telemetry-store.ts";
 import { countThatFits, type Producer, type ProducerStep } from "./producer.ts";
 
 /**
@@ -44,13 +45,13 @@ const MAX_WAIT_MS = 20_000;
 const LATE_MS = 60_000;
 
 export interface HistoryOptions {
-  store: Pick<TelemetryStore, "history" | "countHistory">;
+  readings: Pick<Readings, "history" | "countHistory">;
   shards: Pick<ShardClient, "news">;
   range: { apId: string; fromMs: number; toMs: number };
   now: () => number;
 }
 
-export function produceAgentHistory({ store, shards, range, now }: HistoryOptions): Producer {
+export function produceAgentHistory({ readings, shards, range, now }: HistoryOptions): Producer {
   const { apId } = range;
   /** Rows of the last query that were not sent yet, and the cursor that they follow. */
   let prefetched: { cursor: string; rows: JsonText[] } = { cursor: "", rows: [] };
@@ -59,13 +60,13 @@ export function produceAgentHistory({ store, shards, range, now }: HistoryOption
     const isLive = range.toMs > now();
     const place = isLive ? (await shards.news(apId, undefined, 0)).place : undefined;
     const toMs = Math.min(range.toMs, now());
-    const estimated = toMs < range.fromMs ? 0 : await store.countHistory({ ...range, toMs });
+    const estimated = toMs < range.fromMs ? 0 : await readings.countHistory({ ...range, toMs });
     const cursor: StoredPhase = { phase: "past", fromMs: range.fromMs, toMs, of: "numbers", place };
     return { rows: [], cursor, isLast: false, estimated };
   };
 
   const readStore = async ({ fromMs, toMs, of, after }: StoredPhase): Promise<JsonText[]> => {
-    const rows = await store.history({ apId, fromMs, toMs, of, after, limit: READ_AHEAD[of] });
+    const rows = await readings.history({ apId, fromMs, toMs, of, after, limit: READ_AHEAD[of] });
     return rows.map(asJsonText);
   };
 

@@ -4,6 +4,7 @@ import { createCredentialCheck, type IsCredentialCurrent } from "../../accounts/
 import type { Config } from "../../env.ts";
 import { createClickHouse } from "../../storage/clickhouse.ts";
 import { createDatabase } from "../../storage/libsql.ts";
+import { createReadings } from "../../telemetry/readings.ts";
 import type { AgentShard } from "../../telemetry/shard/agent-shard.ts";
 import { createShardClient } from "../../telemetry/shard/shard-client.ts";
 import { createTelemetryStore } from "../../telemetry/store/telemetry-store.ts";
@@ -25,14 +26,15 @@ export function createJobStreamDependencies(
   bindings: { AGENT_SHARD: DurableObjectNamespace<AgentShard> },
 ): JobStreamDependencies {
   const database = createDatabase({ url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN });
+  const shards = createShardClient(bindings.AGENT_SHARD, config.AGENT_SHARDS);
   const createProducer = (input: ProducerInput): Producer => {
     switch (input.kind) {
       case "agent_details":
         return produceAgentDetails(createAgentStore(database), input);
       case "agent_data":
         return produceAgentHistory({
-          store: createTelemetryStore(createClickHouse(config)),
-          shards: createShardClient(bindings.AGENT_SHARD, config.AGENT_SHARDS),
+          readings: createReadings(createTelemetryStore(createClickHouse(config)), shards),
+          shards,
           range: input,
           now: Date.now,
         });
@@ -40,7 +42,7 @@ export function createJobStreamDependencies(
         return produceLiveSelection({
           agents: createAgentStore(database),
           scopeOf: createCurrentScope(database),
-          shards: createShardClient(bindings.AGENT_SHARD, config.AGENT_SHARDS),
+          shards,
           request: input,
           now: Date.now,
         });

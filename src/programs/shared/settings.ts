@@ -59,6 +59,7 @@ const WORKER_SETTINGS = [
   "TOKEN_LIFETIME_SECONDS",
   "AGENT_SHARDS",
   "COMMIT_GATHER_MS",
+  "FLUSH_INTERVAL_MS",
   "LIVE_WINDOW_MINUTES",
   "LIVE_WINDOW_MEGABYTES",
   "LOG_REQUESTS",
@@ -83,6 +84,7 @@ const WORKER_DEFAULTS = {
   MAIL_FROM: "controller@example.com",
   // workerd runs on one thread: more shards would only cause more and smaller inserts.
   AGENT_SHARDS: "1",
+  COMMIT_GATHER_MS: "0",
   LIVE_WINDOW_MEGABYTES: "128",
 };
 

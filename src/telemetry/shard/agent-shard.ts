@@ -1,32 +1,44 @@
 import { DurableObject } from "cloudflare:workers";
-import { ClickHouseError } from "@clickhouse/client-web";
 import { parseEnv } from "../../env.ts";
+import { Batch } from "../../lib/batch.ts";
 import { Unavailable } from "../../lib/errors.ts";
 import { describeError, log } from "../../lib/log.ts";
 import { series } from "../../monitoring/catalog.ts";
 import { ledgerOf } from "../../monitoring/ledger.ts";
 import { MetricRecorder } from "../../monitoring/recorder.ts";
-import { createClickHouse, isRefused } from "../../storage/clickhouse.ts";
-import { MAX_AHEAD_MS } from "../samples.ts";
+import { createClickHouse, describeStoreError } from "../../storage/clickhouse.ts";
+import { countValues, MAX_AHEAD_MS } from "../samples.ts";
 import { MAX_POINTS } from "../store/series-queries.ts";
 import { type AgentSample, createTelemetryStore, type TelemetryStore } from "../store/telemetry-store.ts";
 import { ChangeFeed, type ChangeFeedPage, type FeedCursor, type SelectionPage } from "./change-feed.ts";
 import { Deduplicator } from "./deduplicator.ts";
-import { GroupCommit, type RejectedItem } from "./group-commit.ts";
+import { Flusher } from "./flusher.ts";
+import { Journal, type JournalRow, parseSamples, type SerializedSamples } from "./journal.ts";
 import { LatestCache, type LatestColumns } from "./latest.ts";
 import { LiveWindow } from "./live-window.ts";
 import { RecentMinutes, type RecentSums } from "./recent-minutes.ts";
-import { laneOf } from "./weeks.ts";
 
-/**
- * The outcome of an append. `rejected` holds the indexes of the samples that the store rejects as invalid; the others are committed.
- * It is a value because an exception loses its class on its way out of a Durable Object.
- */
-export type AppendResult = "committed" | "unavailable" | { rejected: number[] };
+/** The outcome of an append. It is a value because an exception loses its class on its way out of a Durable Object. */
+export type AppendResult = "committed" | "unavailable";
+
+/** An agent's samples that may not be in the store yet. */
+export interface PendingSamples {
+  /** JSON texts, separated by commas, in the order of their arrival. */
+  text: string;
+  /** Whether the store does not respond. */
+  isStoreDown: boolean;
+}
+
+/** When the service last received something from agents, as columns. */
+export interface ReceiptColumns {
+  apIds: string[];
+  receivedMs: number[];
+}
 
 const BATCHES = series("controller_ingest_batches_total");
 const COMMITTED = series("controller_ingest_samples_total", "committed");
 const REFUSED = series("controller_ingest_samples_total", "refused");
+const QUARANTINED = series("controller_ingest_samples_total", "quarantined");
 
 const now = (): number => Date.now();
 
@@ -36,14 +48,21 @@ const MAX_NEWS = 1_000;
 /** Points that the live window loads for one agent: 16 bytes each. */
 const MAX_LOADED_POINTS = 200_000;
 
+/** Characters in one row of the journal: at most 1 MB in UTF-8. The platform's limit is 2 MB. */
+const MAX_ROW_LENGTH = 330_000;
+/** The longest time without an alarm while the journal has samples. Alarms wake an object that was stopped. */
+const ALARM_INTERVAL_MS = 10_000;
+const MAX_AGENTS = 100_000;
+
 /**
- * Handles the current telemetry of the agents that hash to it. Commits the samples of many requests in one insert, keeps the live window
- * of watched agents in memory, and feeds live streams.
+ * Handles the current telemetry of the agents that hash to it. Stores the samples of many requests in its journal, writes the journal to
+ * the store in large inserts, keeps the live window of watched agents in memory, and feeds live streams.
  */
 export class AgentShard extends DurableObject<Env> {
   readonly #store: TelemetryStore;
+  readonly #journal: Journal;
   readonly #deduplicator: Deduplicator;
-  readonly #groupCommit: GroupCommit<AgentSample>;
+  readonly #flusher: Flusher;
   readonly #liveWindow: LiveWindow;
   readonly #changeFeed = new ChangeFeed({
     maxSamples: 1_000,
@@ -53,15 +72,22 @@ export class AgentShard extends DurableObject<Env> {
     followedMs: 60_000,
     now,
   });
-  readonly #latest = new LatestCache({ spanMs: 300_000, maxAgents: 100_000, now });
+  readonly #latest = new LatestCache({ spanMs: 300_000, maxAgents: MAX_AGENTS, now });
   readonly #recentMinutes = new RecentMinutes({
     minutes: 3,
     maxAheadMs: MAX_AHEAD_MS,
     maxBytes: 16 * MEGABYTE,
     now,
   });
+  /** When the shard last received something, by agent, in the order of the agents' first reports. */
+  readonly #receivedMs = new Map<string, number>();
+  /** Samples that the change feed and the recent minutes do not have: row of the journal → indexes. It is not known yet whether they are new. */
+  readonly #unannounced = new Map<number, number[]>();
   readonly #recorder: MetricRecorder;
   readonly #windowMs: number;
+  readonly #gatherMs: number;
+  #gathering: { batch: Batch<SerializedSamples>; written: Promise<void> } | undefined;
+  #alarmMs = 0;
   /** Agents whose live window is being loaded from the store. */
   readonly #loading = new Map<string, Promise<void>>();
 
@@ -69,40 +95,53 @@ export class AgentShard extends DurableObject<Env> {
     super(ctx, env);
     const config = parseEnv(env);
     this.#store = createTelemetryStore(createClickHouse(config));
-    this.#deduplicator = new Deduplicator(this.#store);
-    this.#groupCommit = new GroupCommit({
-      select: (samples) => this.#deduplicator.newSamples(samples),
-      commit: (samples, token) => this.#commit(samples, token),
-      isRefused,
-      laneOf: (sample) => laneOf(sample, Date.now()),
-      gatherMs: config.COMMIT_GATHER_MS,
-      maxBatch: 5_000,
-      maxBatchLength: 4 * MEGABYTE,
-      maxWaiting: 50_000,
-      // In characters of JSON. Parsed, the samples take several times that, and a Durable Object has 128 MB.
-      maxWaitingLength: 16 * MEGABYTE,
+    this.#journal = new Journal({
+      storage: ctx.storage,
+      maxLength: 64 * MEGABYTE,
+      maxRowLength: MAX_ROW_LENGTH,
+      maxCachedLength: 8 * MEGABYTE,
+    });
+    this.#deduplicator = new Deduplicator({ store: this.#store, isPending: (apId) => this.#journal.has(apId) });
+    this.#flusher = new Flusher({
+      journal: this.#journal,
+      deduplicator: this.#deduplicator,
+      sync: () => ctx.storage.sync(),
+      insert: (samples, token) => this.#store.insert(samples, token),
+      onDecided: (rows) => this.#announceDecided(rows),
+      onStored: (samples) => this.#countStored(samples.length),
+      onInvalid: (samples, error) => this.#quarantine(samples, error),
+      describe: describeStoreError,
+      flushMs: config.FLUSH_INTERVAL_MS,
+      minFlushMs: config.FLUSH_INTERVAL_MS / 2,
+      maxSamples: 5_000,
+      maxLength: 4 * MEGABYTE,
       now,
     });
     this.#recorder = new MetricRecorder({ ledger: ledgerOf(env.LEDGER), now });
+    this.#gatherMs = config.COMMIT_GATHER_MS;
     this.#windowMs = config.LIVE_WINDOW_MINUTES * 60_000;
     this.#liveWindow = new LiveWindow({
       spanMs: this.#windowMs,
       maxBytes: config.LIVE_WINDOW_MEGABYTES * MEGABYTE,
       now,
     });
+    // After a restart, the journal has what the object before it could not write.
+    for (const row of this.#journal.rows()) this.#receive(row);
+    this.#flusher.start();
   }
 
   /**
-   * Commits samples.
+   * Stores samples in the journal.
    * @param text the samples as JSON, separated by commas: cheaper than the platform's serialisation of objects
    */
   async append(text: string): Promise<AppendResult> {
-    const samples = JSON.parse(`[${text}]`) as AgentSample[];
+    const samples = parseSamples(text);
     try {
-      const rejected = await this.#groupCommit.add(samples, text.length);
-      return rejected.length === 0 ? "committed" : this.#reportRejected(samples, rejected);
+      if (!this.#journal.hasRoomFor(text.length + (this.#gathering?.batch.weight ?? 0)))
+        throw new Unavailable("telemetry store", new Error("The journal is full"));
+      await this.#gather({ text, samples });
+      return "committed";
     } catch (error) {
-      if (!(error instanceof Unavailable)) throw error;
       this.#recorder.add(REFUSED, samples.length);
       this.#recorder.flushIfDue();
       log.warn("samples not committed", { samples: samples.length, error: describeError(error) });
@@ -110,41 +149,114 @@ export class AgentShard extends DurableObject<Env> {
     }
   }
 
-  /** Counts and logs the rejected samples. Returns their indexes. */
-  #reportRejected(samples: readonly AgentSample[], rejected: readonly RejectedItem<AgentSample>[]): AppendResult {
-    const [first] = rejected;
-    this.#recorder.add(REFUSED, rejected.length);
-    this.#recorder.flushIfDue();
-    // The store's message may quote what the agent sent; logs must not.
-    const error = first?.error instanceof ClickHouseError ? first.error.type : describeError(first?.error);
-    log.error("samples rejected by the store", { samples: rejected.length, ap_id: first?.item.apId, error });
-    return { rejected: rejected.map(({ item }) => samples.indexOf(item)) };
+  /** Continues to write the journal after the object was stopped. */
+  override async alarm(): Promise<void> {
+    this.#alarmMs = 0;
+    if (this.#journal.isEmpty) return;
+    await this.#setAlarm();
+    this.#flusher.start();
   }
 
-  async #commit(samples: readonly AgentSample[], token: string): Promise<void> {
-    try {
-      await this.#store.insert(samples, token);
-    } catch (error) {
-      // The store may have committed the samples anyway. Forget the agents, so that their state is read from the store.
-      this.#deduplicator.forget(samples);
-      this.#recentMinutes.forget(samples);
-      for (const { apId } of samples) this.#liveWindow.forget(apId);
-      throw error;
+  /** Writes the samples of all calls of a short time in one row. */
+  async #gather(samples: SerializedSamples): Promise<void> {
+    if (this.#gatherMs === 0) {
+      await this.#write([samples]);
+      return;
     }
-    this.#recorder.add(BATCHES);
-    this.#recorder.add(COMMITTED, samples.length);
-    this.#recorder.flushIfDue();
-    this.#deduplicator.committed(samples);
+    if (!this.#gathering?.batch.add([samples], samples.text.length)) {
+      const batch = new Batch<SerializedSamples>({ gatherMs: this.#gatherMs, maxWeight: MAX_ROW_LENGTH });
+      batch.add([samples], samples.text.length);
+      const written = batch.due.then(async () => {
+        if (this.#gathering?.batch === batch) this.#gathering = undefined;
+        await this.#write(batch.items);
+      });
+      this.#gathering = { batch, written };
+    }
+    await this.#gathering.written;
+  }
+
+  async #write(calls: readonly SerializedSamples[]): Promise<void> {
+    const text = calls.map((call) => call.text).join();
+    const samples = calls.flatMap((call) => call.samples);
+    for (const row of this.#journal.append(text, samples)) this.#receive(row);
+    this.#flusher.start();
+    if (this.#alarmMs < now()) await this.#setAlarm();
+  }
+
+  async #setAlarm(): Promise<void> {
+    this.#alarmMs = now() + ALARM_INTERVAL_MS;
+    await this.ctx.storage.setAlarm(this.#alarmMs);
+  }
+
+  /** Makes a row of the journal visible to readers. */
+  #receive({ seq, samples }: JournalRow): void {
+    const newest: AgentSample[] = [];
+    const others: number[] = [];
+    for (const [i, sample] of samples.entries()) {
+      if (countValues(sample) === 0) continue;
+      if (this.#deduplicator.accept(sample)) newest.push(sample);
+      else others.push(i);
+    }
+    this.#announce(newest);
+    if (others.length > 0) this.#unannounced.set(seq, others);
     for (const sample of samples) this.#liveWindow.add(sample.apId, sample);
-    this.#changeFeed.add(samples);
     this.#latest.add(samples);
+    for (const { apId, receivedMs = now() } of samples)
+      this.#receivedMs.set(apId, Math.max(receivedMs, this.#receivedMs.get(apId) ?? 0));
+    for (const apId of this.#receivedMs.keys()) {
+      if (this.#receivedMs.size <= MAX_AGENTS) break;
+      this.#receivedMs.delete(apId);
+    }
+  }
+
+  #announce(samples: readonly AgentSample[]): void {
+    this.#changeFeed.add(samples);
     this.#recentMinutes.add(samples);
   }
 
-  /** Flushes the shard's metrics. Returns how many samples wait for their commit. */
+  /** Announces the new values of samples that were not announced when they arrived. */
+  #announceDecided(rows: readonly JournalRow[]): void {
+    for (const { seq, samples } of rows) {
+      this.#announce(this.#unannounced.get(seq)?.flatMap((i) => samples[i] ?? []) ?? []);
+      this.#unannounced.delete(seq);
+    }
+  }
+
+  #countStored(samples: number): void {
+    this.#recorder.add(BATCHES);
+    this.#recorder.add(COMMITTED, samples);
+    this.#recorder.flushIfDue();
+  }
+
+  /** Counts and logs samples that the store rejects. */
+  #quarantine(samples: readonly AgentSample[], error: unknown): void {
+    this.#recorder.add(QUARANTINED, samples.length);
+    this.#recorder.flushIfDue();
+    const [first] = samples;
+    log.error("samples rejected by the store", {
+      samples: samples.length,
+      ap_id: first?.apId,
+      error: describeStoreError(error),
+    });
+  }
+
+  /** Flushes the shard's metrics. Returns how many samples are in the journal. */
   async waiting(): Promise<number> {
     await this.#recorder.flush();
-    return this.#groupCommit.waiting;
+    return this.#journal.count;
+  }
+
+  /** Returns the agent's samples in a range of time that may not be in the store yet. */
+  pending(apId: string, fromMs: number, toMs: number): PendingSamples {
+    const samples = this.#journal.samplesOf(apId).filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs);
+    return { text: JSON.stringify(samples).slice(1, -1), isStoreDown: this.#flusher.isStalled };
+  }
+
+  /** Returns when the shard last received something from agents, as far as it knows. Default: from all agents. */
+  received(apIds?: string[]): ReceiptColumns {
+    const known =
+      apIds === undefined ? [...this.#receivedMs.keys()] : apIds.filter((apId) => this.#receivedMs.has(apId));
+    return { apIds: known, receivedMs: known.map((apId) => this.#receivedMs.get(apId) ?? 0) };
   }
 
   /** Returns the latest values of all agents of the shard. */
@@ -152,17 +264,40 @@ export class AgentShard extends DurableObject<Env> {
     return this.#latest.read();
   }
 
-  /** Returns the sums of some metrics in the last minutes, of all agents of the shard. */
-  recentMinutes(metrics: string[], fromMs: number): RecentSums {
+  /**
+   * Returns the sums of some metrics in the last minutes, of all agents of the shard. First writes to the store what neither the store nor
+   * the sums have.
+   */
+  async recentMinutes(metrics: string[], fromMs: number): Promise<RecentSums> {
+    if (this.#unannounced.size > 0 || this.#journal.oldestMs < this.#recentMinutes.completeFromMs) await this.#drain();
     return this.#recentMinutes.read(metrics, fromMs);
   }
 
-  /** Returns the agent's samples that were committed after a cursor. Waits up to `waitMs` if there are none. */
+  /** Returns the agent's samples that were announced after a cursor. Waits up to `waitMs` if there are none. */
   async news(apId: string, cursor: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage> {
+    // The reader may not return, so it must get all samples that were accepted.
+    if (waitMs <= 0 && cursor !== undefined && this.#hasUnannounced(apId)) await this.#drain();
     return await this.#changeFeed.since(apId, cursor, waitMs);
   }
 
-  /** Returns the samples of several agents that were committed after a cursor, one page of them. */
+  #hasUnannounced(apId: string): boolean {
+    for (const [seq, indexes] of this.#unannounced) {
+      const samples = this.#journal.read(seq);
+      if (indexes.some((i) => samples[i]?.apId === apId)) return true;
+    }
+    return false;
+  }
+
+  /** Writes the journal to the store, unless the store does not respond. */
+  async #drain(): Promise<void> {
+    try {
+      await this.#flusher.drain();
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error;
+    }
+  }
+
+  /** Returns the samples of several agents that were announced after a cursor, one page of them. */
   newsOfMany(apIds: string[], cursor: FeedCursor | undefined): SelectionPage {
     return this.#changeFeed.sinceMany(apIds, cursor, MAX_NEWS);
   }
@@ -174,6 +309,7 @@ export class AgentShard extends DurableObject<Env> {
   async read(apId: string, metrics: string[], range: { fromMs: number; toMs: number }): Promise<string[] | undefined> {
     if (range.fromMs < Date.now() - this.#windowMs) return undefined;
     if (!this.#liveWindow.has(apId) || this.#loading.has(apId)) {
+      if (this.#flusher.isStalled) return undefined;
       const loading = this.#loading.get(apId) ?? this.#loadWindow(apId);
       this.#loading.set(apId, loading);
       await loading.finally(() => this.#loading.delete(apId));
@@ -183,6 +319,7 @@ export class AgentShard extends DurableObject<Env> {
 
   async #loadWindow(apId: string): Promise<void> {
     this.#liveWindow.watch(apId);
+    for (const sample of this.#journal.samplesOf(apId)) this.#liveWindow.add(apId, sample);
     try {
       const points = await this.#store.recent(apId, Date.now() - this.#windowMs, MAX_LOADED_POINTS);
       if (points === undefined) this.#liveWindow.forget(apId);

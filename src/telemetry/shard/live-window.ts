@@ -45,7 +45,7 @@ export class LiveWindow {
     this.#watched.delete(apId);
   }
 
-  /** Adds a committed sample, if its agent is watched. */
+  /** Adds a sample, if its agent is watched. Of several values with the same time, the first one stays. */
   add(apId: string, { tsMs, metrics }: Sample): void {
     const agentSeries = this.#watched.get(apId);
     if (agentSeries === undefined || tsMs < this.#startMs) return;
@@ -53,11 +53,11 @@ export class LiveWindow {
     this.#enforceLimit();
   }
 
-  /** Adds points from the store, if the agent is still watched. Points that `add` has already added stay as they are. */
+  /** Adds points from the store, if the agent is still watched. They replace values of the same time: the store got them first. */
   fill(apId: string, points: Iterable<{ metric: string; tsMs: number; value: number }>): void {
     const agentSeries = this.#watched.get(apId);
     if (agentSeries === undefined) return;
-    for (const { metric, tsMs, value } of points) this.#put(agentSeries, metric, tsMs, value);
+    for (const { metric, tsMs, value } of points) this.#put(agentSeries, metric, tsMs, value, "replace");
     this.#enforceLimit();
   }
 
@@ -91,13 +91,19 @@ export class LiveWindow {
     return this.#options.now() - this.#options.spanMs;
   }
 
-  #put(agentSeries: Map<string, MetricSeries>, metric: string, tsMs: number, value: number): void {
+  #put(
+    agentSeries: Map<string, MetricSeries>,
+    metric: string,
+    tsMs: number,
+    value: number,
+    existing?: "keep" | "replace",
+  ): void {
     const series = agentSeries.get(metric) ?? new MetricSeries();
     if (!agentSeries.has(metric)) {
       agentSeries.set(metric, series);
       this.#bytes += series.bytes;
     }
-    this.#update(series, () => series.put(tsMs, value));
+    this.#update(series, () => series.put(tsMs, value, existing));
   }
 
   /** Drops series without points. Metric names may contain names of client devices, so old names would accumulate. */

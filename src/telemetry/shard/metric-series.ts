@@ -22,10 +22,15 @@ export class MetricSeries {
     return this.#end === this.#start;
   }
 
-  /** Adds a point, unless there is one at this time. */
-  put(tsMs: number, value: number): void {
+  /** Adds a point. If there is one at this time, keeps its value or replaces it. */
+  put(tsMs: number, value: number, existing: "keep" | "replace" = "keep"): void {
     const at = this.#end > this.#start && tsMs <= (this.#ts[this.#end - 1] ?? 0) ? this.#indexOf(tsMs) : this.#end;
-    if (at < this.#end && this.#ts[at] === tsMs) return;
+    if (at < this.#end && this.#ts[at] === tsMs) {
+      if (existing === "keep" || this.#values[at] === value) return;
+      this.#values[at] = value;
+      this.#cache = new JsonCache(0);
+      return;
+    }
     // The cache lacks this point, and the numbers of the points after it change.
     if (at < this.#end) this.#cache = new JsonCache(0);
     const index = this.#end === this.#ts.length ? this.#grow(at) : at;

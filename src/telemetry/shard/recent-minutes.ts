@@ -64,6 +64,12 @@ export class RecentMinutes {
     return this.#bytes;
   }
 
+  /** All samples from this time on are included. */
+  get completeFromMs(): number {
+    this.#dropOld();
+    return this.#completeFrom * MINUTE_MS;
+  }
+
   /** Adds committed samples. */
   add(samples: readonly AgentSample[]): void {
     this.#dropOld();

@@ -4,12 +4,12 @@ import { describeError, log } from "../../lib/log.ts";
 import { callObject } from "../../storage/durable-objects.ts";
 import type { SeriesQuery } from "../store/series-queries.ts";
 import type { AgentSample } from "../store/telemetry-store.ts";
-import type { AgentShard, AppendResult } from "./agent-shard.ts";
+import type { AgentShard, AppendResult, PendingSamples, ReceiptColumns } from "./agent-shard.ts";
 import { CallBatcher } from "./call-batcher.ts";
 import type { ChangeFeedPage, FeedCursor, SelectionPage } from "./change-feed.ts";
+import { parseSamples } from "./journal.ts";
 import type { LatestColumns, LatestMetrics } from "./latest.ts";
 import type { RecentSums } from "./recent-minutes.ts";
-import { isBacklog } from "./weeks.ts";
 
 const COMPONENT = "telemetry store";
 /** How long samples wait for a call in flight. Short in comparison with the insert that follows. */
@@ -23,8 +23,12 @@ const TIMEOUT_MS = 40_000;
 
 /** Calls the shards. An agent's shard follows from the hash of its name. */
 export interface ShardClient {
-  /** Commits the samples. Returns those that the store rejects as invalid. */
-  append(samples: readonly AgentSample[]): Promise<ReadonlySet<AgentSample>>;
+  /** Stores the samples in the journals of their shards. They are durable when it resolves. */
+  append(samples: readonly AgentSample[]): Promise<void>;
+  /** Returns the agent's samples in a range of time that may not be in the telemetry store yet. */
+  pending(apId: string, fromMs: number, toMs: number): Promise<Pending>;
+  /** Returns when the service last received something, by agent, as far as the shards know. Default: all agents. */
+  received(apIds?: readonly string[]): Promise<Received>;
   /** Returns points from the live window, one JSON text for each metric, or `undefined` if it lacks some points or has too many. */
   read(query: SeriesQuery & { metrics: readonly string[] }): Promise<string[] | undefined>;
   /** Returns the agent's samples that were committed after a cursor. Waits up to `waitMs` if there are none. */
@@ -38,8 +42,22 @@ export interface ShardClient {
   latest(): Promise<Map<string, LatestMetrics>>;
   /** Returns the sums of some metrics in the last minutes, by shard. Returns `undefined` if a shard does not respond. */
   recentMinutes(metrics: readonly string[], fromMs: number): Promise<RecentSums[] | undefined>;
-  /** Returns how many samples wait for their commit, by shard, except shards that do not respond. */
+  /** Returns how many samples are in the journal, by shard, except shards that do not respond. */
   waiting(): Promise<Map<number, number>>;
+}
+
+/** An agent's samples that may not be in the store yet. */
+export interface Pending {
+  samples: AgentSample[];
+  /** Whether the store does not respond. */
+  isStoreDown: boolean;
+}
+
+export interface Received {
+  /** In milliseconds since the epoch, by agent. */
+  times: Map<string, number>;
+  /** Whether all shards responded. */
+  isComplete: boolean;
 }
 
 /** The new samples of several agents, and the cursors of their shards to continue from. */
@@ -49,8 +67,9 @@ export interface SelectionNews {
   hasMore: boolean;
 }
 
-/** Time-out for one shard when all shards are called. */
+/** Time-outs for one shard when all shards are called. The second one allows for an insert. */
 const CALL_ALL_TIMEOUT_MS = 1_000;
+const DRAIN_TIMEOUT_MS = 2_500;
 
 export function createShardClient(namespace: DurableObjectNamespace<AgentShard>, count: number): ShardClient {
   const shardOf = (apId: string) => hash(apId) % count;
@@ -63,45 +82,43 @@ export function createShardClient(namespace: DurableObjectNamespace<AgentShard>,
   };
 
   const batcherFor = (shard: number) =>
-    new CallBatcher<SerializedSamples, readonly number[]>({
+    new CallBatcher<string, void>({
       component: COMPONENT,
       maxHoldMs: MAX_HOLD_MS,
       maxWeight: MAX_CALL_LENGTH,
       timeoutMs: TIMEOUT_MS,
-      call: async (requests) => {
-        const text = requests.map(({ text }) => text).join();
-        const outcome = await callObject<AppendResult>(COMPONENT, stubOf(shard).append(text));
-        if (outcome === "unavailable") throw new Unavailable(COMPONENT, new Error("The shard could not commit"));
-        return indexesByRequest(requests, outcome === "committed" ? [] : outcome.rejected);
+      call: async (texts) => {
+        const outcome = await callObject<AppendResult>(COMPONENT, stubOf(shard).append(texts.join()));
+        if (outcome !== "committed")
+          throw new Unavailable(COMPONENT, new Error("The shard could not store the samples"));
+        return texts.map(() => undefined);
       },
     });
-  // A call returns when all its samples are committed. Current samples must not wait for a backlog in the same call.
-  const current = Array.from({ length: count }, (_, shard) => batcherFor(shard));
-  const backlogs = Array.from({ length: count }, (_, shard) => batcherFor(shard));
+  const batchers = Array.from({ length: count }, (_, shard) => batcherFor(shard));
   let inFlightLength = 0;
 
-  const appendTo = async (
-    batcher: CallBatcher<SerializedSamples, readonly number[]>,
-    samples: readonly AgentSample[],
-  ) => {
+  const appendTo = async (shard: number, samples: readonly AgentSample[]): Promise<void> => {
     const text = JSON.stringify(samples).slice(1, -1);
     if (inFlightLength + text.length > MAX_IN_FLIGHT_LENGTH)
       throw new Unavailable(COMPONENT, new Error("Too many samples are in flight"));
     inFlightLength += text.length;
     try {
-      const rejected = await batcher.add({ text, count: samples.length }, text.length);
-      return samples.filter((_, i) => rejected.includes(i));
+      await batchers[shard]?.add(text, text.length);
     } finally {
       inFlightLength -= text.length;
     }
   };
 
-  /** Calls every shard. Returns the results, except of shards that fail or do not respond. */
-  const callAll = async <T>(call: (shard: DurableObjectStub<AgentShard>) => Promise<T>): Promise<Map<number, T>> => {
+  const allShards = Array.from({ length: count }, (_, shard) => shard);
+  /** Calls several shards. Returns the results, except of shards that fail or do not respond. */
+  const callAll = async <T>(
+    call: (stub: DurableObjectStub<AgentShard>, shard: number) => Promise<T>,
+    { shards = allShards, timeoutMs = CALL_ALL_TIMEOUT_MS }: { shards?: readonly number[]; timeoutMs?: number } = {},
+  ): Promise<Map<number, T>> => {
     const results = new Map<number, T>();
-    const calls = Array.from({ length: count }, async (_, shard) => {
+    const calls = shards.map(async (shard) => {
       try {
-        results.set(shard, await withDeadline(CALL_ALL_TIMEOUT_MS, async () => await call(stubOf(shard))));
+        results.set(shard, await withDeadline(timeoutMs, async () => await call(stubOf(shard), shard)));
       } catch (error) {
         log.warn("shard call failed", { shard, error: describeError(error) });
       }
@@ -112,14 +129,26 @@ export function createShardClient(namespace: DurableObjectNamespace<AgentShard>,
 
   return {
     async append(samples) {
-      const nowMs = Date.now();
-      const byBatcher = Map.groupBy(samples, (sample) =>
-        (isBacklog(sample, nowMs) ? backlogs : current).at(shardOf(sample.apId)),
-      );
-      const rejected = await Promise.all(
-        [...byBatcher].map(async ([batcher, group]) => (batcher === undefined ? [] : await appendTo(batcher, group))),
-      );
-      return new Set(rejected.flat());
+      const byShard = Map.groupBy(samples, ({ apId }) => shardOf(apId));
+      await Promise.all([...byShard].map(async ([shard, group]) => await appendTo(shard, group)));
+    },
+
+    async pending(apId, fromMs, toMs) {
+      const call = stubOf(shardOf(apId)).pending(apId, fromMs, toMs);
+      const { text, isStoreDown } = await callObject<PendingSamples>(COMPONENT, call);
+      return { samples: parseSamples(text), isStoreDown };
+    },
+
+    async received(apIds) {
+      const byShard = apIds && Map.groupBy(apIds, shardOf);
+      const called = byShard === undefined ? allShards : [...byShard.keys()];
+      const results = await callAll<ReceiptColumns>((stub, shard) => stub.received(byShard?.get(shard)), {
+        shards: called,
+      });
+      const times = new Map<string, number>();
+      for (const { apIds, receivedMs } of results.values())
+        for (const [i, apId] of apIds.entries()) times.set(apId, receivedMs[i] ?? 0);
+      return { times, isComplete: results.size === called.length };
     },
 
     async read({ apId, metrics, fromMs, toMs }) {
@@ -154,7 +183,9 @@ export function createShardClient(namespace: DurableObjectNamespace<AgentShard>,
     },
 
     async recentMinutes(metrics, fromMs) {
-      const results = await callAll<RecentSums>((shard) => shard.recentMinutes([...metrics], fromMs));
+      const results = await callAll<RecentSums>((shard) => shard.recentMinutes([...metrics], fromMs), {
+        timeoutMs: DRAIN_TIMEOUT_MS,
+      });
       return results.size === count ? [...results.values()] : undefined;
     },
 
@@ -162,22 +193,6 @@ export function createShardClient(namespace: DurableObjectNamespace<AgentShard>,
       return await callAll<number>((shard) => shard.waiting());
     },
   };
-}
-
-/** Samples of one request: their JSON, separated by commas, and their number. */
-interface SerializedSamples {
-  text: string;
-  count: number;
-}
-
-/** Converts indexes into all samples of a call to indexes into the samples of each request. */
-function indexesByRequest(requests: readonly SerializedSamples[], rejected: readonly number[]): number[][] {
-  let start = 0;
-  return requests.map(({ count }) => {
-    const first = start;
-    start += count;
-    return rejected.filter((i) => i >= first && i < first + count).map((i) => i - first);
-  });
 }
 
 /** Returns the FNV-1a hash: cheap, and uniform enough to distribute names. */

@@ -9,7 +9,7 @@ const FIRST_MONDAY_MS = Date.UTC(1970, 0, 5);
 const WEEKS_PER_LANE = 4;
 
 /** Returns whether a sample is older than a week. Never for a sample without values, which belongs to no partition. */
-export const isBacklog = ({ tsMs, metrics, texts }: Sample, nowMs: number): boolean =>
+const isBacklog = ({ tsMs, metrics, texts }: Sample, nowMs: number): boolean =>
   tsMs < nowMs - WEEK_MS && !(isEmpty(metrics) && isEmpty(texts));
 
 /** Returns the lane of a sample: `undefined` for a current one, otherwise the number of its group of weeks. */

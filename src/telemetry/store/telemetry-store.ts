@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { ClickHouse } from "../../storage/clickhouse.ts";
+import type { PendingSeries } from "../pending-samples.ts";
 import type { Sample } from "../samples.ts";
 import { type AggregatePoints, type AggregateRange, readAggregate } from "./aggregate-queries.ts";
 import { column, createQuery, IN_MINUTES, IN_RANGE, READ_SETTINGS } from "./clickhouse-query.ts";
@@ -26,8 +27,11 @@ export interface TelemetryStore {
   insert(samples: readonly AgentSample[], token: string): Promise<void>;
   /** Returns the keys of the stored numbers of these samples. May include keys with the agent of one sample and the time of another. */
   stored(samples: readonly AgentSample[]): Promise<{ apId: string; tsMs: number; metric: string }[]>;
-  /** Returns points in ascending order, at most `MAX_POINTS` of each metric. Omits metrics without points. */
-  series(query: SeriesQuery): Promise<Series[]>;
+  /**
+   * Returns points in ascending order, at most `MAX_POINTS` of each metric. Omits metrics without points.
+   * @param pending points that may not be stored yet
+   */
+  series(query: SeriesQuery, pending?: PendingSeries): Promise<Series[]>;
   /** Returns a statistic of one metric over the agents of each group, from the rollup. Omits groups and buckets without values. */
   aggregate(range: AggregateRange): Promise<AggregatePoints>;
   /** Returns every point since a time, or `undefined` if there are more than `max`. */
@@ -138,8 +142,8 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
       return found;
     },
 
-    async series(query) {
-      return await readSeries(columns, query);
+    async series(query, pending = new Map()) {
+      return await readSeries(columns, query, pending);
     },
 
     async aggregate(range) {

@@ -5,19 +5,34 @@ import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.t
 import { testStore, uniqueName } from "../support.ts";
 
 describe("the deduplicator", () => {
-  it("does not mistake an old sample whose commit was uncertain for the newest of its agent", async () => {
-    const sample = (tsMs: number): AgentSample => ({ apId: "a", tsMs, metrics: { m: 1 }, texts: {} });
-    const deduplicator = new Deduplicator({
-      newestSamples: async () => new Map([["a", 100]]),
-      stored: async (samples) => samples.map(({ apId, tsMs }) => ({ apId, tsMs, metric: "m" })),
+  const sample = (tsMs: number): AgentSample => ({ apId: "a", tsMs, metrics: { m: 1 }, texts: {} });
+  const fixed = (newestMs: number) =>
+    new Deduplicator({
+      store: {
+        newestSamples: async () => new Map([["a", newestMs]]),
+        stored: async (samples) => samples.map(({ apId, tsMs }) => ({ apId, tsMs, metric: "m" })),
+      },
+      isPending: () => false,
     });
+
+  it("knows that a sample is new if it is newer than all stored and all accepted ones", async () => {
+    const deduplicator = fixed(100);
+    const accept = (...times: number[]) => times.map((tsMs) => deduplicator.accept(sample(tsMs)));
+    // The store's newest sample is not known yet.
+    expect(accept(90, 90, 80, 91)).toEqual([true, false, false, true]);
+    await deduplicator.newSamples([sample(91)]);
+    expect(accept(100, 101, 50, 101, 102)).toEqual([false, true, false, false, true]);
+  });
+
+  it("does not mistake an old sample for the newest of its agent", async () => {
+    const deduplicator = fixed(100);
+    deduplicator.committed([sample(50)]);
     await deduplicator.newSamples([sample(50)]);
-    deduplicator.forget([sample(50)]);
     deduplicator.committed([sample(50)]);
     expect(await deduplicator.newSamples([sample(100)])).toEqual([{ ...sample(100), metrics: {} }]);
   });
 
-  it("returns values whose agent, metric and time are not stored: in any order, repeated, and after forgetting", async () => {
+  it("returns values whose agent, metric and time are not stored: in any order, repeated, and with another deduplicator", async () => {
     const store = testStore();
     const drawn = fc.record({
       agent: fc.integer({ min: 0, max: 1 }),
@@ -26,28 +41,26 @@ describe("the deduplicator", () => {
     });
     const step = fc.oneof(
       fc.array(drawn, { minLength: 1, maxLength: 5 }).map((samples) => ({ samples })),
-      fc.constant("forget" as const),
+      fc.constant("restart" as const),
     );
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 6 }), async (steps) => {
         const run = uniqueName();
         const startMs = Date.now() - 60_000;
-        const deduplicator = new Deduplicator(store);
+        const start = () => new Deduplicator({ store, isPending: () => false });
+        let deduplicator = start();
         const model = new Map<string, number>();
         for (const step of steps) {
-          const samples: AgentSample[] =
-            step === "forget"
-              ? [0, 1].map((agent) => ({ apId: `${run}-${agent}`, tsMs: 0, metrics: {}, texts: {} }))
-              : step.samples.map(({ agent, second, metrics }) => ({
-                  apId: `${run}-${agent}`,
-                  tsMs: startMs + second * 1000,
-                  metrics,
-                  texts: {},
-                }));
-          if (step === "forget") {
-            deduplicator.forget(samples);
+          if (step === "restart") {
+            deduplicator = start();
             continue;
           }
+          const samples = step.samples.map(({ agent, second, metrics }) => ({
+            apId: `${run}-${agent}`,
+            tsMs: startMs + second * 1000,
+            metrics,
+            texts: {},
+          }));
           const expected: [string, number][] = [];
           for (const { apId, tsMs, metrics } of samples) {
             for (const [metric, value] of Object.entries(metrics)) {

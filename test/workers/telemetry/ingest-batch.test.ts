@@ -1,6 +1,5 @@
-import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { appWith, bearer, newAgent, newApp, send, uniqueName } from "../support.ts";
+import { newAgent, newApp, send, uniqueName } from "../support.ts";
 import { multi, values } from "./requests.ts";
 
 describe("a batch from a bridge", () => {
@@ -20,31 +19,6 @@ describe("a batch from a bridge", () => {
         { accepted: 1, rejected: [] },
       ],
     });
-  });
-
-  it("fails only for the message whose sample the store rejects", async () => {
-    const { token } = await newApp({ broker: true });
-    const [one, two] = await Promise.all([newAgent(), newAgent()]);
-    const { AGENT_SHARD: all } = env;
-    const get = () => ({ append: async () => ({ rejected: [1] }) });
-    const AGENT_SHARD = { idFromName: all.idFromName.bind(all), get } as unknown as typeof all;
-    const app = appWith({ AGENT_SHARDS: "1" }, { AGENT_SHARD });
-    const postTo = async (path: string, body: object, token: string) =>
-      await app.request(path, {
-        method: "POST",
-        headers: { ...bearer(token), "Content-Type": "application/json" },
-        body: JSON.stringify(body),
-      });
-    const messages = [one, two].map(({ apId }) => ({ ap_id: apId, received_at: Date.now(), report: { a: 1 } }));
-    const delivered = await postTo("/api/v1/bridge/data", { messages }, token);
-    expect(await delivered.json()).toMatchObject({ results: [{ accepted: 1 }, { error: "Internal Server Error" }] });
-    const samples = [1, 2].map((a) => ({ ts: Date.now() - a, payload: { a } }));
-    const statuses = await Promise.all([
-      postTo("/api/v1/agent_update/update", { a: 1 }, one.token),
-      postTo("/api/v1/agent_update/update", { samples }, two.token),
-    ]);
-    // In one call or in two, the rejected sample is one of the second request.
-    expect(statuses.map(({ status }) => status)).toEqual([200, 500]);
   });
 
   it("is stored for each existing agent, and other messages get an error", async () => {

@@ -8,7 +8,7 @@ import { chosenMetrics, saveChosenMetrics } from "../../charts/chosen-metrics.ts
 import { saveSeries, useLiveSeries } from "../../charts/live-series.ts";
 import { momentText } from "../../charts/time-axis.ts";
 import { type ChartWindow, WINDOWS, windowOf } from "../../charts/windows.ts";
-import { Empty, Failed, Loading } from "../../components/states.tsx";
+import { Empty, Failed, Loading, MissingBefore } from "../../components/states.tsx";
 import { usePoll } from "../../lib/poll.ts";
 import "../../style/charts.css";
 
@@ -95,7 +95,7 @@ function ChartGrid({ apId, window, known, chosen, onChoose }: ChartGridProps) {
   const [large, setLarge] = useState<string>();
   const group = useId();
   const pointed = useSignal<number | undefined>(undefined);
-  const { store, isLoaded, untilMs, error } = useLiveSeries(apId, chosen, window, isPaused);
+  const { store, isLoaded, untilMs, missingBeforeMs, error } = useLiveSeries(apId, chosen, window, isPaused);
   // The charts keep their points during an outage. A notice at the top of the page reports the outage.
   const state = isPaused ? "Paused" : error !== undefined ? "Out of date" : intervalText(window);
   // A chosen metric without points in this window keeps its chart.
@@ -125,6 +125,7 @@ function ChartGrid({ apId, window, known, chosen, onChoose }: ChartGridProps) {
         </div>
       </div>
       {!isLoaded && <Failed error={error} />}
+      <MissingBefore time={missingBeforeMs === undefined ? undefined : momentText(missingBeforeMs, window.ms)} />
       {chosen.length === 0 ? (
         <Empty title="No metrics selected">
           <p>Open “Choose metrics” and select the metrics to show.</p>

@@ -9,7 +9,7 @@ import { WindowChoice } from "../../charts/chart-choices.tsx";
 import { LinesCard } from "../../charts/lines-card.tsx";
 import { momentText } from "../../charts/time-axis.ts";
 import { windowOf } from "../../charts/windows.ts";
-import { Failed } from "../../components/states.tsx";
+import { Failed, MissingBefore } from "../../components/states.tsx";
 import { own } from "../../lib/format.ts";
 import { usePoll } from "../../lib/poll.ts";
 import { vocabulary } from "../../selectors/vocabulary.ts";
@@ -65,6 +65,7 @@ export function SelectionCharts({ selector, title }: { selector: string; title: 
     }));
   }, [data]);
   const keys = [...new Set([...COMMON_KEYS, ...vocabulary.value.labels.map(({ key }) => key)])];
+  const completeFrom = data?.response.complete_from;
   const groupCount = data?.response.groups.length ?? 0;
   const shownCount = charts[0]?.lines.lines.length ?? 0;
   const state = error === undefined ? `Updated every ${intervalMs / 1_000} s` : "Out of date";
@@ -101,6 +102,7 @@ export function SelectionCharts({ selector, title }: { selector: string; title: 
         <span class="soft moment">{pointed.value === undefined ? state : momentText(pointed.value, window.ms)}</span>
       </div>
       {data === undefined && <Failed error={error} />}
+      <MissingBefore time={completeFrom && momentText(Date.parse(completeFrom), window.ms)} />
       <div class="charts">
         {charts.map(({ name, label, lines }, i) => (
           <LinesCard

@@ -40,7 +40,7 @@ describe("the producer of an agent's history", () => {
       },
     ];
     const producer = produceAgentHistory({
-      store: {
+      readings: {
         history: async ({ of, fromMs, toMs, after }) => {
           queries.push({ of, fromMs, toMs });
           return of === "numbers" && after === undefined

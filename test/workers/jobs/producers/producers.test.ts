@@ -210,7 +210,7 @@ describe("a live stream without a reader", () => {
     };
     const range = { apId: "ap", fromMs: startMs, toMs: startMs + lastsMs };
     const producer = produceAgentHistory({
-      store: {
+      readings: {
         history: async ({ fromMs, toMs, of, after, limit }) =>
           samples
             .filter(({ tsMs }) => of === "numbers" && tsMs >= fromMs && tsMs <= toMs && tsMs > (after?.tsMs ?? 0))
