@@ -27,7 +27,7 @@ export interface FlusherOptions {
   onInvalid(samples: readonly AgentSample[], error: unknown): void;
   /** Time between the starts of two flushes. */
   flushMs: number;
-  /** A flush that somebody waits for, or of a full batch, starts this long after the last one. */
+  /** A flush that a reader waits for starts this long after the last one. A full batch does not wait. */
   minFlushMs: number;
   /** Limits of one flush. */
   maxSamples: number;

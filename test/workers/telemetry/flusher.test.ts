@@ -183,7 +183,7 @@ describe("the flusher", () => {
       expect(store.inserts.map(({ samples }) => samples.length)).toEqual([1, 1, 1]);
     }));
 
-  it("waits for more samples between two inserts, but not if a batch is full or if somebody waits", () =>
+  it("waits for more samples between two inserts, but not if a batch is full or a reader waits", () =>
     withJournal(async ({ open }) => {
       const [journal, store] = [open(), new RecordedStore()];
       const flusher = flusherOf(journal, store, { flushMs: 60_000, minFlushMs: 1, maxSamples: 4 });
