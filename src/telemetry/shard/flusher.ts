@@ -100,7 +100,8 @@ export class Flusher {
     const { flushMs, minFlushMs, now } = this.#options;
     this.#wake = Promise.withResolvers();
     if (this.#isFull || this.#isUrgent) this.#wake.resolve();
-    const waitMs = (ms: number) => Math.max(0, this.#startedMs + ms - now());
+    // The clock may be set back.
+    const waitMs = (ms: number) => Math.min(ms, Math.max(0, this.#startedMs + ms - now()));
     await Promise.race([this.#wake.promise, scheduler.wait(waitMs(flushMs))]);
     if (waitMs(minFlushMs) > 0 && !this.#isFull) await scheduler.wait(waitMs(minFlushMs));
   }
