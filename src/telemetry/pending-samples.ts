@@ -29,6 +29,14 @@ export function pendingNumbers(samples: readonly Sample[], metrics?: readonly st
 export const pendingTexts = (samples: readonly Sample[]): PendingSeries<string> =>
   collect(samples, ({ texts }) => Object.entries(texts), "last");
 
+/** Returns the points that meet a condition. Omits metrics without points. */
+export const selectPoints = <V>(series: PendingSeries<V>, condition: (point: Point<V>) => boolean): PendingSeries<V> =>
+  new Map(
+    [...series]
+      .map(([metric, points]) => [metric, points.filter(condition)] as const)
+      .filter(([, { length }]) => length > 0),
+  );
+
 /** Adds pending points to those of the store. Both may have a point: `winner` says whose value counts. */
 export function mergePending<V>(
   stored: PendingSeries<V>,

@@ -1,6 +1,6 @@
 import { Unavailable } from "../lib/errors.ts";
 import { toIsoTime } from "../lib/iso-time.ts";
-import { byTime, mergePending, type PendingSeries, pendingNumbers, pendingTexts } from "./pending-samples.ts";
+import { mergePending, type PendingSeries, pendingNumbers, pendingTexts, selectPoints } from "./pending-samples.ts";
 import { countValues } from "./samples.ts";
 import type { Pending, ShardClient } from "./shard/shard-client.ts";
 import { MAX_POINTS, type Series, type SeriesQuery } from "./store/series-queries.ts";
@@ -52,11 +52,11 @@ export function createReadings(
     const stored = isStoreDown ? undefined : await unlessUnavailable(read());
     if (stored !== undefined && !(stored instanceof Unavailable)) return { series: stored };
     const completeFromMs = samples.reduce((oldest, { tsMs }) => Math.min(oldest, tsMs), now());
-    const inRange = [...pending].map(([metric, points]) => ({
-      metric,
-      points: points.filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs).slice(-MAX_POINTS),
-    }));
-    return { series: inRange.filter(({ points }) => points.length > 0), completeFromMs };
+    const inRange = selectPoints(pending, ({ tsMs }) => tsMs >= fromMs && tsMs <= toMs);
+    return {
+      series: [...inRange].map(([metric, points]) => ({ metric, points: points.slice(-MAX_POINTS) })),
+      completeFromMs,
+    };
   };
 
   return {
@@ -122,7 +122,7 @@ interface Row {
 
 const toRows = (series: PendingSeries<number | string>): Row[] =>
   [...series].flatMap(([field, points]) =>
-    [...points].sort(byTime).map(({ tsMs, value }) => ({
+    points.map(({ tsMs, value }) => ({
       field,
       tsMs,
       text: JSON.stringify({ time: toIsoTime(tsMs), field, value }),

@@ -48,6 +48,8 @@ const MAX_NEWS = 1_000;
 /** Points that the live window loads for one agent: 16 bytes each. */
 const MAX_LOADED_POINTS = 200_000;
 
+/** Pending samples in one response: their times are a parameter of a query, which has at most 128 KiB. */
+const MAX_PENDING = 5_000;
 /** Characters in one row of the journal: at most 1 MB in UTF-8. The platform's limit is 2 MB. */
 const MAX_ROW_LENGTH = 330_000;
 /** The longest time without an alarm while the journal has samples. Alarms wake an object that was stopped. */
@@ -246,9 +248,17 @@ export class AgentShard extends DurableObject<Env> {
     return this.#journal.count;
   }
 
-  /** Returns the agent's samples in a range of time that may not be in the store yet. */
-  pending(apId: string, fromMs: number, toMs: number): PendingSamples {
-    const samples = this.#journal.samplesOf(apId).filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs);
+  /**
+   * Returns the agent's samples in a range of time that may not be in the store yet, the last ones if there are many. First writes a
+   * backlog to the store; during an outage, its beginning is missing.
+   */
+  async pending(apId: string, fromMs: number, toMs: number): Promise<PendingSamples> {
+    const find = () => this.#journal.samplesOf(apId).filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs);
+    let samples = find();
+    if (samples.length > MAX_PENDING) {
+      await this.#drain();
+      samples = find().slice(-MAX_PENDING);
+    }
     return { text: JSON.stringify(samples).slice(1, -1), isStoreDown: this.#flusher.isStalled };
   }
 

@@ -55,7 +55,7 @@ export class Flusher {
     this.#options = options;
   }
 
-  /** Whether the last flush failed because of an outage. */
+  /** Whether the last flush failed. */
   get isStalled(): boolean {
     return this.#failures > 0;
   }

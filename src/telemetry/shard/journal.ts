@@ -71,7 +71,7 @@ export class Journal {
   readonly #rows = new Map<number, RowInfo>();
   /** The rows with samples of an agent. */
   readonly #rowsOf = new Map<string, Set<number>>();
-  /** The samples of the newest rows. */
+  /** The samples of some rows, up to a limit. */
   readonly #cache = new Map<number, AgentSample[]>();
   #cachedLength = 0;
   #length = 0;
@@ -151,6 +151,14 @@ export class Journal {
     return rows;
   }
 
+  /** Returns the samples of a row. */
+  read(seq: number): AgentSample[] {
+    const cached = this.#cache.get(seq);
+    if (cached !== undefined) return cached;
+    const row = this.#sql.exec("SELECT seq, samples FROM journal WHERE seq = ?", seq).one();
+    return parseSamples(StoredRow.parse(row).samples);
+  }
+
   /** Yields all rows in their order. */
   *rows(): Generator<JournalRow> {
     for (const seq of this.#rows.keys()) yield { seq, samples: this.read(seq) };
@@ -218,14 +226,6 @@ export class Journal {
       }
       if (rows.length < ROWS_PER_QUERY) return;
     }
-  }
-
-  /** Returns the samples of a row. */
-  read(seq: number): AgentSample[] {
-    const cached = this.#cache.get(seq);
-    if (cached !== undefined) return cached;
-    const row = this.#sql.exec("SELECT seq, samples FROM journal WHERE seq = ?", seq).one();
-    return parseSamples(StoredRow.parse(row).samples);
   }
 
   /** Divides samples into rows. A sample that is too long becomes several samples of the same time. */

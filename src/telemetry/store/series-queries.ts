@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { byTime, mergePending, type PendingSeries, type Point } from "../pending-samples.ts";
+import { byTime, mergePending, type PendingSeries, type Point, selectPoints } from "../pending-samples.ts";
 import { column, finite, IN_MINUTES, IN_RANGE, type RunQuery } from "./clickhouse-query.ts";
 
 /** Reads points for charts. A metric with too many points is averaged over buckets of equal length. */
@@ -35,19 +35,21 @@ const Columns = z.object({
 /**
  * Returns the series of an agent, at most `MAX_POINTS` each.
  * @param runQuery must return the results in columns
- * @param pending points that the store may not have yet. Units of time with such points, a bucket or a minute, are computed from all their
- * points, so that no point counts twice.
+ * @param allPending points that the store may not have yet, in the range and in the rest of its first and last minute. Units of time with
+ * such points, a bucket or a minute, are computed from all their points, so that no point counts twice.
  */
 export async function readSeries(
   runQuery: RunQuery,
   { apId, metrics, fromMs, toMs }: SeriesQuery,
-  pending: PendingSeries,
+  allPending: PendingSeries,
 ): Promise<Series[]> {
   const minBucketMs = Math.floor((toMs - fromMs) / MAX_POINTS) + 1;
   // Rounds buckets over half a minute up to whole minutes: the rollup has one row per minute, which is much faster to read.
   const isByMinute = minBucketMs > MINUTE_MS / 2;
   const bucketMs = isByMinute ? Math.ceil(minBucketMs / MINUTE_MS) * MINUTE_MS : minBucketMs;
   const buckets = new Buckets(fromMs, bucketMs, isByMinute);
+  const isInRange = ({ tsMs }: Point): boolean => tsMs >= fromMs && tsMs <= toMs;
+  const pending = isByMinute ? allPending : selectPoints(allPending, isInRange);
   const touched = [...new Set([...pending.values()].flat().map(({ tsMs }) => buckets.unitOf(tsMs)))];
   const run = async (query: string): Promise<CountedSeries[]> =>
     toSeries(
@@ -82,10 +84,8 @@ export async function readSeries(
   }
   if (!hasSparse) return all;
   const isAveraged = new Set(all.map(({ metric }) => metric));
-  for (const [metric, points] of mergePending(toPoints(await run(SPARSE_QUERY)), pending)) {
-    const inRange = points.filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs);
-    if (!isAveraged.has(metric) && inRange.length > 0) all.push({ metric, points: inRange });
-  }
+  const sparse = mergePending(toPoints(await run(SPARSE_QUERY)), selectPoints(pending, isInRange));
+  for (const [metric, points] of sparse) if (!isAveraged.has(metric)) all.push({ metric, points: [...points] });
   return all;
 }
 

@@ -3,6 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import type { AppendResult } from "../../../src/telemetry/shard/agent-shard.ts";
+import { parseSamples } from "../../../src/telemetry/shard/journal.ts";
 import { createShardClient } from "../../../src/telemetry/shard/shard-client.ts";
 import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
 import { testStore, uniqueName } from "../support.ts";
@@ -247,6 +248,17 @@ describe("a shard", () => {
     await evictDurableObject(one);
     expect(await runDurableObjectAlarm(one)).toBe(true);
     await vi.waitFor(async () => expect(await storedIn(samples)).toEqual(keysOf(samples)), 10_000);
+  });
+
+  it("returns at most 5,000 pending samples of an agent, and writes the others first", async () => {
+    const [apId, nowMs] = [uniqueName(), Date.now()];
+    const one = shard();
+    const samples = Array.from({ length: 6_000 }, (_, i) => sample(apId, nowMs - 6_000 + i));
+    expect(await one.append(textOf(samples))).toBe("committed");
+    const { text, isStoreDown } = await one.pending(apId, 0, nowMs);
+    expect(isStoreDown).toBe(false);
+    expect(parseSamples(text).length).toBeLessThanOrEqual(5_000);
+    expect((await testStore().newestSamples([apId])).get(apId)).toBe(nowMs - 1);
   });
 
   it("refuses samples when its journal is full, and accepts them again later", async () => {

@@ -73,6 +73,20 @@ export class RecordedStore {
   }
 }
 
+/** Flushes at once, and reports nothing. */
+export const FLUSHER_DEFAULTS = {
+  sync: async () => {},
+  describe: String,
+  onDecided: () => {},
+  onStored: () => {},
+  onInvalid: () => {},
+  flushMs: 1,
+  minFlushMs: 1,
+  maxSamples: 100,
+  maxLength: 5_000,
+  now: Date.now,
+};
+
 export function flusherOf(journal: Journal, store: RecordedStore, options: Partial<FlusherOptions> = {}): Flusher {
   return new Flusher({
     journal,
@@ -92,17 +106,8 @@ export function flusherOf(journal: Journal, store: RecordedStore, options: Parti
       },
       isPending: (apId) => journal.has(apId),
     }),
-    sync: async () => {},
     insert: (samples, token) => store.insert(samples, token),
-    describe: String,
-    onDecided: () => {},
-    onStored: () => {},
-    onInvalid: () => {},
-    flushMs: 1,
-    minFlushMs: 1,
-    maxSamples: 100,
-    maxLength: 5_000,
-    now: Date.now,
+    ...FLUSHER_DEFAULTS,
     ...options,
   });
 }

@@ -6,7 +6,7 @@ import { Flusher } from "../../../src/telemetry/shard/flusher.ts";
 import type { Journal } from "../../../src/telemetry/shard/journal.ts";
 import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
 import { testStore, uniqueName } from "../support.ts";
-import { append, outage, withJournal } from "./journal-support.ts";
+import { append, FLUSHER_DEFAULTS, outage, withJournal } from "./journal-support.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -25,17 +25,10 @@ function openReadings(journal: Journal) {
   const flusher = new Flusher({
     journal,
     deduplicator: new Deduplicator({ store, isPending: (apId) => journal.has(apId) }),
-    sync: async () => {},
     insert: (samples, token) => store.insert(samples, token),
-    describe: String,
-    onDecided: () => {},
-    onStored: () => {},
-    onInvalid: () => {},
-    flushMs: 1,
-    minFlushMs: 1,
+    ...FLUSHER_DEFAULTS,
     maxSamples: 5_000,
     maxLength: 1_000_000,
-    now: Date.now,
   });
   const readings = createReadings(guarded, {
     pending: async (apId, fromMs, toMs) => ({
@@ -137,6 +130,21 @@ describe("readings", () => {
       { numRuns: 12 },
     );
   }, 120_000);
+
+  it("do not have points outside the period, although they are in its first or last minute", async () => {
+    await withJournal(async ({ open }) => {
+      const journal = open();
+      const { readings, drain } = openReadings(journal);
+      const [apId, minuteMs] = [uniqueName(), Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS];
+      const [fromMs, toMs] = [minuteMs - 10 * MINUTE_MS + 30_000, minuteMs - MINUTE_MS + 30_000];
+      const times = [fromMs - 1, fromMs, toMs, toMs + 1];
+      append(journal, ...times.map((tsMs) => ({ apId, tsMs, metrics: { m: 1 }, texts: {} })));
+      const expected = [{ metric: "m", points: [fromMs, toMs].map((tsMs) => ({ tsMs, value: 1 })) }];
+      expect((await readings.series({ apId, fromMs, toMs })).series).toEqual(expected);
+      await drain();
+      expect((await readings.series({ apId, fromMs, toMs })).series).toEqual(expected);
+    });
+  });
 
   it.each([
     { what: "seconds", windowMs: 8 * HOUR_MS, stepMs: 12_000 },
