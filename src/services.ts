@@ -36,6 +36,9 @@ import { createEmulators, type Emulators } from "./emulator/emulators.ts";
 import { createEmulatorReports, createPartStore } from "./emulator/part-store.ts";
 import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
+import { createEventLog } from "./events/event-log.ts";
+import { createEventReader, type EventReader } from "./events/event-reader.ts";
+import { createNewestEvent } from "./events/newest-event.ts";
 import { type Aggregates, createAggregates } from "./fleet/aggregates.ts";
 import { createGroups, type Groups } from "./fleet/groups.ts";
 import { createLabelStore } from "./fleet/label-store.ts";
@@ -89,6 +92,7 @@ export interface Services {
   corsOrigins: string[];
   countRequest: CountRequest;
   emulators: Emulators;
+  events: EventReader;
   groups: Groups;
   enrolmentTokens: EnrolmentTokens;
   health: Health;
@@ -176,6 +180,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       expiresAtMs: config.ENROLMENT_EXPIRES_AT,
     },
   };
+  const eventLog = createEventLog(database);
   const callbacks = createCallbacks({
     jobStore,
     jobCache,
@@ -230,6 +235,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       gazetteer: createGazetteer(database),
       secretHasher,
     }),
+    events: createEventReader({ eventLog, newest: createNewestEvent(eventLog) }),
     groups: createGroups(groups, visibleGroups, rechecks),
     enrolmentTokens: createEnrolmentTokens(enrolment),
     health,
