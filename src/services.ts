@@ -6,7 +6,6 @@ import { createAppStore } from "./accounts/app-store.ts";
 import { type Apps, createApps } from "./accounts/apps.ts";
 import { type AuditTrail, createAuditTrail, pruneAuditTrail } from "./accounts/audit.ts";
 import { createAuditFeed } from "./accounts/audit-feed.ts";
-import { createDatabaseProbe } from "./accounts/database-probe.ts";
 import { createEnrolment } from "./accounts/enrolment/enrolment.ts";
 import { createEnrolmentTokenStore } from "./accounts/enrolment/enrolment-token-store.ts";
 import { createEnrolmentTokens, type EnrolmentTokens } from "./accounts/enrolment/enrolment-tokens.ts";
@@ -24,10 +23,10 @@ import type { Authenticate } from "./auth/identity.ts";
 import { createRemotePasswords } from "./auth/passwords.ts";
 import { createSecretHasher } from "./auth/secrets.ts";
 import { createTokens, type Tokens } from "./auth/tokens.ts";
-import { probeBroker } from "./broker/broker-probe.ts";
 import { createOutbox, type Outbox } from "./broker/outbox.ts";
 import { createCommandStore } from "./commands/command-store.ts";
 import { type Commands, createCommands } from "./commands/commands.ts";
+import { createComponentChecks } from "./delivery/component-checks.ts";
 import { createJobRechecks } from "./delivery/job-rechecks.ts";
 import { createOwnedJobs } from "./delivery/owned-jobs.ts";
 import { type Publisher, publisherOf } from "./delivery/publisher.ts";
@@ -161,13 +160,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const publisher = publisherOf(bindings.PUBLISHER);
   const ledger = ledgerOf(bindings.LEDGER);
   const recorder = new MetricRecorder({ ledger, now: Date.now });
-  const health = createHealth({
-    libsql: createDatabaseProbe(database),
-    clickhouse: () => clickhouse.check(),
-    broker: (signal) => probeBroker(config.MQTT_URL, signal),
-    objects: publisher.check,
-    ...(remotePasswords && { passwords: remotePasswords.ping }),
-  });
+  const health = createHealth(createComponentChecks(config, database, clickhouse, publisher.check));
   const jobCache = createJobCache(jobStore);
   const ownedJobs = createOwnedJobs(database, streams);
   const rechecks = createJobRechecks(database, streams);

@@ -118,13 +118,13 @@ export class EventSocket {
   }
 
   #receive(message: string | ArrayBuffer): void {
-    if (message === KEEP_ALIVE.ping) return this.#socket.send(KEEP_ALIVE.pong);
     const length = typeof message === "string" ? message.length : message.byteLength;
-    if (length > MAX_CLIENT_MESSAGE_LENGTH) return this.#close(CLOSE.tooLarge);
-    const acknowledged = typeof message === "string" ? acknowledgedBy(message) : undefined;
-    if (acknowledged === undefined) return this.#close(CLOSE.unknown);
-    const left = this.#unacknowledged.findIndex((id) => id > acknowledged);
-    this.#unacknowledged = left < 0 ? [] : this.#unacknowledged.slice(left);
+    const acknowledged = length > MAX_CLIENT_MESSAGE_LENGTH ? undefined : acknowledgedBy(message);
+    if (message === KEEP_ALIVE.ping) this.#socket.send(KEEP_ALIVE.pong);
+    else if (acknowledged !== undefined) {
+      const left = this.#unacknowledged.findIndex((id) => id > acknowledged);
+      this.#unacknowledged = left < 0 ? [] : this.#unacknowledged.slice(left);
+    } else this.#close(length > MAX_CLIENT_MESSAGE_LENGTH ? CLOSE.tooLarge : CLOSE.unknown);
   }
 
   get #isOpen(): boolean {
@@ -146,7 +146,8 @@ async function waitForDatabase(error: unknown): Promise<undefined> {
   await sleep(CHECK_INTERVAL_MS);
 }
 
-function acknowledgedBy(message: string): number | undefined {
+function acknowledgedBy(message: string | ArrayBuffer): number | undefined {
+  if (typeof message !== "string") return undefined;
   try {
     return EventAcknowledgement.parse(JSON.parse(message)).ack;
   } catch {
