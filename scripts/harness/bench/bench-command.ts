@@ -12,6 +12,7 @@ import { benchEmulator } from "./emulator-suite.ts";
 import { benchHistory } from "./history-suite.ts";
 import { benchTelemetry } from "./ingest-suite.ts";
 import { benchToken } from "./login-suite.ts";
+import { benchPeer } from "./peer-suite.ts";
 import { Report } from "./report.ts";
 import { benchService } from "./service-suite.ts";
 import { benchCrowd, benchJobs } from "./stream-suite.ts";
@@ -29,12 +30,13 @@ const SUITES: Record<string, Suite> = {
     benchHistory,
   ],
   emulator: ["A thousand emulated access points for five minutes", benchEmulator],
+  peer: ["Reports, callbacks and charts next to a Python service with InfluxDB (docs/figures.md)", benchPeer],
   crowd: ["10,000 sockets at once (needs as many open files: ulimit -n)", benchCrowd],
   dashboard: ["The page in Chromium: a map of 10,000 access points, live charts", benchDashboard],
 };
 
 /** A run without a name measures these. */
-const BY_DEFAULT = ["service", "token", "telemetry", "jobs", "history", "emulator"];
+const BY_DEFAULT = ["service", "token", "telemetry", "jobs", "history", "emulator", "peer"];
 
 const number = { type: "number", value: "n" } as const;
 
@@ -43,7 +45,7 @@ const SPEC = {
   arguments: "[<suite>]",
   summary: `Measures the production form of the product next to its baseline in the same run: a bare Worker and a bare Durable Object on
 the same workerd, and the stores themselves. Ratios say more about the product than absolute figures, which depend on the machine.
-Without a suite, runs the first six, each on a new product; that takes about 20 minutes. Writes the figures to bench.json or
+Without a suite, runs the first seven, each on a new product; that takes about 25 minutes. Writes the figures to bench.json or
 bench-<suite>.json. Exits with 1 if a requirement is violated.
 
 Everything runs on this machine, on free ports and in a temporary folder, and is deleted at the end.`,
