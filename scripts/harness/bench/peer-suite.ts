@@ -34,14 +34,16 @@ interface Side {
 
 type Sides = Record<"peer" | "ours", Side>;
 
+/** Returns how to install what is missing, or undefined if everything is installed. */
+export async function missingPackages(): Promise<string | undefined> {
+  const { missing } = await findPeerPrograms();
+  if (missing.length === 0) return undefined;
+  return `install Debian's ${missing.join(", ")}:\n  apt-get install --no-install-recommends ${missing.join(" ")}`;
+}
+
 export async function benchPeer(context: BenchContext): Promise<void> {
   const { product, client, clickhouse, user, supervisor, folder } = context;
-  const { python, missing } = await findPeerPrograms();
-  if (missing.length > 0) {
-    const command = `apt-get install --no-install-recommends ${missing.join(" ")}`;
-    print(`  Skipped: install Debian's ${missing.join(", ")} (${command}).`);
-    return;
-  }
+  const { python } = await findPeerPrograms();
   print("Starting the Python service and InfluxDB.");
   const sides: Sides = {
     peer: {
