@@ -8,6 +8,7 @@ import { UPDATE_PATH } from "../telemetry-oracle.ts";
 import { cpuOf } from "../usage.ts";
 import type { LoadOptions, LoadResult } from "./load.ts";
 import { findPeerPrograms, startPeer } from "./peer.ts";
+import type { Details } from "./report.ts";
 import { throughSocket } from "./stream-suite.ts";
 import { type BenchContext, CONNECTIONS, fields, inTurns, load, ME } from "./suite.ts";
 
@@ -68,10 +69,21 @@ export async function benchPeer(context: BenchContext): Promise<void> {
   await compareCharts(context, sides);
 }
 
-const loadSide = (context: BenchContext, side: Side, next: LoadOptions["next"]): Promise<LoadResult> =>
-  load(context, next, { url: side.url, components: side.components, processes: side });
+async function loadSide(context: BenchContext, side: Side, next: LoadOptions["next"]): Promise<LoadResult> {
+  const result = await load(context, next, { url: side.url, components: side.components, processes: side });
+  // An error may take less time than a response.
+  if (!result.isFlawless) context.report.require("every response has the status 200", false, result.details);
+  return result;
+}
 
 const perSecond = (result: { perSecond: number }): number => result.perSecond;
+
+/** Returns the CPU time of all processes. Other work on the machine affects it less than the rate. */
+const cpuUs = (details: Details): number =>
+  Object.entries(details).reduce(
+    (sum, [name, detail]) => (name.startsWith("CPU µs of") ? sum + Number(detail) : sum),
+    0,
+  );
 
 /** Measures both services in turns, and reports both with their ratio. */
 async function compare<T extends Pick<LoadResult, "perSecond" | "details">>(
@@ -83,7 +95,8 @@ async function compare<T extends Pick<LoadResult, "perSecond" | "details">>(
   const results = await inTurns({ peer: () => measure(sides.peer), ours: () => measure(sides.ours) }, perSecond);
   const { peer, ours } = results;
   report.add(`${OF}: ${what}`, peer.perSecond, unit, peer.details);
-  report.add(what, ours.perSecond, unit, ours.details, { of: OF, value: ours.perSecond / peer.perSecond, wanted });
+  const details = { ...ours.details, "CPU next to it": cpuUs(ours.details) / cpuUs(peer.details) };
+  report.add(what, ours.perSecond, unit, details, { of: OF, value: ours.perSecond / peer.perSecond, wanted });
   return results;
 }
 
