@@ -1,4 +1,5 @@
 import { ClickHouseLogLevel, createClient } from "@clickhouse/client-web";
+import { until } from "./product.ts";
 
 /** Direct access to the telemetry store of a product that runs on this machine. */
 
@@ -37,6 +38,14 @@ export async function countPoints(clickhouse: ClickHouse, metric: string, like: 
   const query = "SELECT count() AS n FROM points_v1 FINAL WHERE metric = {metric:String} AND ap_id LIKE {like:String}";
   const [row] = await selectRows<{ n: string }>(clickhouse, query, { metric, like });
   return Number(row?.n);
+}
+
+const MAX_MERGING_MS = 180_000;
+
+/** Waits until no merge runs. Goes on after some minutes even if one does. */
+export async function untilMerged(clickhouse: ClickHouse): Promise<void> {
+  const isMerged = async () => (await selectRows(clickhouse, "SELECT 1 FROM system.merges LIMIT 1")).length === 0;
+  await until(isMerged, MAX_MERGING_MS, 1_000).catch(() => {});
 }
 
 export interface Seed {
