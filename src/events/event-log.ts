@@ -66,6 +66,9 @@ const COLUMNS = {
   data: events.data,
 };
 
+/** SQLite accepts 32,766 parameters in a statement. */
+const ROWS_PER_STATEMENT = 1_000;
+
 const Sequences = z.array(z.object({ seq: z.int() })).max(1);
 
 export function createEventLog(database: Database): EventLog {
@@ -98,13 +101,16 @@ export function createEventLog(database: Database): EventLog {
     },
 
     async append(newEvents) {
-      const [first, ...others] = newEvents.map(({ atMs, ...event }) =>
+      const rows = newEvents.map(({ atMs, ...event }) => ({ at: new Date(atMs), ...event }));
+      const insert = (from: number) =>
         database
           .insert(events)
-          .values({ at: new Date(atMs), ...event })
-          .onConflictDoNothing(),
+          .values(rows.slice(from, from + ROWS_PER_STATEMENT))
+          .onConflictDoNothing();
+      const others = Array.from({ length: Math.ceil(rows.length / ROWS_PER_STATEMENT) - 1 }, (_, i) =>
+        insert((i + 1) * ROWS_PER_STATEMENT),
       );
-      if (first !== undefined) await query(database.batch([first, ...others]));
+      if (rows.length > 0) await query(database.batch([insert(0), ...others]));
     },
   };
 }
