@@ -11,6 +11,7 @@ import { responseHeaders } from "./http/response-headers.ts";
 import { declaredRoutes } from "./http/route-registry.ts";
 import { CachingRouter } from "./http/router.ts";
 import { agentsRoutes } from "./routes/agents.ts";
+import { backtestsRoutes } from "./routes/alerts/backtests.ts";
 import { appsRoutes } from "./routes/apps.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { callbacksRoutes } from "./routes/callbacks.ts";
@@ -66,6 +67,7 @@ export function createApp(services: Services) {
   app.route("/", enrolmentTokensRoutes(operation, services));
   app.route("/", telemetryRoutes(operation, services));
   app.route("/", overviewRoutes(operation, services));
+  app.route("/", backtestsRoutes(operation, services));
   app.route("/", commandsRoutes(operation, services));
   app.route("/", emulatorRoutes(operation, services));
   app.route("/", jobsRoutes(operation, services));

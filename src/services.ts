@@ -17,6 +17,7 @@ import { createRateLimiter } from "./accounts/login/rate-limiter.ts";
 import { createRecovery, type Recovery } from "./accounts/login/recovery.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
+import { type Backtests, createBacktests } from "./alerting/backtest.ts";
 import { edgePasswords } from "./auth/argon2-wasm.ts";
 import { createEncryptor } from "./auth/encryptor.ts";
 import type { Authenticate } from "./auth/identity.ts";
@@ -69,6 +70,7 @@ import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { createReadings } from "./telemetry/readings.ts";
 import type { AgentShard } from "./telemetry/shard/agent-shard.ts";
 import { createShardClient } from "./telemetry/shard/shard-client.ts";
+import { createRuleReader } from "./telemetry/store/rule-reader.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
 const DAY_MS = 86_400_000;
@@ -79,6 +81,7 @@ const BULK_TIMEOUT_MS = 10_000;
 export interface Services {
   agents: Agents;
   aggregates: Aggregates;
+  backtests: Backtests;
   apps: Apps;
   /** Serves the files of the dashboard. */
   assets: Pick<Fetcher, "fetch">;
@@ -134,6 +137,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const visibleGroups = createVisibleGroups(users, apps);
   const selectors = createSelectors(groups, visibleGroups);
   const agentCache = createAgentCache(agents);
+  const labelledAgents = createLabelledAgents(agents);
   const rateLimiter = createRateLimiter(database);
   const { PASSWORDS_URL, PASSWORDS_TOKEN } = config;
   const remotePasswords =
@@ -190,7 +194,13 @@ export function createServices(config: Config, bindings: Bindings): Services {
       ownedJobs,
       rechecks,
     }),
-    aggregates: createAggregates({ agents: createLabelledAgents(agents), store: telemetry, shards }),
+    aggregates: createAggregates({ agents: labelledAgents, store: telemetry, shards }),
+    backtests: createBacktests({
+      agents: labelledAgents,
+      selectors,
+      reader: createRuleReader(clickhouse),
+      telemetryDays: config.TELEMETRY_DAYS,
+    }),
     apps: createApps({ store: apps, apiKeys: encryptor, groups, ownedJobs, rechecks }),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),

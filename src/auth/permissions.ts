@@ -99,6 +99,9 @@ const matrix = {
   },
   "telemetry.aggregate": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
 
+  // The response names agents: it additionally requires `agents.list`.
+  "alerts.test": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
+
   "apps.list": { any: { admin: "apps:manage" } },
   "apps.create": { any: { admin: "apps:manage" } },
   "apps.read": { any: { admin: "apps:manage" }, own: { app: "full_scope" } },
