@@ -18,6 +18,7 @@ import { createRateLimiter } from "./accounts/login/rate-limiter.ts";
 import { createRecovery, type Recovery } from "./accounts/login/recovery.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
+import { createSubscriptions, type Subscriptions } from "./alerting/subscriptions.ts";
 import { edgePasswords } from "./auth/argon2-wasm.ts";
 import { createEncryptor } from "./auth/encryptor.ts";
 import type { Authenticate } from "./auth/identity.ts";
@@ -29,6 +30,7 @@ import { createOutbox, type Outbox } from "./broker/outbox.ts";
 import { createCommandStore } from "./commands/command-store.ts";
 import { type Commands, createCommands } from "./commands/commands.ts";
 import { createJobRechecks } from "./delivery/job-rechecks.ts";
+import { type Notifier, notifierOf } from "./delivery/notifier.ts";
 import { createOwnedJobs } from "./delivery/owned-jobs.ts";
 import { type Publisher, publisherOf } from "./delivery/publisher.ts";
 import { createEmulationStore } from "./emulator/emulation-store.ts";
@@ -36,6 +38,7 @@ import { createEmulators, type Emulators } from "./emulator/emulators.ts";
 import { createEmulatorReports, createPartStore } from "./emulator/part-store.ts";
 import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
+import { createSubscriptionStore } from "./events/subscription-store.ts";
 import { type Aggregates, createAggregates } from "./fleet/aggregates.ts";
 import { createGroups, type Groups } from "./fleet/groups.ts";
 import { createLabelStore } from "./fleet/label-store.ts";
@@ -107,6 +110,7 @@ export interface Services {
   /** Returns the service metrics. */
   scrape: Scrape;
   selectors: Selectors;
+  subscriptions: Subscriptions;
   tokens: Tokens;
   users: Users;
 }
@@ -119,6 +123,7 @@ export interface Bindings {
   JOB_STREAM: DurableObjectNamespace<JobStream>;
   PUBLISHER: DurableObjectNamespace<Publisher>;
   LEDGER: DurableObjectNamespace<Ledger>;
+  NOTIFIER: DurableObjectNamespace<Notifier>;
 }
 
 export function createServices(config: Config, bindings: Bindings): Services {
@@ -155,6 +160,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const jobStore = createJobStore(database, Date.now, quotas);
   const streams = createStreamClient(bindings.JOB_STREAM);
   const publisher = publisherOf(bindings.PUBLISHER);
+  const notifier = notifierOf(bindings.NOTIFIER);
+  const wakeNotifier = () => waitUntil(notifier.wake());
   const ledger = ledgerOf(bindings.LEDGER);
   const recorder = new MetricRecorder({ ledger, now: Date.now });
   const health = createHealth({
@@ -205,7 +212,10 @@ export function createServices(config: Config, bindings: Bindings): Services {
       groups,
       enrolmentTokens: enrolmentTokenStore,
       onChanges: agentCache.remove,
-      auditFeed: createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS))),
+      auditFeed: createAuditFeed(database, () => {
+        waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS));
+        wakeNotifier();
+      }),
       serviceTokens: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
     }),
     clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),
@@ -266,6 +276,15 @@ export function createServices(config: Config, bindings: Bindings): Services {
     ),
     scrape: createScrape({ recorder, ledger, health, ...createCollectors({ shards, outbox, jobStore }) }),
     selectors,
+    subscriptions: createSubscriptions({
+      store: createSubscriptionStore(database),
+      encryptor,
+      selectors,
+      rateLimiter,
+      testDelivery: notifier.test,
+      wakeNotifier,
+      allowsPrivate: config.WEBHOOK_NETWORKS === "private",
+    }),
     outbox,
     tokens,
     users: createUsers({
