@@ -1,6 +1,6 @@
 import { env } from "cloudflare:test";
 import { eq, like } from "drizzle-orm";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { audit } from "../../../src/accounts/account-tables.ts";
 import { parseEnv } from "../../../src/env.ts";
 import { events, subscriptions } from "../../../src/events/event-tables.ts";
@@ -27,6 +27,9 @@ const errorOf = async (response: Response) => {
   const { detail } = (await response.json()) as { detail: { loc: string[]; msg: string }[] };
   return [response.status, detail[0]?.loc, detail[0]?.msg];
 };
+
+// Otherwise the notifier of the service would send the events of later tests to them.
+afterAll(async () => void (await database.delete(subscriptions)));
 
 describe("a subscription", () => {
   it("shows its secret once, and a new one after a rotation", async () => {
