@@ -6,6 +6,9 @@ import { EVENT_TYPES, type EventType, type NetworkEvent, SEVERITIES, type Severi
 import { type Database, query } from "../storage/libsql.ts";
 import { events } from "./event-tables.ts";
 
+/** The name of the Durable Object that delivers events to subscriptions. */
+export const NOTIFIER_NAME = "notifier";
+
 /** An event with what decides who sees it. */
 const EventRow = z.object({
   id: z.int(),

@@ -5,7 +5,7 @@ import { describeError, log } from "../../../lib/log.ts";
 import type { AgentSample, TelemetryStore } from "../../store/telemetry-store.ts";
 import { AlertEngine } from "../alert-engine.ts";
 import type { Journal } from "../journal.ts";
-import { HOUR_MS, hourOf } from "./baselines.ts";
+import { hourStart } from "./baselines.ts";
 import { EngineStore } from "./engine-store.ts";
 import { Uploader } from "./uploader.ts";
 
@@ -185,7 +185,7 @@ export class ShardAlerting {
   async #loadBaselines(): Promise<void> {
     const { telemetry, now } = this.#options;
     const { baselines } = this.#engine;
-    const hours = new Set([hourOf(now()), hourOf(now() + BASELINE_LEAD_MS)]);
+    const hours = new Set([hourStart(now()), hourStart(now() + BASELINE_LEAD_MS)]);
     for (const { apIds, ...need } of this.#engine.baselineNeeds()) {
       for (const hourMs of hours) {
         if (baselines.has(need, hourMs)) continue;
@@ -193,7 +193,7 @@ export class ShardAlerting {
         this.#transaction(() => {
           this.#engine.checkpoint();
           this.#engine.baselines.set(need, hourMs, means);
-          this.#engine.baselines.dropOld(now() - HOUR_MS);
+          this.#engine.baselines.dropOld(now());
         });
         this.#journal.checkpoint();
       }
