@@ -26,7 +26,7 @@ import { createWebhookTarget } from "./targets/webhook.ts";
 const POLL_INTERVAL_MS = 500;
 const MAX_RETRY_MS = 15_000;
 /** Starts the polls again after a restart of the object. */
-const ALARM_INTERVAL_MS = 30_000;
+const ALARM_INTERVAL_MS = 10_000;
 const TEST_TIMEOUT_MS = 10_000;
 
 /** Bindings that exist on one machine only. */

@@ -32,6 +32,7 @@ export interface RunnerOptions {
 const PAGE_EVENTS = 100;
 /** Agents whose events are sent at the same time. */
 const LANES = 8;
+const PAUSE_MS = 1_000;
 
 /**
  * Delivers events to one subscription. Events of one agent are sent one after the other, in their order, and those of different agents at
@@ -48,6 +49,8 @@ export class SubscriptionRunner {
   /** Events after the cursor that the target has accepted. */
   readonly #delivered = new Set<number>();
   #gatherUntilMs: number | undefined;
+  /** Set after an error that is not the target's. */
+  #pausedUntilMs = 0;
   #running: Promise<void> | undefined;
   #isEnded = false;
 
@@ -97,7 +100,8 @@ export class SubscriptionRunner {
   start(headId: number): void {
     this.#headId = Math.max(this.#headId, headId);
     if (this.#running !== undefined || this.#isEnded || this.#headId <= this.#cursor) return;
-    if (this.#options.now() < Math.max(this.#row.dueAt?.getTime() ?? 0, this.#gatherUntilMs ?? 0)) return;
+    const dueMs = Math.max(this.#row.dueAt?.getTime() ?? 0, this.#gatherUntilMs ?? 0, this.#pausedUntilMs);
+    if (this.#options.now() < dueMs) return;
     this.#running = this.#run().finally(() => {
       this.#running = undefined;
     });
@@ -107,7 +111,8 @@ export class SubscriptionRunner {
     try {
       while (!this.#isEnded && this.#cursor < this.#headId) if (!(await this.#deliverPage())) return;
     } catch (error) {
-      // The next poll tries again. The cursor in memory has everything that was delivered.
+      // Tries again soon. The cursor in memory has everything that was delivered.
+      this.#pausedUntilMs = this.#options.now() + PAUSE_MS;
       log.warn("event delivery interrupted", { subscription: this.#row.id, error: describeError(error) });
     }
   }
