@@ -102,6 +102,7 @@ export class AgentShard extends DurableObject<Env> {
       idOf: (name) => env.AGENT_SHARD.idFromName(name),
       openJournal: (onRewrite) => new Journal({ storage: ctx.storage, ...limits, isReplayed: true, onRewrite }),
       onUploaded: async () => {},
+      onDueChanged: () => this.#setAlarm(),
       now,
     });
     this.#journal = this.#alerting.journal;
@@ -164,7 +165,6 @@ export class AgentShard extends DurableObject<Env> {
   /** Loads the alert rules: one has changed. */
   async refreshRules(): Promise<void> {
     await this.#alerting.refresh();
-    await this.#setAlarm();
   }
 
   /** Writes the samples of all calls of a short time in one row. */
