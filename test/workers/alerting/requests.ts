@@ -50,7 +50,7 @@ export const eventsOfAlert = async (alertId: string): Promise<string[]> => {
 /** Inserts an alert that fires. */
 export async function newAlert(values: Partial<typeof alerts.$inferInsert> = {}): Promise<string> {
   const id = uniqueName();
-  const base = { id, ruleId: "r", rule: "r", severity: "warning" as const, labels: {}, ruleLabels: {}, text: "" };
+  const base = { id, ruleId: id, rule: "r", severity: "warning" as const, labels: {}, ruleLabels: {}, text: "" };
   await database.insert(alerts).values({ ...base, firedAt: new Date(), ...values });
   return id;
 }
