@@ -109,6 +109,7 @@ export class AgentShard extends DurableObject<Env> {
             .wake()
             .catch(() => {}),
         ),
+      onDueChanged: () => this.#setAlarm(),
       now,
     });
     this.#journal = this.#alerting.journal;
@@ -171,7 +172,6 @@ export class AgentShard extends DurableObject<Env> {
   /** Loads the alert rules: one has changed. */
   async refreshRules(): Promise<void> {
     await this.#alerting.refresh();
-    await this.#setAlarm();
   }
 
   /** Writes the samples of all calls of a short time in one row. */

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { StoredGrant } from "../../../src/accounts/account-tables.ts";
 import type { GrantRole } from "../../../src/auth/agent-scope.ts";
+import { newAlert } from "../alerting/requests.ts";
 import { eventLog, listEvents } from "../events/event-support.ts";
 import { adminToken, newAgent, newApp, PASSWORD, request, send, signedUp, tokenOf, uniqueName } from "../support.ts";
 
@@ -105,7 +106,12 @@ describe.each(CALLERS)("$caller", ({ role, login }) => {
       "/api/v1/labels/export",
       "/api/v1/groups/",
       "/api/v1/metrics/aggregate?metrics=load&by=site&statistic=count&window=1",
+      "/api/v1/alerts?state=all",
+      "/api/v1/alerts/silences",
     ];
+    await newAlert({ apId: seen, labels: { site: `${site}/a` } });
+    await newAlert({ apId: hidden, labels: { site: `elsewhere/${site}` } });
+    await newAlert({ groupValue: `elsewhere/${site}`, labels: { site: `elsewhere/${site}` } });
     for (const path of paths) {
       const response = await send("GET", path, undefined, token);
       const text = await response.text();

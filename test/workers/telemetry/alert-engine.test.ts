@@ -114,7 +114,7 @@ describe("the alert engine", () => {
       test.report("a", { load: 1 });
       const endings = () => test.transitions.filter((text) => text.includes("resolved"));
       test.watch([HIGH, only, group], [agentOf("a", { site: "y" }), agentOf("b", { site: "x" })]);
-      expect(endings()).toEqual([`a only resolved ${test.nowMs} null`, `a group resolved ${test.nowMs} x`]);
+      expect(endings()).toEqual([`a group resolved ${test.nowMs} x`, `a only resolved ${test.nowMs} null`]);
       test.watch([{ ...HIGH, name: "another name" }], AGENTS);
       expect(endings()).toHaveLength(2);
       test.watch([], AGENTS);

@@ -20,6 +20,8 @@ export interface ShardAlertingOptions {
   owns(apId: string): boolean;
   /** Called after events were uploaded. */
   onUploaded(): Promise<void>;
+  /** Called when `dueMs` may have become earlier, except by `append` and `alarm`. */
+  onDueChanged(): Promise<void>;
   now(): number;
 }
 
@@ -57,7 +59,10 @@ export class ShardAlerting {
 
   constructor(options: ShardAlertingOptions, openJournal: (onRewrite: () => void) => Journal) {
     this.#options = options;
-    const { storage, sync, sink, onUploaded, owns, now } = options;
+    const { storage, sync, sink, owns, now } = options;
+    const onUploaded = async (): Promise<void> => {
+      await Promise.all([options.onDueChanged(), options.onUploaded()]);
+    };
     this.#store = new EngineStore(storage.sql);
     this.#journal = openJournal(() => this.#checkpoint());
     this.#engine = new AlertEngine({ store: this.#store, replay: () => this.#journal.replay(), owns, now });
@@ -160,6 +165,7 @@ export class ShardAlerting {
       await this.#loadUnseen();
       await this.#loadBaselines();
       this.#uploader.start();
+      await this.#options.onDueChanged();
     } catch (error) {
       if (error instanceof Unavailable) log.warn("alert rules not refreshed", { error: describeError(error) });
       else log.error("bug", { error: describeError(error) });
