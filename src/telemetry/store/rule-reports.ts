@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { column, IN_RANGE, type RunQuery } from "./clickhouse-query.ts";
-import { AGENT, IN_WHOLE_MINUTES, meanOf, minutesQuery, OF_AGENTS, type RuleRange, settingsOf } from "./rule-range.ts";
+import { filledQuery, minutesIn } from "./rule-minutes.ts";
+import { AGENT, IN_WHOLE_MINUTES, MINUTE_MS, meanOf, OF_AGENTS, type RuleRange, settingsOf } from "./rule-range.ts";
 
 /** Reads the reports of agents as a rule sees them, and single values for the texts of alerts. */
 
@@ -106,30 +107,40 @@ export async function readValuesAt(
   metric: string,
   momentsMs: readonly (readonly number[])[],
 ): Promise<(number | undefined)[][]> {
-  const series =
-    range.resolution === "minutes"
-      ? `SELECT ap_id, arrayZip(times, means) AS points FROM (${minutesQuery(range, "metric = {metric:String}")})`
-      : `SELECT ap_id, groupArray((toUnixTimestamp64Milli(ts), value)) AS points
-         FROM points_v1 WHERE ${OF_AGENTS} AND metric = {metric:String} AND ${IN_RANGE} GROUP BY ap_id`;
-  // Sorts the moments among the samples, and gives each the value before it.
-  const query = `
-    SELECT agent, arrayMap(one -> if(one.2 = 1, NULL, one.3), arrayFilter((one, own) -> own.2 = 1, filled, merged)) AS values
-    FROM (
-      SELECT agent, merged, arrayFill(one -> one.2 = 0, merged) AS filled
-      FROM (
-        SELECT ${AGENT}, arraySort(one -> (one.1, one.2), arrayConcat(
-          arrayMap(point -> (point.1, 0, point.2), points),
-          arrayMap(at -> (at, 1, 0.), {moments:Array(Array(Int64))}[agent + 1])
-        )) AS merged
-        FROM (${series})
-      )
-    )
-    ${settingsOf(range)}`;
+  const query = range.resolution === "minutes" ? minutesAtQuery(range) : SAMPLES_AT_QUERY;
   const params = { ap_ids: range.apIds, metric, from: range.fromMs, to: range.toMs, moments: momentsMs };
-  const { data } = await runQuery(Values, query, params);
+  const { data } = await runQuery(Values, `${query} ${settingsOf(range)}`, params);
   const values = new Map(data.agent.map((agent, i) => [agent, data.values[i] ?? []]));
   return momentsMs.map((moments, i) => moments.map((_, j) => values.get(i)?.[j] ?? undefined));
 }
+
+const MOMENTS = "{moments:Array(Array(Int64))}[agent + 1]";
+
+const minutesAtQuery = (range: RuleRange): string => `
+  SELECT ${AGENT}, arrayMap(
+    value -> if(isNaN(value), NULL, value),
+    arrayMap(at -> filled[intDiv(at - ${minutesIn(range).firstMs}, ${MINUTE_MS}) + 1], ${MOMENTS})
+  ) AS values
+  FROM (${filledQuery(range, "metric = {metric:String}")})`;
+
+/** Sorts the moments among the samples, and gives each the value before it. */
+const SAMPLES_AT_QUERY = `
+  SELECT agent, arrayMap(one -> if(one.2 = 1, NULL, one.3), arrayFilter((one, own) -> own.2 = 1, filled, merged)) AS values
+  FROM (
+    SELECT agent, merged, arrayFill(one -> one.2 = 0, merged) AS filled
+    FROM (
+      SELECT ${AGENT}, arraySort(one -> (one.1, one.2), arrayConcat(
+        arrayMap(point -> (point.1, 0, point.2), points),
+        arrayMap(at -> (at, 1, 0.), ${MOMENTS})
+      )) AS merged
+      FROM (
+        SELECT ap_id, groupArray((toUnixTimestamp64Milli(ts), value)) AS points
+        FROM points_v1
+        WHERE ${OF_AGENTS} AND metric = {metric:String} AND ${IN_RANGE}
+        GROUP BY ap_id
+      )
+    )
+  )`;
 
 /** The samples of an agent in one hour. `hour` counts hours from the epoch on. */
 export interface AgentHour {

@@ -1,5 +1,5 @@
 import type { WatchedAgent } from "../../../accounts/agents/agent-lists.ts";
-import type { BaselineLookup } from "../../../rules/conditions.ts";
+import type { BaselineLookup } from "../../../rules/evaluator.ts";
 import { nextDueMs, type RuleState } from "../../../rules/evaluator.ts";
 import { onlineTimeoutMs } from "../../presence.ts";
 import type { WatchedRule } from "./watched-rule.ts";
