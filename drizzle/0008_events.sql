@@ -77,3 +77,154 @@ CREATE TABLE `silences` (
 	`created_at` integer NOT NULL,
 	`until` integer NOT NULL
 );
+--> statement-breakpoint
+-- The triggers below write an event in the transaction of its cause. They copy only fields that are no secrets.
+--
+-- An event about an agent has the labels and the owner that the agent has at that time. If the agent was deleted before, they are those
+-- of its last event.
+CREATE TRIGGER events_agent_labels AFTER INSERT ON events WHEN new.ap_id IS NOT NULL AND new.labels = '{}' BEGIN
+  UPDATE events SET (labels, owner_id) = (
+    SELECT labels, owner_id FROM (
+      SELECT 1 AS place, owner_id,
+        (SELECT json_group_object(key, value) FROM agent_labels WHERE agent_labels.ap_id = agents.ap_id) AS labels
+      FROM agents WHERE ap_id = new.ap_id
+      UNION ALL SELECT * FROM (
+        SELECT 2, owner_id, labels FROM events WHERE ap_id = new.ap_id AND id < new.id ORDER BY id DESC LIMIT 1)
+      UNION ALL SELECT 3, new.owner_id, '{}'
+    ) ORDER BY place LIMIT 1
+  ) WHERE id = new.id;
+END;
+--> statement-breakpoint
+CREATE TRIGGER events_of_agents AFTER INSERT ON audit
+WHEN new.object GLOB 'agent:*' AND new.action NOT IN ('send command', 'label', 'repeated failed logins') AND new.action NOT GLOB 'command *'
+BEGIN
+  INSERT INTO events (at, type, severity, ap_id, actor, data) VALUES (
+    new.at,
+    CASE new.action WHEN 'create' THEN 'agent.registered' WHEN 'delete' THEN 'agent.deleted' ELSE 'agent.updated' END,
+    'info', substr(new.object, 7), new.actor,
+    iif(new.action IN ('create', 'delete'), '{}', json_object('action', new.action))
+  );
+END;
+--> statement-breakpoint
+-- The entry precedes the change of the labels, so the event has the labels after it.
+CREATE TRIGGER events_of_labels AFTER INSERT ON audit WHEN new.object GLOB 'agent:*' AND new.action = 'label' BEGIN
+  INSERT INTO events (at, type, severity, ap_id, labels, owner_id, actor, data)
+  SELECT new.at, 'agent.relabelled', 'info', ap_id,
+    json_patch((SELECT json_group_object(key, value) FROM agent_labels WHERE agent_labels.ap_id = agents.ap_id), new.detail -> '$.labels'),
+    owner_id, new.actor, json_object('labels', json(new.detail -> '$.labels'))
+  FROM agents WHERE ap_id = substr(new.object, 7);
+END;
+--> statement-breakpoint
+-- A command is a name and arguments. Arguments may be secrets.
+CREATE TRIGGER events_of_commands AFTER INSERT ON audit
+WHEN new.object GLOB 'agent:*' AND new.action = 'send command' AND new.detail ->> '$.outcome' = 'queued'
+BEGIN
+  INSERT INTO events (at, type, severity, ap_id, actor, data)
+  SELECT new.at, 'command.issued', 'info', substr(new.object, 7), new.actor,
+    json_object('job_number', new.detail ->> '$.job_number', 'command', iif(name GLOB '*[^A-Za-z0-9_.:-]*', NULL, name))
+  FROM (SELECT substr(command, 1, instr(command || ' ', ' ') - 1) AS name FROM (SELECT new.detail ->> '$.command' AS command));
+END;
+--> statement-breakpoint
+-- An event that is about no agent belongs to the account that caused it.
+CREATE TRIGGER events_of_accounts AFTER INSERT ON audit
+WHEN (new.object GLOB 'user:*' OR new.object GLOB 'app:*') AND new.action <> 'repeated failed logins'
+BEGIN
+  INSERT INTO events (at, type, severity, owner_id, actor, data)
+  SELECT new.at, type, 'info',
+    CASE substr(new.actor, 1, instr(new.actor, ':'))
+      WHEN 'user:' THEN (SELECT id FROM users WHERE username = substr(new.actor, 6))
+      WHEN 'admin:' THEN (SELECT id FROM users WHERE username = substr(new.actor, 7))
+      WHEN 'app:' THEN (SELECT id FROM apps WHERE app_name = substr(new.actor, 5)) END,
+    new.actor,
+    CASE
+      WHEN type <> 'grants.changed' THEN json_object('account', new.object, 'action', new.action)
+      WHEN new.detail -> '$.group' IS NULL
+        THEN json_object('account', new.object, 'action', new.action, 'grants', json(new.detail -> '$.grants'))
+      ELSE json_object('account', new.object, 'action', new.action, 'group', new.detail ->> '$.group', 'selector', new.detail ->> '$.selector')
+    END
+  FROM (SELECT CASE
+    WHEN new.action = 'create' THEN 'account.created'
+    WHEN new.action = 'delete' THEN 'account.deleted'
+    WHEN new.action GLOB '*change grants*' THEN 'grants.changed'
+    ELSE 'account.updated' END AS type);
+END;
+--> statement-breakpoint
+-- One event for all agents that a request relabels, or that an emulation creates or removes: they may be thousands.
+CREATE TRIGGER events_of_others AFTER INSERT ON audit
+WHEN new.object GLOB 'group:*' OR new.object GLOB 'enrolment_token:*' OR new.action = 'repeated failed logins'
+  OR (new.object = 'agents' AND new.action = 'label')
+  OR (new.object GLOB 'job:*' AND new.action IN ('spin up', 'remove emulated agents'))
+BEGIN
+  INSERT INTO events (at, type, severity, owner_id, actor, data)
+  SELECT new.at, type, iif(type = 'login.failing', 'warning', 'info'),
+    coalesce(
+      (SELECT owner_id FROM emulations WHERE job_number = new.detail ->> '$.job_number'),
+      CASE substr(new.actor, 1, instr(new.actor, ':'))
+        WHEN 'user:' THEN (SELECT id FROM users WHERE username = substr(new.actor, 6))
+        WHEN 'admin:' THEN (SELECT id FROM users WHERE username = substr(new.actor, 7))
+        WHEN 'app:' THEN (SELECT id FROM apps WHERE app_name = substr(new.actor, 5)) END),
+    new.actor,
+    CASE type
+      WHEN 'group.changed' THEN json_object('group', name, 'action', new.action, 'selector', new.detail ->> '$.selector')
+      WHEN 'enrolment_token.changed' THEN json_object('token', name, 'action', new.action)
+      WHEN 'login.failing' THEN json_object('object', new.object, 'failures', new.detail ->> '$.failures', 'address', new.detail ->> '$.address')
+      WHEN 'agent.relabelled' THEN json_object('agents', new.detail ->> '$.agents', 'selector', new.detail ->> '$.selector', 'labels', json(new.detail -> '$.labels'))
+      WHEN 'agent.deleted' THEN json_object('agents', new.detail ->> '$.access_points', 'job_number', name)
+      ELSE json_object('job_number', name, 'agents', (SELECT access_points FROM emulations WHERE job_number = name))
+    END
+  FROM (SELECT substr(new.object, instr(new.object, ':') + 1) AS name, CASE
+    WHEN new.action = 'repeated failed logins' THEN 'login.failing'
+    WHEN new.object GLOB 'group:*' THEN 'group.changed'
+    WHEN new.object GLOB 'enrolment_token:*' THEN 'enrolment_token.changed'
+    WHEN new.object = 'agents' THEN 'agent.relabelled'
+    WHEN new.action = 'spin up' THEN 'emulation.started'
+    ELSE 'agent.deleted' END AS type);
+END;
+--> statement-breakpoint
+-- Not audited: an agent's first login.
+CREATE TRIGGER events_of_onboarding AFTER UPDATE OF onboard ON agents WHEN new.onboard AND NOT old.onboard BEGIN
+  INSERT INTO events (at, type, severity, ap_id, actor)
+  VALUES (CAST(unixepoch('subsec') * 1000 AS INTEGER), 'agent.onboarded', 'info', new.ap_id, 'agent:' || new.ap_id);
+END;
+--> statement-breakpoint
+-- Not audited: the start of jobs that change nothing. Commands and emulations have audit entries.
+CREATE TRIGGER events_of_new_jobs AFTER INSERT ON jobs WHEN new.kind NOT IN ('command', 'emulator') BEGIN
+  INSERT INTO events (at, type, severity, owner_id, actor, data)
+  VALUES (new.created_at, 'job.started', 'info', new.owner_id, new.owner,
+    json_object('job_number', new.job_number, 'kind', new.kind, 'agent', new.target));
+END;
+--> statement-breakpoint
+-- The row of the job decides, not the audit trail, which omits some ends. The entry of an audited end directly precedes the update.
+CREATE TRIGGER events_of_ended_jobs AFTER UPDATE OF state ON jobs
+WHEN old.state IN ('queued', 'running') AND new.state NOT IN ('queued', 'running')
+BEGIN
+  INSERT INTO events (at, type, severity, ap_id, owner_id, actor, data)
+  SELECT new.updated_at,
+    CASE new.kind
+      WHEN 'command' THEN CASE new.state WHEN 'expired' THEN 'command.expired' WHEN 'cancelled' THEN 'command.cancelled' ELSE 'command.answered' END
+      WHEN 'emulator' THEN 'emulation.ended'
+      ELSE 'job.ended' END,
+    iif(new.state IN ('failed', 'expired'), 'warning', 'info'),
+    iif(new.kind = 'command', new.target, NULL), new.owner_id,
+    (SELECT actor FROM audit WHERE id = (SELECT max(id) FROM audit)
+      AND action IN ('command ' || new.state, 'emulation ' || new.state) AND detail ->> '$.job_number' = new.job_number),
+    CASE new.kind
+      WHEN 'command' THEN json_object('job_number', new.job_number, 'command', iif(name GLOB '*[^A-Za-z0-9_.:-]*', NULL, name), 'outcome', new.state)
+      WHEN 'emulator' THEN json_object('job_number', new.job_number, 'outcome', new.state,
+        'agents', (SELECT access_points FROM emulations WHERE job_number = new.job_number))
+      ELSE json_object('job_number', new.job_number, 'kind', new.kind, 'agent', new.target, 'outcome', new.state)
+    END
+  FROM (SELECT substr(old.detail, 1, instr(old.detail || ' ', ' ') - 1) AS name);
+END;
+--> statement-breakpoint
+-- A job without a result whose row is deleted, because its stream was not used any more.
+CREATE TRIGGER events_of_deleted_jobs AFTER DELETE ON jobs
+WHEN old.state IN ('queued', 'running') AND old.kind <> 'command'
+BEGIN
+  INSERT INTO events (at, type, severity, owner_id, data)
+  VALUES (CAST(unixepoch('subsec') * 1000 AS INTEGER), iif(old.kind = 'emulator', 'emulation.ended', 'job.ended'), 'info', old.owner_id,
+    iif(old.kind = 'emulator',
+      json_object('job_number', old.job_number, 'outcome', 'removed',
+        'agents', (SELECT access_points FROM emulations WHERE job_number = old.job_number)),
+      json_object('job_number', old.job_number, 'kind', old.kind, 'agent', old.target, 'outcome', 'removed')));
+END;

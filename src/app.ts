@@ -18,6 +18,7 @@ import { commandsRoutes } from "./routes/commands.ts";
 import { dashboardRoutes } from "./routes/dashboard.ts";
 import { emulatorRoutes } from "./routes/emulator.ts";
 import { enrolmentTokensRoutes } from "./routes/enrolment-tokens.ts";
+import { eventsRoutes } from "./routes/events.ts";
 import { groupsRoutes } from "./routes/fleet/groups.ts";
 import { labelsRoutes } from "./routes/fleet/labels.ts";
 import { overviewRoutes } from "./routes/fleet/overview.ts";
@@ -73,6 +74,7 @@ export function createApp(services: Services) {
   app.route("/", streamsRoutes(operation, services));
   app.route("/", subscriptionsRoutes(operation, services));
   app.route("/", auditRoutes(operation, services));
+  app.route("/", eventsRoutes(operation, services));
   app.route("/", serviceRoutes(operation, services, openApi, asyncApi));
   app.route("/", dashboardRoutes(operation, services));
 

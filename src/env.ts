@@ -82,6 +82,7 @@ const EnvironmentFields = z.object({
   TELEMETRY_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
   ROLLUP_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
   AUDIT_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
+  EVENT_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
   EMULATION_RETENTION_HOURS: emptyIsUnset(wholeNumber(1, 8_760).default(24)),
   EMULATED_PER_ACCOUNT: emptyIsUnset(wholeNumber(1, 1_000_000).default(10_000)),
   EMULATED_TOTAL: emptyIsUnset(wholeNumber(1, 1_000_000).default(20_000)),

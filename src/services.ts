@@ -6,7 +6,6 @@ import { createAppStore } from "./accounts/app-store.ts";
 import { type Apps, createApps } from "./accounts/apps.ts";
 import { type AuditTrail, createAuditTrail, pruneAuditTrail } from "./accounts/audit.ts";
 import { createAuditFeed } from "./accounts/audit-feed.ts";
-import { createDatabaseProbe } from "./accounts/database-probe.ts";
 import { createEnrolment } from "./accounts/enrolment/enrolment.ts";
 import { createEnrolmentTokenStore } from "./accounts/enrolment/enrolment-token-store.ts";
 import { createEnrolmentTokens, type EnrolmentTokens } from "./accounts/enrolment/enrolment-tokens.ts";
@@ -25,10 +24,10 @@ import type { Authenticate } from "./auth/identity.ts";
 import { createRemotePasswords } from "./auth/passwords.ts";
 import { createSecretHasher } from "./auth/secrets.ts";
 import { createTokens, type Tokens } from "./auth/tokens.ts";
-import { probeBroker } from "./broker/broker-probe.ts";
 import { createOutbox, type Outbox } from "./broker/outbox.ts";
 import { createCommandStore } from "./commands/command-store.ts";
 import { type Commands, createCommands } from "./commands/commands.ts";
+import { createComponentChecks } from "./delivery/component-checks.ts";
 import { createJobRechecks } from "./delivery/job-rechecks.ts";
 import { type Notifier, notifierOf } from "./delivery/notifier.ts";
 import { createOwnedJobs } from "./delivery/owned-jobs.ts";
@@ -38,6 +37,9 @@ import { createEmulators, type Emulators } from "./emulator/emulators.ts";
 import { createEmulatorReports, createPartStore } from "./emulator/part-store.ts";
 import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
+import { createEventLog } from "./events/event-log.ts";
+import { createEventReader, type EventReader } from "./events/event-reader.ts";
+import { createNewestEvent } from "./events/newest-event.ts";
 import { createSubscriptionStore } from "./events/subscription-store.ts";
 import { type Aggregates, createAggregates } from "./fleet/aggregates.ts";
 import { createGroups, type Groups } from "./fleet/groups.ts";
@@ -92,6 +94,7 @@ export interface Services {
   corsOrigins: string[];
   countRequest: CountRequest;
   emulators: Emulators;
+  events: EventReader;
   groups: Groups;
   enrolmentTokens: EnrolmentTokens;
   health: Health;
@@ -164,13 +167,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const wakeNotifier = () => waitUntil(notifier.wake());
   const ledger = ledgerOf(bindings.LEDGER);
   const recorder = new MetricRecorder({ ledger, now: Date.now });
-  const health = createHealth({
-    libsql: createDatabaseProbe(database),
-    clickhouse: () => clickhouse.check(),
-    broker: (signal) => probeBroker(config.MQTT_URL, signal),
-    objects: publisher.check,
-    ...(remotePasswords && { passwords: remotePasswords.ping }),
-  });
+  const health = createHealth(createComponentChecks(config, database, clickhouse, publisher.check));
   const jobCache = createJobCache(jobStore);
   const ownedJobs = createOwnedJobs(database, streams);
   const rechecks = createJobRechecks(database, streams);
@@ -183,6 +180,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       expiresAtMs: config.ENROLMENT_EXPIRES_AT,
     },
   };
+  const eventLog = createEventLog(database);
   const callbacks = createCallbacks({
     jobStore,
     jobCache,
@@ -240,6 +238,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       gazetteer: createGazetteer(database),
       secretHasher,
     }),
+    events: createEventReader({ eventLog, newest: createNewestEvent(eventLog) }),
     groups: createGroups(groups, visibleGroups, rechecks),
     enrolmentTokens: createEnrolmentTokens(enrolment),
     health,

@@ -149,6 +149,11 @@ const matrix = {
   "callbacks.command": CALLBACK,
 
   "audit.list": { any: { admin: "audit:read" } },
+
+  "events.list": VIEWERS,
+  "events.stream": VIEWERS,
+  // Events that are about no agent, such as changes of accounts. Others see only those that belong to them.
+  "events.read_all": { any: { admin: "audit:read" } },
 } as const satisfies Record<string, typeof PUBLIC | Row>;
 
 export type Action = keyof typeof matrix;
@@ -242,6 +247,9 @@ export function authorizeSubscription<S extends { ownerId: string }>(
     throw new NotFound("Subscription");
   }
 }
+
+/** Returns whether the caller sees the events that are about no agent. */
+export const canSeeAllEvents = (actor: Identity): boolean => grantFor(actor, "events.read_all") === "any";
 
 /** Like `authorizeAccount`, for a job. Its owner has access. For callbacks the agent that the job is about has access, too. */
 export function authorizeJob(actor: Identity, action: Action, job: { ownerId: string; target: string | null }): void {

@@ -15,9 +15,12 @@ export const events = sqliteTable(
     type: text("type", { enum: EVENT_TYPES }).notNull(),
     severity: text("severity", { enum: SEVERITIES }).notNull(),
     apId: text("ap_id"),
-    /** Labels at that time, so that grants and selectors also apply to agents that were deleted since. */
+    /**
+     * Labels at that time, so that grants and selectors also apply to agents that were deleted since. If an event about an agent is inserted
+     * without labels, a trigger copies them and the owner from the agent.
+     */
     labels: text("labels", { mode: "json" }).$type<Labels>().notNull().default({}),
-    /** The account that emulates the agent. */
+    /** The account that emulates the agent. If the event is about no agent: the account that sees it, in addition to administrators. */
     ownerId: text("owner_id"),
     actor: text("actor"),
     data: text("data", { mode: "json" }).$type<Record<string, unknown>>().notNull().default({}),

@@ -101,7 +101,7 @@ export function serviceRoutes(
       operation({
         action: "service.asyncapi",
         tag: TAG,
-        summary: "Get the AsyncAPI 3.0 document of the jobs' WebSockets",
+        summary: "Get the AsyncAPI 3.0 document of the WebSockets",
         response: AnyObject,
       }),
       (c) => c.json(asyncApi(new URL(c.req.url))),

@@ -1,4 +1,6 @@
 import * as z from "zod";
+import { Selector } from "./fleet/selector.ts";
+import { customIssue, integer } from "./primitives.ts";
 
 /** What happened in the network and in the service, in the order in which it was recorded. */
 
@@ -13,6 +15,7 @@ export const EVENT_TYPES = [
   "command.issued",
   "command.answered",
   "command.expired",
+  "command.cancelled",
   "job.started",
   "job.ended",
   "emulation.started",
@@ -25,6 +28,8 @@ export const EVENT_TYPES = [
   "account.updated",
   "account.deleted",
   "grants.changed",
+  "group.changed",
+  "enrolment_token.changed",
   "component.down",
   "component.up",
   "subscription.failing",
@@ -50,3 +55,62 @@ export const NetworkEvent = z
   })
   .meta({ id: "Event" });
 export type NetworkEvent = z.output<typeof NetworkEvent>;
+
+/** A list of types, separated by commas. */
+const Types = z
+  .string()
+  .transform((text) => text.split(",").map((type) => type.trim()))
+  .superRefine((types, context) => {
+    const known = new Set<string>(EVENT_TYPES);
+    for (const type of types.filter((type) => !known.has(type)).slice(0, 5)) {
+      context.addIssue(customIssue("event_type", `Value error, '${type.slice(0, 50)}' is not a type of events`));
+    }
+  })
+  .transform((types) => EVENT_TYPES.filter((type) => types.includes(type)));
+
+/** Which events to read, and from where. */
+export const EventStreamQuery = z.object({
+  after: integer(z.int().gte(0))
+    .optional()
+    .describe("The `id` of the last event that you have. 0: from the oldest event. Default: only events from now on."),
+  types: Types.optional().describe("Only these types, separated by commas. Default: all."),
+  selector: Selector.optional(),
+  severity: Severity.default("info").describe("Only events that are at least as severe."),
+});
+
+export const MAX_WAIT_S = 25;
+
+export const EventsQuery = EventStreamQuery.extend({
+  limit: integer(z.int().gt(0).lte(1000)).default(100),
+  wait: integer(z.int().gte(0).lte(MAX_WAIT_S))
+    .default(0)
+    .describe("Seconds to wait for an event if there is none. The response arrives with the first one."),
+});
+
+export const EventPage = z
+  .object({
+    events: z.array(NetworkEvent).describe("In the order of their ids."),
+    next_after: z.int().describe("`after` of the next request. It also grows past events that you do not see."),
+    has_more: z.boolean().describe("Whether there may be more events already. If so, `events` may be empty."),
+  })
+  .meta({ id: "EventPage" });
+export type EventPage = z.output<typeof EventPage>;
+
+export const EVENT_PROTOCOL = "event-stream.v1";
+
+/** Limits of the readers of the event log. */
+export const EVENT_LIMITS = {
+  /** Open sockets, and requests that wait, per account and isolate of the Worker. */
+  readersPerAccount: 16,
+  /** Events that a socket is sent without an acknowledgement. */
+  unacknowledged: 1_000,
+  /** How long a socket may have that many. */
+  stalledMs: 60_000,
+};
+
+export const EventAcknowledgement = z
+  .strictObject({ ack: z.int().nonnegative().describe("The `id` up to which you have received all events.") })
+  .meta({
+    id: "EventAcknowledgement",
+    description: "The service sends at most 1,000 events that are not acknowledged.",
+  });

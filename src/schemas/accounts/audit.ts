@@ -16,14 +16,14 @@ export const AuditEntry = z
       .string()
       .describe(
         "The object of the action: `user:…`, `agent:…`, `app:…`, `group:…`, `enrolment_token:…`, `subscription:…`, `job:…` (an emulation), " +
-          "or `agents` (several at once).",
+          "`address:…` (of failed logins), or `agents` (several at once).",
       ),
     detail: z
       .record(z.string(), z.unknown())
       .nullable()
       .describe(
         "Details of the action. For a command: `command`, `job_number`, `outcome`, and `reason` if it was refused. For an emulation: " +
-          "`access_points`, `job_number` and `outcome`. For labels: `labels`, and `selector` and `agents` if there are several agents.",
+          "`access_points`, `job_number` and `outcome`. For failed logins: `failures` and `address`. For labels: `labels`, and `selector` and `agents` if there are several agents.",
       ),
   })
   .meta({ id: "AuditEntry" });

@@ -196,6 +196,8 @@ export const TABLE: Row[] = [
     }),
   ),
   { route: "GET /api/v1/audit/", access: { admin: "yes" } },
+  { route: "GET /api/v1/events", access: viewerAccess },
+  { route: "GET /api/v1/events/ws", access: viewerAccess },
   { route: "GET /metrics", access: { admin: "yes" } },
   { route: "POST /api/v1/agent_update/update", body: () => ({ payload: { x: 1 } }), access: { agent: "yes" } },
   {

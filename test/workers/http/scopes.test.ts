@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { StoredGrant } from "../../../src/accounts/account-tables.ts";
 import type { GrantRole } from "../../../src/auth/agent-scope.ts";
+import { eventLog, listEvents } from "../events/event-support.ts";
 import { adminToken, newAgent, newApp, PASSWORD, request, send, signedUp, tokenOf, uniqueName } from "../support.ts";
 
 /**
@@ -114,6 +115,22 @@ describe.each(CALLERS)("$caller", ({ role, login }) => {
       if (role === "none") expect(text).not.toContain(site);
       else if (path.startsWith("/api/v1/agents/") || path.endsWith("agent_details")) expect(text).toContain(seen);
     }
+  });
+
+  it("gets the events about agents in its scope only, and the same cursor as for absent ones", async () => {
+    const after = await eventLog.newestId();
+    const [seen, hidden] = [await inScope(), await outOfScope()];
+    const { events, next_after } = await listEvents(token, `after=${after}&limit=1000`);
+    const text = JSON.stringify(events);
+    expect([text.includes(seen), text.includes(hidden)]).toEqual([role !== "none", false]);
+    expect(next_after).toBeGreaterThanOrEqual(after + 4);
+    // An agent out of scope and an absent one cannot be told apart by a selector.
+    const pages = await Promise.all(
+      [`elsewhere/${site}`, uniqueName()].map((place) =>
+        listEvents(token, `after=0&limit=1000&selector=${encodeURIComponent(`site=${place}`)}`),
+      ),
+    );
+    for (const page of pages) expect(page.events).toEqual([]);
   });
 
   it("gets the same refusal for an agent out of scope and an absent one in a bulk command", async () => {

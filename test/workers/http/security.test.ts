@@ -96,7 +96,7 @@ const call = async ({ route, query, body, contentType }: Row, token: string, obj
   const [method = "", path = ""] = route.split(" ");
   const name = encodeURIComponent(object);
   const target = query === undefined ? path.replace(/:\w+/, name) : `${path}?${query}${name}`;
-  if (!path.includes("/ws/")) return (await send(method, target, body?.(), token, contentType)).status;
+  if (!/\/ws(\/|$)/.test(path)) return (await send(method, target, body?.(), token, contentType)).status;
   const { status, webSocket } = await request(target, { headers: { Upgrade: "websocket", ...bearer(token) } });
   webSocket?.accept();
   webSocket?.close(1000);
