@@ -140,6 +140,8 @@ export class SubscriptionRunner {
     const open = wanted.filter(({ id }) => !this.#delivered.has(id));
     if (open.length === 0) {
       this.#moveTo(endId);
+      // What failed was not to be delivered any more. A later failure is the first of another outage.
+      if (row.failures > 0) await this.#record(row, undefined, false);
       return true;
     }
     if (target.gatherMs !== undefined) {
