@@ -46,7 +46,9 @@ export class SubscriptionRunner {
   #cursor: number;
   #savedCursor: number;
   #headId = 0;
-  /** Events after the cursor that the target has accepted. */
+  /** Calls that the target has accepted. */
+  #accepted = 0;
+  /** Events after the cursor that the target has accepted, or that the owner no longer sees. */
   readonly #delivered = new Set<number>();
   #gatherUntilMs: number | undefined;
   /** Set after an error that is not the target's. */
@@ -129,7 +131,7 @@ export class SubscriptionRunner {
     const types = row.filter.types.length === 0 ? undefined : row.filter.types;
     const filter = selector && { types, selector, severity: row.filter.severity };
     const selected = page.filter(
-      (event) => filter !== undefined && matchesFilter(filter, event) && (target.accepts?.(event) ?? true),
+      (event) => filter !== undefined && matchesFilter(filter, event) && (target.accepts?.(event.type) ?? true),
     );
     // Reads the account only if an event is for it.
     const viewer = selected.length === 0 ? undefined : await viewerOf(row);
@@ -138,6 +140,8 @@ export class SubscriptionRunner {
     const open = wanted.filter(({ id }) => !this.#delivered.has(id));
     if (open.length === 0) {
       this.#moveTo(endId);
+      // What failed was not to be delivered any more. A later failure is the first of another outage.
+      if (row.failures > 0) await this.#record(row, undefined, false);
       return true;
     }
     if (target.gatherMs !== undefined) {
@@ -145,12 +149,11 @@ export class SubscriptionRunner {
       if (now() < this.#gatherUntilMs) return false;
       this.#gatherUntilMs = undefined;
     }
-    const before = this.#delivered.size;
+    const acceptedBefore = this.#accepted;
     const failure = target.gatherMs === undefined ? await this.#sendInLanes(open) : await this.#send(open);
-    const hasDelivered = this.#delivered.size > before;
     const stuck = wanted.find(({ id }) => !this.#delivered.has(id));
     this.#moveTo(stuck === undefined ? endId : stuck.id - 1);
-    await this.#record(row, failure, hasDelivered);
+    await this.#record(row, failure, this.#accepted > acceptedBefore);
     return failure === undefined;
   }
 
@@ -188,7 +191,7 @@ export class SubscriptionRunner {
     // Again for every call: the grants may have changed since the attempt began. Events that the owner no longer sees are skipped.
     const viewer = await viewerOf(row);
     const visible = candidates.filter((event) => viewer !== undefined && isVisible(viewer, event));
-    const [first, ...others] = visible.map((row) => ({ id: messageId(row), event: toNetworkEvent(row) }));
+    const [first, ...others] = visible.map((event) => ({ id: messageId(event.id), event: toNetworkEvent(event) }));
     if (first !== undefined) {
       const destination = this.#destination ?? (await destinationOf(row).catch(() => undefined));
       if (destination === undefined) return failed("The secret of the subscription cannot be decrypted");
@@ -197,6 +200,7 @@ export class SubscriptionRunner {
         targetOf(row).send(destination, [first, ...others], signal),
       ).catch((error: unknown) => failed(reasonOf(error)));
       if (!outcome.isDelivered) return outcome;
+      this.#accepted++;
     }
     for (const { id } of candidates) this.#delivered.add(id);
     return undefined;

@@ -84,7 +84,7 @@ export function createDeliveryStore(database: Database): DeliveryStore {
     },
 
     async stop(subscription, progress, stoppedAt) {
-      const { id, name, kind, owner, ownerKind } = subscription;
+      const { id, name, kind, ownerId } = subscription;
       const data = {
         subscription_id: id,
         name,
@@ -95,11 +95,10 @@ export function createDeliveryStore(database: Database): DeliveryStore {
       await query(
         database.batch([
           update(progress, stoppedAt),
-          // The owner is the actor, so that it sees the event.
           database.run(
-            sql`insert into ${events} (at, type, severity, actor, data)
-                select ${stoppedAt.getTime()}, 'subscription.failing', 'warning', ${`${ownerKind}:${owner}`},
-                  ${JSON.stringify(data)} where changes() > 0`,
+            sql`insert into ${events} (at, type, severity, owner_id, data)
+                select ${stoppedAt.getTime()}, 'subscription.failing', 'warning', ${ownerId}, ${JSON.stringify(data)}
+                where changes() > 0`,
           ),
         ]),
       );

@@ -29,9 +29,8 @@ export function createEventViewers(database: Database): FindViewer {
     }
     const user = await users.find(name);
     if (user?.id !== id) return undefined;
-    const isAdmin = user.roles.includes("admin");
     // Grants do not limit administrators.
-    const scope = isAdmin ? ALL_AGENTS : await scopeOfLimits(groups, user, "viewer");
-    return { seesAll: isAdmin, id, scope };
+    const isAdmin = user.roles.includes("admin");
+    return { seesAll: isAdmin, id, scope: isAdmin ? ALL_AGENTS : await scopeOfLimits(groups, user, "viewer") };
   };
 }

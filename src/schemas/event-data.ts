@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { EVENT_TYPES, type EventType, NetworkEvent } from "./events.ts";
+import { TARGET_KINDS } from "./subscriptions.ts";
 
 /** What each type of event means, and its `data`. The triggers in drizzle/0008_events.sql write most of it. */
 
@@ -104,8 +105,20 @@ export const EVENT_KINDS: Record<EventType, EventKind> = {
   },
   "component.down": { description: "A component of `/readyz` does not respond.", data: Component },
   "component.up": { description: "A component of `/readyz` responds again.", data: Component },
-  "subscription.failing": { description: "The delivery to a subscription was given up.", data: anything },
-  "subscription.test": { description: "An account tests its subscription.", data: anything },
+  "subscription.failing": {
+    description: "The delivery to a subscription was given up. Its owner can resume it.",
+    data: z.object({
+      subscription_id: z.string(),
+      name: z.string(),
+      target: z.enum(TARGET_KINDS),
+      error: z.string().nullable(),
+      failing_since: z.iso.datetime().nullable(),
+    }),
+  },
+  "subscription.test": {
+    description: "An account tests its subscription. It is not in the log, and its `id` is 0.",
+    data: z.object({ subscription_id: z.string(), name: z.string(), text: z.string() }),
+  },
 };
 
 const idOf = (type: EventType): string => type.replace(/(?:^|[._])(.)/g, (_, letter: string) => letter.toUpperCase());

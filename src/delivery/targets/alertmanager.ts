@@ -9,7 +9,7 @@ const LONGEST_MS = 30 * 86_400_000;
 
 export function createAlertmanagerTarget(post: Post): Target {
   return {
-    accepts: ({ type }) => type === "alert.fired" || type === "alert.resolved",
+    accepts: (type) => type === "alert.fired" || type === "alert.resolved",
 
     async send({ address, credentials }, [{ event }], signal) {
       const url = new URL(address);
