@@ -216,7 +216,8 @@ BEGIN
       ELSE 'job.ended' END,
     iif(new.state IN ('failed', 'expired'), 'warning', 'info'),
     iif(new.kind = 'command', new.target, NULL), new.owner_id,
-    (SELECT actor FROM audit WHERE id = (SELECT max(id) FROM audit) AND detail ->> '$.job_number' = new.job_number),
+    (SELECT actor FROM audit WHERE id = (SELECT max(id) FROM audit)
+      AND action IN ('command ' || new.state, 'emulation ' || new.state) AND detail ->> '$.job_number' = new.job_number),
     CASE new.kind
       WHEN 'command' THEN json_object('job_number', new.job_number, 'command', iif(name GLOB '*[^A-Za-z0-9_.:-]*', NULL, name), 'outcome', new.state)
       WHEN 'emulator' THEN json_object('job_number', new.job_number, 'outcome', new.state,

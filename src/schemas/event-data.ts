@@ -35,8 +35,8 @@ export const EVENT_KINDS: Record<EventType, EventKind> = {
   "agent.relabelled": {
     description: "An agent's labels were changed. Without `ap_id`: those of several agents by one request.",
     data: z.union([
-      z.object({ labels: labelChanges }),
       z.object({ agents, selector: z.string().nullable(), labels: labelChanges.nullable() }),
+      z.object({ labels: labelChanges }),
     ]),
   },
   "agent.deleted": {
