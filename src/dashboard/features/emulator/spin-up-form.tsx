@@ -6,7 +6,7 @@ import { Failed } from "../../components/states.tsx";
 import { useAction } from "../../lib/action.ts";
 import { countOf, countText } from "../../lib/format.ts";
 import { type Draft, type Group, groupErrors, LIMITS, NEW_DRAFT, requestOf, withGroup } from "./draft.ts";
-import { TEN_MINUTES } from "./duration.ts";
+import { TEN_MINUTES } from "../../lib/duration.ts";
 import { DurationField } from "./duration-field.tsx";
 import { GroupFields } from "./group-fields.tsx";
 import type { SpinUp } from "./spin-up-result.tsx";

@@ -12,7 +12,7 @@ import { FilterBar } from "./filter-bar.tsx";
 import { countsOf, type Filters, filtered, filtersIn, queryOf } from "./filters.ts";
 import { LazyCharts } from "./lazy-charts.tsx";
 import { highestLoad, lowestQuality, Ranking } from "./ranking.tsx";
-import { SelectorBar } from "./selector-bar.tsx";
+import { SelectorBar } from "../../selectors/selector-bar.tsx";
 import { siteTreeOf } from "./site-tree.ts";
 import { SiteTreeCard } from "./site-tree-card.tsx";
 import { useOverview, useTreeAccessPoints } from "./use-overview.ts";

@@ -26,3 +26,9 @@ export const secondsOf = ({ amount, unit }: Duration): number => Math.round(Numb
 
 /** Returns the largest amount that the service accepts: one year. */
 export const maxAmount = (unit: Unit): number => MAX_SECONDS / secondsPer(unit);
+
+/** Returns a number of seconds in the largest unit that fits. */
+export function durationOf(seconds: number): Duration {
+  const [unit, , size] = UNITS.findLast(([, , size]) => seconds >= size && seconds % size === 0) ?? UNITS[0];
+  return { amount: String(seconds / size), unit };
+}
