@@ -11,6 +11,8 @@ import { responseHeaders } from "./http/response-headers.ts";
 import { declaredRoutes } from "./http/route-registry.ts";
 import { CachingRouter } from "./http/router.ts";
 import { agentsRoutes } from "./routes/agents.ts";
+import { alertsRoutes } from "./routes/alerting/alerts.ts";
+import { alertRulesRoutes } from "./routes/alerting/rules.ts";
 import { appsRoutes } from "./routes/apps.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { callbacksRoutes } from "./routes/callbacks.ts";
@@ -66,6 +68,8 @@ export function createApp(services: Services) {
   app.route("/", enrolmentTokensRoutes(operation, services));
   app.route("/", telemetryRoutes(operation, services));
   app.route("/", overviewRoutes(operation, services));
+  app.route("/", alertsRoutes(operation, services));
+  app.route("/", alertRulesRoutes(operation, services));
   app.route("/", commandsRoutes(operation, services));
   app.route("/", emulatorRoutes(operation, services));
   app.route("/", jobsRoutes(operation, services));

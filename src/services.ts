@@ -17,6 +17,14 @@ import { createRateLimiter } from "./accounts/login/rate-limiter.ts";
 import { createRecovery, type Recovery } from "./accounts/login/recovery.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
+import { type Alerts, createAlerts } from "./alerting/alerts.ts";
+import { type AlertRules, createAlertRules } from "./alerting/rules.ts";
+import { createSilences, type Silences } from "./alerting/silences.ts";
+import { createSilenceReader } from "./alerts/active-silences.ts";
+import { createAlertStore } from "./alerts/alert-store.ts";
+import { createEventSink } from "./alerts/event-sink.ts";
+import { createRuleStore } from "./alerts/rule-store.ts";
+import { createSilenceStore } from "./alerts/silence-store.ts";
 import { edgePasswords } from "./auth/argon2-wasm.ts";
 import { createEncryptor } from "./auth/encryptor.ts";
 import type { Authenticate } from "./auth/identity.ts";
@@ -79,6 +87,8 @@ const BULK_TIMEOUT_MS = 10_000;
 export interface Services {
   agents: Agents;
   aggregates: Aggregates;
+  alertRules: AlertRules;
+  alerts: Alerts;
   apps: Apps;
   /** Serves the files of the dashboard. */
   assets: Pick<Fetcher, "fetch">;
@@ -110,6 +120,7 @@ export interface Services {
   /** Returns the service metrics. */
   scrape: Scrape;
   selectors: Selectors;
+  silences: Silences;
   tokens: Tokens;
   users: Users;
 }
@@ -182,6 +193,9 @@ export function createServices(config: Config, bindings: Bindings): Services {
     emulatorReports: createEmulatorReports(createPartStore(database), outbox),
   });
 
+  const silences = createSilenceStore(database);
+  const eventSink = createEventSink(database, createSilenceReader(database, silences, groups));
+
   return {
     agents: createAgents({
       store: agents,
@@ -191,6 +205,12 @@ export function createServices(config: Config, bindings: Bindings): Services {
       rechecks,
     }),
     aggregates: createAggregates({ agents: createLabelledAgents(agents), store: telemetry, shards }),
+    alertRules: createAlertRules({
+      store: createRuleStore(database, groups),
+      selectors,
+      refreshShards: shards.refreshRules,
+    }),
+    alerts: createAlerts(createAlertStore(database), selectors),
     apps: createApps({ store: apps, apiKeys: encryptor, groups, ownedJobs, rechecks }),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),
@@ -265,6 +285,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     ),
     scrape: createScrape({ recorder, ledger, health, ...createCollectors({ shards, outbox, jobStore }) }),
     selectors,
+    silences: createSilences({ store: silences, selectors, release: eventSink.release }),
     outbox,
     tokens,
     users: createUsers({

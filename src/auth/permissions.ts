@@ -33,6 +33,9 @@ const CALLBACK = {
 
 /** Grants decide for which agents users and apps may do this. Only a manager's token has the second scope. */
 const VIEWERS = { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } } as const satisfies Row;
+const OPERATORS = {
+  any: { admin: "commands:send", user: "commands:send", app: "commands:send" },
+} as const satisfies Row;
 const MANAGERS = {
   any: { admin: "agents:manage", user: "agents:manage", app: "agents:manage" },
 } as const satisfies Row;
@@ -99,6 +102,17 @@ const matrix = {
   },
   "telemetry.aggregate": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
 
+  "alert_rules.list": VIEWERS,
+  "alert_rules.read": VIEWERS,
+  "alert_rules.create": { any: { admin: "agents:manage" } },
+  "alert_rules.replace": { any: { admin: "agents:manage" } },
+  "alert_rules.delete": { any: { admin: "agents:manage" } },
+  "alerts.list": VIEWERS,
+  "alerts.acknowledge": OPERATORS,
+  "silences.list": VIEWERS,
+  "silences.create": OPERATORS,
+  "silences.delete": OPERATORS,
+
   "apps.list": { any: { admin: "apps:manage" } },
   "apps.create": { any: { admin: "apps:manage" } },
   "apps.read": { any: { admin: "apps:manage" }, own: { app: "full_scope" } },
@@ -107,8 +121,8 @@ const matrix = {
   "apps.read_grants": { any: { admin: "apps:manage" }, own: { app: "none" } },
   "apps.change_grants": { any: { admin: "apps:manage" } },
 
-  "commands.send": { any: { admin: "commands:send", user: "commands:send", app: "commands:send" } },
-  "commands.send_many": { any: { admin: "commands:send", user: "commands:send", app: "commands:send" } },
+  "commands.send": OPERATORS,
+  "commands.send_many": OPERATORS,
 
   "emulator.spin_up": { any: { admin: "emulator:run", user: "emulator:run", app: "emulator:run" } },
   "emulator.places": { any: { admin: "emulator:run", user: "emulator:run", app: "emulator:run" } },

@@ -1,0 +1,54 @@
+import type { EnabledRule } from "../../../alerts/rule-store.ts";
+import type { AlertingRule } from "../../../alerts/shard-events.ts";
+import { type Labels, matches } from "../../../lib/selectors.ts";
+import { type CompiledRule, compileRule } from "../../../rules/evaluator.ts";
+import type { Condition } from "../../../schemas/alerts/rule.ts";
+
+/** A mean of earlier days that a rule compares with. */
+export interface BaselineNeed {
+  metric: string;
+  days: number;
+}
+
+/** A rule that the shard evaluates, prepared once for all agents. */
+export interface WatchedRule {
+  source: EnabledRule;
+  compiled: CompiledRule;
+  /** How alerts of the rule describe it. */
+  described: AlertingRule;
+  /** Two versions of a rule with the same key have the same states. */
+  stateKey: string;
+  /** Whether the rule can fire without a report. */
+  hasAbsence: boolean;
+  baselines: readonly BaselineNeed[];
+}
+
+export function watchRule(source: EnabledRule): WatchedRule {
+  const { id, name, spec } = source;
+  const compiled = compileRule(spec);
+  return {
+    source,
+    compiled,
+    described: { id, name, severity: spec.severity, labels: spec.labels },
+    stateKey: JSON.stringify([spec.condition, spec.for_s, spec.clear, spec.group]),
+    hasAbsence: compiled.needs.absencesMs.length > 0,
+    baselines: compiled.hasBaseline
+      ? [spec.condition, ...(spec.clear.condition === undefined ? [] : [spec.clear.condition])].flatMap(baselinesIn)
+      : [],
+  };
+}
+
+/** Returns the value of the label that names the agent's group. Undefined if the rule is not about groups. */
+export const groupOf = ({ source }: WatchedRule, labels: Labels): string | undefined =>
+  source.spec.group && labels[source.spec.group.by];
+
+/** Returns whether the rule watches an agent with these labels. An agent without the label of the groups is in none of them. */
+export const appliesTo = (rule: WatchedRule, labels: Labels): boolean =>
+  matches(rule.source.selector, labels) &&
+  (rule.source.spec.group === undefined || groupOf(rule, labels) !== undefined);
+
+function baselinesIn(condition: Condition): BaselineNeed[] {
+  if ("any" in condition) return condition.any.flatMap(baselinesIn);
+  if ("all" in condition) return condition.all.flatMap(baselinesIn);
+  return "baseline" in condition ? [{ metric: condition.metric, days: condition.baseline.days }] : [];
+}
