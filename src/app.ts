@@ -27,6 +27,7 @@ import { overviewRoutes } from "./routes/fleet/overview.ts";
 import { jobsRoutes } from "./routes/jobs.ts";
 import { serviceRoutes } from "./routes/service.ts";
 import { streamsRoutes } from "./routes/streams.ts";
+import { subscriptionsRoutes } from "./routes/subscriptions.ts";
 import { telemetryRoutes } from "./routes/telemetry.ts";
 import { tokenRoutes } from "./routes/token.ts";
 import { usersRoutes } from "./routes/users.ts";
@@ -75,6 +76,7 @@ export function createApp(services: Services) {
   app.route("/", jobsRoutes(operation, services));
   app.route("/", callbacksRoutes(operation, services));
   app.route("/", streamsRoutes(operation, services));
+  app.route("/", subscriptionsRoutes(operation, services));
   app.route("/", auditRoutes(operation, services));
   app.route("/", eventsRoutes(operation, services));
   app.route("/", serviceRoutes(operation, services, openApi, asyncApi));

@@ -127,6 +127,9 @@ const EnvironmentFields = z.object({
       .transform((value) => value.replace(/\/+$/, ""))
       .optional(),
   ),
+  WEBHOOK_NETWORKS: emptyIsUnset(
+    z.enum(["public", "private"], { error: "must be public or private" }).default("public"),
+  ),
   MAIL_FROM: emptyIsUnset(z.email("must be an e-mail address").optional()),
   MAIL_URL: emptyIsUnset(url("http:", "https:").optional()),
   CLIENT_ADDRESS_HEADER: emptyIsUnset(z.string().default("CF-Connecting-IP")),

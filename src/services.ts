@@ -20,6 +20,7 @@ import { createUsers, type Users } from "./accounts/users.ts";
 import { type Alerts, createAlerts } from "./alerting/alerts.ts";
 import { type AlertRules, createAlertRules } from "./alerting/rules.ts";
 import { createSilences, type Silences } from "./alerting/silences.ts";
+import { createSubscriptions, type Subscriptions } from "./alerting/subscriptions.ts";
 import { createSilenceReader } from "./alerts/active-silences.ts";
 import { createAlertStore } from "./alerts/alert-store.ts";
 import { createEventSink } from "./alerts/event-sink.ts";
@@ -36,6 +37,7 @@ import { createCommandStore } from "./commands/command-store.ts";
 import { type Commands, createCommands } from "./commands/commands.ts";
 import { createComponentChecks } from "./delivery/component-checks.ts";
 import { createJobRechecks } from "./delivery/job-rechecks.ts";
+import { type Notifier, notifierOf } from "./delivery/notifier.ts";
 import { createOwnedJobs } from "./delivery/owned-jobs.ts";
 import { type Publisher, publisherOf } from "./delivery/publisher.ts";
 import { createEmulationStore } from "./emulator/emulation-store.ts";
@@ -46,6 +48,7 @@ import type { Config } from "./env.ts";
 import { createEventLog } from "./events/event-log.ts";
 import { createEventReader, type EventReader } from "./events/event-reader.ts";
 import { createNewestEvent } from "./events/newest-event.ts";
+import { createSubscriptionStore } from "./events/subscription-store.ts";
 import { type Aggregates, createAggregates } from "./fleet/aggregates.ts";
 import { createGroups, type Groups } from "./fleet/groups.ts";
 import { createLabelStore } from "./fleet/label-store.ts";
@@ -121,6 +124,7 @@ export interface Services {
   scrape: Scrape;
   selectors: Selectors;
   silences: Silences;
+  subscriptions: Subscriptions;
   tokens: Tokens;
   users: Users;
 }
@@ -133,6 +137,7 @@ export interface Bindings {
   JOB_STREAM: DurableObjectNamespace<JobStream>;
   PUBLISHER: DurableObjectNamespace<Publisher>;
   LEDGER: DurableObjectNamespace<Ledger>;
+  NOTIFIER: DurableObjectNamespace<Notifier>;
 }
 
 export function createServices(config: Config, bindings: Bindings): Services {
@@ -169,6 +174,8 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const jobStore = createJobStore(database, Date.now, quotas);
   const streams = createStreamClient(bindings.JOB_STREAM);
   const publisher = publisherOf(bindings.PUBLISHER);
+  const notifier = notifierOf(bindings.NOTIFIER);
+  const wakeNotifier = () => waitUntil(notifier.wake());
   const ledger = ledgerOf(bindings.LEDGER);
   const recorder = new MetricRecorder({ ledger, now: Date.now });
   const health = createHealth(createComponentChecks(config, database, clickhouse, publisher.check));
@@ -223,7 +230,10 @@ export function createServices(config: Config, bindings: Bindings): Services {
       groups,
       enrolmentTokens: enrolmentTokenStore,
       onChanges: agentCache.remove,
-      auditFeed: createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS))),
+      auditFeed: createAuditFeed(database, () => {
+        waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS));
+        wakeNotifier();
+      }),
       serviceTokens: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
     }),
     clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),
@@ -286,6 +296,15 @@ export function createServices(config: Config, bindings: Bindings): Services {
     scrape: createScrape({ recorder, ledger, health, ...createCollectors({ shards, outbox, jobStore }) }),
     selectors,
     silences: createSilences({ store: silences, selectors, release: eventSink.release }),
+    subscriptions: createSubscriptions({
+      store: createSubscriptionStore(database),
+      encryptor,
+      selectors,
+      rateLimiter,
+      testDelivery: notifier.test,
+      wakeNotifier,
+      allowsPrivate: config.WEBHOOK_NETWORKS === "private",
+    }),
     outbox,
     tokens,
     users: createUsers({

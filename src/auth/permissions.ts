@@ -40,6 +40,12 @@ const MANAGERS = {
   any: { admin: "agents:manage", user: "agents:manage", app: "agents:manage" },
 } as const satisfies Row;
 
+/** The owner's grants decide which events a subscription gets. */
+const OF_SUBSCRIPTIONS = {
+  any: { admin: "users:manage" },
+  own: { admin: "agents:read", user: "agents:read", app: "agents:read" },
+} as const satisfies Row;
+
 /** Every operation of the API and its callers. A route cannot be declared without a row. */
 const matrix = {
   "service.health": PUBLIC,
@@ -120,6 +126,15 @@ const matrix = {
   "apps.delete": { any: { admin: "apps:manage" } },
   "apps.read_grants": { any: { admin: "apps:manage" }, own: { app: "none" } },
   "apps.change_grants": { any: { admin: "apps:manage" } },
+
+  "subscriptions.list": OF_SUBSCRIPTIONS,
+  "subscriptions.create": OF_SUBSCRIPTIONS,
+  "subscriptions.read": OF_SUBSCRIPTIONS,
+  "subscriptions.update": OF_SUBSCRIPTIONS,
+  "subscriptions.rotate_secret": OF_SUBSCRIPTIONS,
+  "subscriptions.test": OF_SUBSCRIPTIONS,
+  "subscriptions.resume": OF_SUBSCRIPTIONS,
+  "subscriptions.delete": OF_SUBSCRIPTIONS,
 
   "commands.send": OPERATORS,
   "commands.send_many": OPERATORS,
@@ -228,8 +243,24 @@ export function authorizeFoundAgent<A extends ScopedAgent>(
   if (!isInScope(agentScopeOf(actor, action), agent)) throw new NotAllowed();
 }
 
-/** Returns whether the caller may perform the action on the jobs of all accounts. */
-export const canAccessAnyJob = (actor: Identity, action: Action): boolean => grantFor(actor, action) === "any";
+/** Returns whether the caller may perform the action on the objects of all accounts. */
+export const canAccessAny = (actor: Identity, action: Action): boolean => grantFor(actor, action) === "any";
+
+/**
+ * Throws `NotAllowed` if the caller may not perform the action on any subscription, and `NotFound` if there is no such subscription or it
+ * belongs to another account: both must look the same.
+ */
+export function authorizeSubscription<S extends { ownerId: string }>(
+  actor: Identity,
+  action: Action,
+  subscription: S | undefined,
+): asserts subscription is S {
+  const grant = grantFor(actor, action);
+  if (grant === undefined) throw new NotAllowed();
+  if (subscription === undefined || (grant === "own" && subscription.ownerId !== actor.id)) {
+    throw new NotFound("Subscription");
+  }
+}
 
 /** Returns whether the caller sees the events that are about no agent. */
 export const canSeeAllEvents = (actor: Identity): boolean => grantFor(actor, "events.read_all") === "any";

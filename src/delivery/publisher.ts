@@ -1,8 +1,8 @@
 import { DurableObject } from "cloudflare:workers";
 import { createEncryptor, type Encryptor } from "../auth/encryptor.ts";
-import { createTokens } from "../auth/tokens.ts";
-import { BrokerConnection } from "../broker/mqtt-connection.ts";
+import type { BrokerConnection } from "../broker/mqtt-connection.ts";
 import { createOutbox, type Outbox, type OutboxMessage } from "../broker/outbox.ts";
+import { connectToBroker } from "../broker/service-connection.ts";
 import { createEmulationStore } from "../emulator/emulation-store.ts";
 import { createEmulationRetention, type EmulationRetention } from "../emulator/retention.ts";
 import { type Config, parseEnv } from "../env.ts";
@@ -20,8 +20,6 @@ import { ComponentWatch } from "./component-watch.ts";
 import { createJobExpiry, type JobExpiry } from "./job-expiry.ts";
 
 const NAME = "publisher";
-const KEEP_ALIVE_S = 60;
-const CONNECT_TIMEOUT_MS = 5_000;
 const ACKNOWLEDGE_TIMEOUT_MS = 5_000;
 const BATCH_SIZE = 100;
 /** Services wake the publisher after each insert into the outbox. Polling covers lost wake-ups. */
@@ -33,7 +31,7 @@ const PROBE_KEY = "probe";
 const PROBE_BYTES = 32 * 1024;
 const DAY_MS = 86_400_000;
 
-/** Holds the service's only connection to the broker, and drains the outbox into it. Also does the work that one place must do regularly. */
+/** Holds a connection to the broker, and drains the outbox into it. Also does the work that one place must do regularly. */
 export class Publisher extends DurableObject<Env> {
   readonly #config: Config;
   readonly #database: Database;
@@ -202,20 +200,7 @@ export class Publisher extends DurableObject<Env> {
 
   async #connect(): Promise<BrokerConnection> {
     if (this.#connection?.isOpen) return this.#connection;
-    const { MQTT_URL, JWT_KEYS, JWT_ISSUER, TOKEN_LIFETIME_SECONDS } = this.#config;
-    const tokens = createTokens({ keys: JWT_KEYS, issuer: JWT_ISSUER, lifetimeSeconds: TOKEN_LIFETIME_SECONDS });
-    // Belongs to no account: the broker checks only the signature, and no other service accepts the token.
-    const password = await tokens.issue({
-      sub: NAME,
-      login_type: "third_party_app",
-      roles: [],
-      scope: "broker:use",
-      ver: 0,
-    });
-    const options = { clientId: NAME, keepAliveS: KEEP_ALIVE_S, username: NAME, password };
-    this.#connection = await withDeadline(CONNECT_TIMEOUT_MS, (signal) =>
-      BrokerConnection.open(MQTT_URL, options, signal),
-    );
+    this.#connection = await connectToBroker(this.#config, NAME);
     return this.#connection;
   }
 

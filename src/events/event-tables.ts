@@ -1,7 +1,8 @@
 import { sql } from "drizzle-orm";
 import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Labels } from "../lib/selectors.ts";
-import { EVENT_TYPES, type EventType, SEVERITIES, type Severity } from "../schemas/events.ts";
+import { EVENT_TYPES, SEVERITIES } from "../schemas/events.ts";
+import { OWNER_KINDS, type SubscriptionFilter, TARGET_KINDS } from "../schemas/subscriptions.ts";
 
 const timestamp = (name: string) => integer(name, { mode: "timestamp_ms" });
 
@@ -33,17 +34,6 @@ export const events = sqliteTable(
   ],
 );
 
-/** What a subscription is for. Empty lists and texts select everything. */
-export interface SubscriptionFilter {
-  types: EventType[];
-  /** As its author wrote it. It may refer to groups. */
-  selector: string;
-  /** The least severe that counts. */
-  severity: Severity;
-}
-
-export const TARGET_KINDS = ["webhook", "mqtt", "email", "alertmanager"] as const;
-
 /** Who receives which events, and how far the delivery has come. */
 export const subscriptions = sqliteTable(
   "subscriptions",
@@ -53,13 +43,18 @@ export const subscriptions = sqliteTable(
     /** The account whose grants limit the events: its id, and its name for people. */
     ownerId: text("owner_id").notNull(),
     owner: text("owner").notNull(),
+    ownerKind: text("owner_kind", { enum: OWNER_KINDS }).notNull(),
+    /** Its selector is as the author wrote it, and may refer to groups. */
     filter: text("filter", { mode: "json" }).$type<SubscriptionFilter>().notNull(),
     kind: text("kind", { enum: TARGET_KINDS }).notNull(),
-    /** The URL, topic or address. */
+    /** The URL without credentials, the topic or the e-mail address. */
     address: text("address").notNull(),
-    /** The key of a webhook's signatures, or the credentials of a server. Encrypted for the id. */
+    /** The key of a webhook's signatures and the credentials of its server. Encrypted for the id. */
     sealedSecret: text("sealed_secret"),
+    hasCredentials: integer("has_credentials", { mode: "boolean" }).notNull().default(false),
     createdAt: timestamp("created_at").notNull(),
+    /** Incremented by every change that a caller makes, so that the delivery notices it. */
+    revision: integer("revision").notNull().default(1),
     /** The id of the last event that was delivered or skipped. */
     cursor: integer("cursor").notNull(),
     /** When to try again. Null: as soon as there is an event. */

@@ -191,7 +191,7 @@ export function createAgentStore(database: Database): AgentStore {
 
     async delete(apId, by, endJobs) {
       const deleted = sql`(select id from agents where ap_id = ${apId})`;
-      const [, , ended, , removed] = await query(
+      const [, , , ended, , removed] = await query(
         database.batch([
           ...endJobs(deleted),
           // The entry precedes the deletion: its event copies the labels of the agent.

@@ -15,7 +15,7 @@ export const AuditEntry = z
     object: z
       .string()
       .describe(
-        "The object of the action: `user:…`, `agent:…`, `app:…`, `group:…`, `enrolment_token:…`, `job:…` (an emulation), " +
+        "The object of the action: `user:…`, `agent:…`, `app:…`, `group:…`, `enrolment_token:…`, `subscription:…`, `job:…` (an emulation), " +
           "`alert_rule:…`, `alert:…`, `silence:…`, or `agents` (several at once).",
       ),
     detail: z

@@ -38,6 +38,7 @@ export async function productionWorkerComponent({
       objectsDir,
       pageDir,
       settings: Object.keys(env),
+      allowsPrivateWebhooks: env.WEBHOOK_NETWORKS === "private",
     }),
   );
   return {
@@ -67,10 +68,12 @@ interface WorkerdOptions {
   pageDir: string;
   /** Names of the environment variables that the Worker gets. Their values stay in the environment of workerd. */
   settings: string[];
+  /** Whether webhooks reach private networks and this machine. */
+  allowsPrivateWebhooks: boolean;
 }
 
 async function workerdConfig(options: WorkerdOptions): Promise<string> {
-  const { address, buildDir, objectsDir, pageDir, settings } = options;
+  const { address, buildDir, objectsDir, pageDir, settings, allowsPrivateWebhooks } = options;
   const wrangler = WranglerConfig.parse(await readWranglerConfig(WRANGLER_CONFIG));
   const objects = wrangler.durable_objects.bindings;
   const modules = [
@@ -81,11 +84,14 @@ async function workerdConfig(options: WorkerdOptions): Promise<string> {
   ];
   const bindings = [
     `(name = ${quoted(wrangler.assets.binding)}, service = "page")`,
+    `(name = "WEBHOOKS", service = "webhooks")`,
     ...settings.map((name) => `(name = ${quoted(name)}, fromEnvironment = ${quoted(name)})`),
     ...objects.map(
       ({ name, class_name }) => `(name = ${quoted(name)}, durableObjectNamespace = ${quoted(class_name)})`,
     ),
   ];
+  // workerd checks the address after looking it up, and connects to exactly that one.
+  const webhookNetworks = (allowsPrivateWebhooks ? ["public", "private"] : ["public"]).map(quoted).join(", ");
   // `uniqueKey` is the name of the folder with the objects' data, so it must never change.
   const namespaces = objects.map(
     ({ class_name }) => `(className = ${quoted(class_name)}, uniqueKey = ${quoted(class_name)}, enableSql = true)`,
@@ -96,6 +102,7 @@ const config :Workerd.Config = (
   services = [
     (name = "controller", worker = .controller),
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
+    (name = "webhooks", network = (allow = [${webhookNetworks}], tlsOptions = (trustBrowserCas = true))),
     (name = "objects", disk = (path = ${quoted(objectsDir)}, writable = true)),
     (name = "page", disk = (path = ${quoted(pageDir)})),
   ],
