@@ -40,8 +40,7 @@ export const acknowledgeAlert = (id: string): Promise<Alert> => call("POST", pat
 
 export const listSilences = (signal?: AbortSignal): Promise<Silence[]> =>
   call("GET", `${V1}/alerts/silences`, { signal });
-export const createSilence = (body: SilenceCreate): Promise<Silence> =>
-  call("POST", `${V1}/alerts/silences`, { body });
+export const createSilence = (body: SilenceCreate): Promise<Silence> => call("POST", `${V1}/alerts/silences`, { body });
 export const endSilence = (id: string): Promise<Ack> => call("DELETE", pathTo("alerts", "silences", id));
 
 export type NewRuleSpec = z.input<typeof RuleSpec>;

@@ -53,7 +53,15 @@ export interface ChartSettings {
 }
 
 /** Returns uPlot's options for lines over time. Only a single line has an area below it. */
-export function chartOptions({ element, bounds, group, colours, isolated, marks, onPoint }: ChartSettings): uPlot.Options {
+export function chartOptions({
+  element,
+  bounds,
+  group,
+  colours,
+  isolated,
+  marks,
+  onPoint,
+}: ChartSettings): uPlot.Options {
   const count = colours().length;
   const axis: uPlot.Axis = {
     stroke: () => colours()[0]?.text ?? "",

@@ -37,9 +37,7 @@ export function CurrentTab({ route: { query } }: PageProps) {
           {bySite(current.alerts).map((group) => {
             const shown = group.alerts.slice(0, Math.max(0, left));
             left -= group.alerts.length;
-            return (
-              <Site key={group.site} group={{ ...group, alerts: shown }} {...{ current, mayOperate, refresh }} />
-            );
+            return <Site key={group.site} group={{ ...group, alerts: shown }} {...{ current, mayOperate, refresh }} />;
           })}
         </>
       )}

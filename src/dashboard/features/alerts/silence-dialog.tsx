@@ -11,13 +11,13 @@ import { SelectorField } from "../../selectors/selector-input.tsx";
 import { problemIn } from "../../selectors/selector-text.ts";
 import { silenceChoices } from "./alert-groups.ts";
 
-const DURATIONS = [
+const DURATIONS: readonly (readonly [hours: string, text: string])[] = [
   ["1", "1 hour"],
   ["4", "4 hours"],
   ["24", "1 day"],
   ["168", "7 days"],
   ["720", "30 days"],
-] as const;
+];
 const HOUR_MS = 3_600_000;
 const OTHER = "";
 
@@ -38,7 +38,7 @@ export function CreateSilence({
 }) {
   const [choice, setChoice] = useState<string>(choices[0]?.[0] ?? OTHER);
   const [selector, setSelector] = useState(choice);
-  const [hours, setHours] = useState<(typeof DURATIONS)[number][0]>("4");
+  const [hours, setHours] = useState<string>("4");
   const [reason, setReason] = useState("");
   const { run, isBusy, error } = useAction(async () => {
     const until = new Date(serviceNowMs() + Number(hours) * HOUR_MS).toISOString();

@@ -54,7 +54,10 @@ export function useCurrentAlerts(selector: string) {
 
 /** Loads the alerts that have ended page by page, those that fired last first. */
 export function useAlertHistory(selector: string) {
-  const newest = useLoaded((signal) => listAlerts({ state: "resolved", selector, limit: PAGE_SIZE }, signal), [selector]);
+  const newest = useLoaded(
+    (signal) => listAlerts({ state: "resolved", selector, limit: PAGE_SIZE }, signal),
+    [selector],
+  );
   const [extended, setExtended] = useState<{ first: unknown; alerts: readonly Alert[]; hasOlder: boolean }>();
   const { alerts, hasOlder } =
     extended !== undefined && extended.first === newest.data

@@ -23,7 +23,10 @@ export function useEvents(apId: string): { events: readonly NetworkEvent[] | und
           signal,
         );
         const shown = [...events.toReversed(), ...(current?.events ?? [])].slice(0, SHOWN);
-        known.current = { events: events.length === 0 && current !== undefined ? current.events : shown, after: next_after };
+        known.current = {
+          events: events.length === 0 && current !== undefined ? current.events : shown,
+          after: next_after,
+        };
       } catch (cause) {
         // The id is unknown after the database was replaced by a backup. The next request starts anew.
         if (cause instanceof ApiError && cause.status === 422) known.current = undefined;

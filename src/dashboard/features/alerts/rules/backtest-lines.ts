@@ -69,6 +69,8 @@ export function summaryText(result: Pick<Backtest, "agents" | "total" | "alerts"
   if (total === 0) return `No alerts on ${watched}.`;
   const found = `${truncated ? "More than " : ""}${countOf(total, "alert")} on ${watched}`;
   const repeated =
-    flaps.total === 0 ? "none fired again within 10 minutes" : `${countOf(flaps.total, "flap")} (fired again within 10 minutes)`;
+    flaps.total === 0
+      ? "none fired again within 10 minutes"
+      : `${countOf(flaps.total, "flap")} (fired again within 10 minutes)`;
   return `${found}; ${repeated}.`;
 }

@@ -59,8 +59,7 @@ export function withKind(draft: ConditionDraft, kind: ConditionKind): ConditionD
 export function toConditionDraft(condition: Condition): ConditionDraft {
   if ("any" in condition) return newCondition({ kind: "any", parts: condition.any.map(toConditionDraft) });
   if ("all" in condition) return newCondition({ kind: "all", parts: condition.all.map(toConditionDraft) });
-  if ("no_report_s" in condition)
-    return newCondition({ kind: "absence", absence: durationOf(condition.no_report_s) });
+  if ("no_report_s" in condition) return newCondition({ kind: "absence", absence: durationOf(condition.no_report_s) });
   if ("rate_of" in condition) {
     const { rate_of, over_s, op, value } = condition;
     return newCondition({ kind: "rate", metric: rate_of, over: durationOf(over_s), op, value: String(value) });
@@ -96,6 +95,9 @@ const numberIn = (text: string): number => (text.trim() === "" ? Number.NaN : Nu
 const durationNumber = (duration: Duration): number =>
   duration.amount.trim() === "" ? Number.NaN : secondsOf(duration);
 
-function whenNumbers<const N extends readonly number[]>(numbers: N, use: (numbers: N) => Condition): Condition | undefined {
+function whenNumbers<const N extends readonly number[]>(
+  numbers: N,
+  use: (numbers: N) => Condition,
+): Condition | undefined {
   return numbers.every(Number.isFinite) ? use(numbers) : undefined;
 }

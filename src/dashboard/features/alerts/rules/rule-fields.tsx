@@ -91,11 +91,7 @@ export function RuleFields({ draft, onDraft, error, metrics }: RuleFieldsProps) 
         onValue={(description) => set({ description })}
         error={ruleErrorAt(error, "description")}
       />
-      <LabelFields
-        legend="Labels of its alerts (optional)"
-        rows={draft.labels}
-        onRows={(labels) => set({ labels })}
-      />
+      <LabelFields legend="Labels of its alerts (optional)" rows={draft.labels} onRows={(labels) => set({ labels })} />
       <FieldError message={ruleErrorAt(error, "labels")} />
     </>
   );
@@ -111,9 +107,7 @@ function ClearFields({ draft, set, error, metrics }: PartProps & { metrics: stri
       <legend>Ends if</legend>
       <Checkbox
         label="Another condition ends the alert"
-        hint={
-          draft.clear === undefined ? "The alert ends when the condition above does not hold any more." : undefined
-        }
+        hint={draft.clear === undefined ? "The alert ends when the condition above does not hold any more." : undefined}
         isChecked={draft.clear !== undefined}
         onChecked={(isChecked) =>
           set({ clear: isChecked ? newCondition({ ...draft.condition, op: opposite(draft.condition.op) }) : undefined })
@@ -212,7 +206,9 @@ function FieldError({ message }: { message: string | undefined }) {
 export function ruleErrorAt(error: Error | undefined, ...path: string[]): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
   const found = error.fieldErrors.find(({ loc }) => {
-    const inRule = loc.filter((segment, i) => !(i === 0 && segment === "body") && segment !== "spec" && segment !== "rule");
+    const inRule = loc.filter(
+      (segment, i) => !(i === 0 && segment === "body") && segment !== "spec" && segment !== "rule",
+    );
     return path.every((segment, i) => inRule[i] === segment);
   });
   return found?.msg.replace(/^Value error, /, "");
