@@ -13,6 +13,7 @@ import { CachingRouter } from "./http/router.ts";
 import { agentsRoutes } from "./routes/agents.ts";
 import { alertsRoutes } from "./routes/alerting/alerts.ts";
 import { alertRulesRoutes } from "./routes/alerting/rules.ts";
+import { backtestsRoutes } from "./routes/alerts/backtests.ts";
 import { appsRoutes } from "./routes/apps.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { callbacksRoutes } from "./routes/callbacks.ts";
@@ -71,6 +72,7 @@ export function createApp(services: Services) {
   app.route("/", overviewRoutes(operation, services));
   app.route("/", alertsRoutes(operation, services));
   app.route("/", alertRulesRoutes(operation, services));
+  app.route("/", backtestsRoutes(operation, services));
   app.route("/", commandsRoutes(operation, services));
   app.route("/", emulatorRoutes(operation, services));
   app.route("/", jobsRoutes(operation, services));

@@ -18,6 +18,7 @@ import { createRecovery, type Recovery } from "./accounts/login/recovery.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
 import { type Alerts, createAlerts } from "./alerting/alerts.ts";
+import { type Backtests, createBacktests } from "./alerting/backtest.ts";
 import { type AlertRules, createAlertRules } from "./alerting/rules.ts";
 import { createSilences, type Silences } from "./alerting/silences.ts";
 import { createSubscriptions, type Subscriptions } from "./alerting/subscriptions.ts";
@@ -80,6 +81,7 @@ import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { createReadings } from "./telemetry/readings.ts";
 import type { AgentShard } from "./telemetry/shard/agent-shard.ts";
 import { createShardClient } from "./telemetry/shard/shard-client.ts";
+import { createRuleReader } from "./telemetry/store/rule-reader.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
 const DAY_MS = 86_400_000;
@@ -92,6 +94,7 @@ export interface Services {
   aggregates: Aggregates;
   alertRules: AlertRules;
   alerts: Alerts;
+  backtests: Backtests;
   apps: Apps;
   /** Serves the files of the dashboard. */
   assets: Pick<Fetcher, "fetch">;
@@ -150,6 +153,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const visibleGroups = createVisibleGroups(users, apps);
   const selectors = createSelectors(groups, visibleGroups);
   const agentCache = createAgentCache(agents);
+  const labelledAgents = createLabelledAgents(agents);
   const rateLimiter = createRateLimiter(database);
   const { PASSWORDS_URL, PASSWORDS_TOKEN } = config;
   const remotePasswords =
@@ -211,13 +215,19 @@ export function createServices(config: Config, bindings: Bindings): Services {
       ownedJobs,
       rechecks,
     }),
-    aggregates: createAggregates({ agents: createLabelledAgents(agents), store: telemetry, shards }),
     alertRules: createAlertRules({
       store: createRuleStore(database, groups),
       selectors,
       refreshShards: shards.refreshRules,
     }),
     alerts: createAlerts(createAlertStore(database), selectors),
+    aggregates: createAggregates({ agents: labelledAgents, store: telemetry, shards }),
+    backtests: createBacktests({
+      agents: labelledAgents,
+      selectors,
+      reader: createRuleReader(clickhouse),
+      telemetryDays: config.TELEMETRY_DAYS,
+    }),
     apps: createApps({ store: apps, apiKeys: encryptor, groups, ownedJobs, rechecks }),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),

@@ -118,6 +118,8 @@ const matrix = {
   "silences.list": VIEWERS,
   "silences.create": OPERATORS,
   "silences.delete": OPERATORS,
+  // The response names agents: it additionally requires `agents.list`.
+  "alerts.test": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
 
   "apps.list": { any: { admin: "apps:manage" } },
   "apps.create": { any: { admin: "apps:manage" } },

@@ -38,7 +38,8 @@ export class Needs {
   readonly rates: RateSource[] = [];
   /** Times without a report after which a condition holds. */
   readonly absencesMs: number[] = [];
-  hasBaseline = false;
+  /** The numbers of days of all comparisons with earlier days. */
+  readonly baselineDays: number[] = [];
 
   metric(name: string): number {
     const index = this.metrics.indexOf(name);
@@ -115,7 +116,7 @@ function compileSimple(condition: SimpleCondition, needs: Needs): CompiledCondit
   const value = ({ values }: Facts): number | undefined => values[index] ?? undefined;
   if ("baseline" in condition) {
     const { days, factor } = condition.baseline;
-    needs.hasBaseline = true;
+    needs.baselineDays.push(days);
     return {
       holds: (facts) => {
         const current = facts.values[index] ?? null;

@@ -75,7 +75,7 @@ export function compileRule(spec: RuleSpec): CompiledRule {
     spec,
     selector: parseSelector(spec.selector),
     metrics: needs.metrics,
-    hasBaseline: needs.hasBaseline,
+    hasBaseline: needs.baselineDays.length > 0,
     condition,
     clearCondition,
     forMs: toMs(spec.for_s),

@@ -9,7 +9,7 @@ import {
   type Report,
   transitionsOf,
   transitionsWithTicks,
-} from "./rule-support.ts";
+} from "../../support/rules.ts";
 
 const RUNS = { numRuns: 500 };
 

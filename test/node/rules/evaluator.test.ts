@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type RuleState, step, type Transition } from "../../../src/rules/evaluator.ts";
-import { reportsOf, ruleOf, run, transitionsOf } from "./rule-support.ts";
+import { reportsOf, ruleOf, run, transitionsOf } from "../../support/rules.ts";
 
 const HIGH_LOAD = { condition: { metric: "load", op: ">", value: 0.9 } };
 

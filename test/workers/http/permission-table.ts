@@ -245,5 +245,10 @@ export const TABLE: Row[] = [
     query: "metrics=x",
     access: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
   },
+  {
+    route: "POST /api/v1/alerts/rules/test",
+    body: () => ({ rule: { condition: { no_report_s: 60 } }, from: Date.now() - 60_000 }),
+    access: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
+  },
   { route: "GET /api/v1/metrics/agent_metrics", query: "agent=", object: "agent", access: readAccess },
 ];

@@ -6,9 +6,9 @@ import {
   type RuleState,
   step,
   type Transition,
-} from "../../../src/rules/evaluator.ts";
-import type { Condition } from "../../../src/schemas/alerts/rule.ts";
-import { RuleSpec } from "../../../src/schemas/alerts/rule.ts";
+} from "../../src/rules/evaluator.ts";
+import type { Condition } from "../../src/schemas/alerts/rule.ts";
+import { RuleSpec } from "../../src/schemas/alerts/rule.ts";
 
 /** Runs rules on reports, and generates both. */
 
