@@ -311,7 +311,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       encryptor,
       selectors,
       rateLimiter,
-      testDelivery: notifier.test,
+      testDelivery: notifier.sendTest,
       wakeNotifier,
       allowsPrivate: config.WEBHOOK_NETWORKS === "private",
     }),

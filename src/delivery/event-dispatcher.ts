@@ -1,14 +1,16 @@
 import { createGroupStore } from "../accounts/group-store.ts";
 import type { Encryptor } from "../auth/encryptor.ts";
-import { createDeliveryStore, type DeliveryStore } from "../events/delivery-store.ts";
+import { createDeliveryStore, type DeliveryStore, type Progress } from "../events/delivery-store.ts";
 import type { EventViewer } from "../events/event-access.ts";
 import { createEventViewers } from "../events/event-viewers.ts";
 import { createLoggedEvents, type LoggedEvent, type ReadEvents } from "../events/logged-events.ts";
 import { openSecrets } from "../events/subscription-secrets.ts";
 import type { SubscriptionRow } from "../events/subscription-store.ts";
+import { limitCalls } from "../lib/limit-calls.ts";
 import { parseSelector } from "../lib/selectors.ts";
 import type { TargetKind } from "../schemas/subscriptions.ts";
 import type { Database } from "../storage/libsql.ts";
+import { CallBatcher } from "../telemetry/shard/call-batcher.ts";
 import { type RunnerOptions, SubscriptionRunner } from "./subscription-runner.ts";
 import type { Destination, Target } from "./targets/target.ts";
 
@@ -27,8 +29,11 @@ const RELOAD_MS = 30_000;
 /** Cursors that only skipped events are written together, and not at once: after a crash those events are skipped again. */
 const SAVE_MS = 10_000;
 const MAX_PAGES = 16;
+const CONCURRENT_READS = 8;
+const RECORDED_AT_ONCE = 200;
+const RECORD_TIMEOUT_MS = 5_000;
 
-/** Returns where and with which secrets to deliver. */
+/** Returns where and with which secrets to deliver. Throws if the key that encrypted the secrets is lost. */
 export const destinationOf = async (encryptor: Encryptor, row: SubscriptionRow): Promise<Destination> => ({
   ...(await openSecrets(encryptor, row)),
   id: row.id,
@@ -45,7 +50,8 @@ export class EventDispatcher {
   readonly #runnerOptions: RunnerOptions;
   readonly #now: () => number;
   readonly #runners = new Map<string, SubscriptionRunner>();
-  readonly #viewers = new Map<string, { auditId: number; viewer: EventViewer | undefined }>();
+  /** By the id of the owner. */
+  readonly #viewers = new Map<string, { auditId: number; viewer: Promise<EventViewer | undefined> }>();
   #auditId = -1;
   #loadedAuditId = -1;
   #loadedMs = Number.NEGATIVE_INFINITY;
@@ -55,9 +61,21 @@ export class EventDispatcher {
     this.#store = createDeliveryStore(database);
     this.#now = now;
     const groups = createGroupStore(database);
-    const findViewer = createEventViewers(database);
+    // An event for all subscriptions must not overload the database, which all other requests use.
+    const findViewer = limitCalls(CONCURRENT_READS, createEventViewers(database));
+    const records = new CallBatcher<Progress, void>({
+      component: "accounts database",
+      call: async (attempts) => {
+        await this.#store.record(attempts);
+        return [];
+      },
+      maxHoldMs: 50,
+      maxWeight: RECORDED_AT_ONCE,
+      timeoutMs: RECORD_TIMEOUT_MS,
+    });
     this.#runnerOptions = {
       store: this.#store,
+      record: (progress) => records.add(progress, 1),
       read: sharedReader(createLoggedEvents(database)),
       viewerOf: ({ ownerId, owner, ownerKind }) =>
         this.#currentViewer(ownerId, () => findViewer({ kind: ownerKind, id: ownerId, name: owner })),
@@ -107,15 +125,13 @@ export class EventDispatcher {
   }
 
   /** Reads an account again only if anything was changed since. */
-  async #currentViewer(
-    ownerId: string,
-    find: () => Promise<EventViewer | undefined>,
-  ): Promise<EventViewer | undefined> {
+  #currentViewer(ownerId: string, find: () => Promise<EventViewer | undefined>): Promise<EventViewer | undefined> {
     const auditId = this.#auditId;
     const known = this.#viewers.get(ownerId);
     if (known?.auditId === auditId) return known.viewer;
-    const viewer = await find();
+    const viewer = find();
     this.#viewers.set(ownerId, { auditId, viewer });
+    viewer.catch(() => this.#viewers.delete(ownerId));
     return viewer;
   }
 

@@ -77,7 +77,7 @@ export class Notifier extends DurableObject<Env & WebhookBinding> {
   }
 
   /** Sends an event to the target of a subscription, outside the order of its other events. */
-  async test(id: string): Promise<SubscriptionTest> {
+  async sendTest(id: string): Promise<SubscriptionTest> {
     const row = await this.#subscriptions.find(id);
     if (row === undefined) return { delivered: false, error: "The subscription does not exist" };
     const event = {
@@ -141,10 +141,10 @@ export class Notifier extends DurableObject<Env & WebhookBinding> {
 }
 
 /** Returns a client of the notifier. Creates a stub for each call: a stub works only in the request that created it. */
-export function notifierOf(namespace: DurableObjectNamespace<Notifier>): Pick<Notifier, "wake" | "test"> {
+export function notifierOf(namespace: DurableObjectNamespace<Notifier>): Pick<Notifier, "wake" | "sendTest"> {
   const notifier = () => namespace.getByName(NAME);
   return {
-    test: (id) => callObject("notifier", notifier().test(id)),
+    sendTest: (id) => callObject("notifier", notifier().sendTest(id)),
     // A lost wake-up only delays the delivery until the next poll.
     wake: () =>
       notifier()

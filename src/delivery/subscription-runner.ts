@@ -1,4 +1,4 @@
-import type { DeliveryStore } from "../events/delivery-store.ts";
+import type { DeliveryStore, Progress } from "../events/delivery-store.ts";
 import { type EventViewer, isVisible, isWanted } from "../events/event-access.ts";
 import type { LoggedEvent, ReadEvents } from "../events/logged-events.ts";
 import type { SubscriptionRow } from "../events/subscription-store.ts";
@@ -9,7 +9,9 @@ import { retryDelayMs, STOP_AFTER_MS } from "./retry-schedule.ts";
 import { type Destination, type Failure, failed, messageId, type Outcome, type Target } from "./targets/target.ts";
 
 export interface RunnerOptions {
-  store: Pick<DeliveryStore, "record" | "stop" | "remove">;
+  store: Pick<DeliveryStore, "stop" | "remove">;
+  /** Records how an attempt ended. */
+  record(progress: Progress): Promise<void>;
   read: ReadEvents;
   /** Returns what the owner sees now. Undefined if the account does not exist any more. */
   viewerOf(subscription: SubscriptionRow): Promise<EventViewer | undefined>;
@@ -179,10 +181,12 @@ export class SubscriptionRunner {
     const visible = candidates.filter((logged) => viewer !== undefined && isVisible(viewer, logged));
     const [first, ...others] = visible.map(({ event }) => ({ id: messageId(event), event }));
     if (first !== undefined) {
-      const outcome = await withDeadline(timeoutMs, async (signal): Promise<Outcome> => {
-        this.#destination ??= await destinationOf(row);
-        return await targetOf(row).send(this.#destination, [first, ...others], signal);
-      }).catch((error: unknown) => failed(reasonOf(error)));
+      const destination = this.#destination ?? (await destinationOf(row).catch(() => undefined));
+      if (destination === undefined) return failed("The secret of the subscription cannot be decrypted");
+      if (row === this.#row) this.#destination = destination;
+      const outcome: Outcome = await withDeadline(timeoutMs, (signal) =>
+        targetOf(row).send(destination, [first, ...others], signal),
+      ).catch((error: unknown) => failed(reasonOf(error)));
       if (!outcome.isDelivered) return outcome;
     }
     for (const { event } of candidates) this.#delivered.add(event.id);
@@ -190,7 +194,7 @@ export class SubscriptionRunner {
   }
 
   async #record(row: SubscriptionRow, failure: Failure | undefined, hasDelivered: boolean): Promise<void> {
-    const { store, now, random } = this.#options;
+    const { store, record, now, random } = this.#options;
     // A caller has changed the target meanwhile, or the subscription has ended: the failure says nothing about it any more.
     if (failure !== undefined && (this.#isEnded || row.revision !== this.#row.revision)) return;
     const at = new Date(now());
@@ -198,21 +202,21 @@ export class SubscriptionRunner {
     const deliveredAt = hasDelivered ? at : undefined;
     if (failure === undefined) {
       this.#row = { ...this.#row, failures: 0, failingSince: null, lastError: null, dueAt: null };
-      await store.record(row.id, { cursor, deliveredAt });
+      await record({ id: row.id, cursor, deliveredAt });
       this.markSaved(cursor);
       return;
     }
     const since = row.failingSince ?? at;
     const failures = row.failures + 1;
     const dueAt = new Date(at.getTime() + retryDelayMs(failures, random()));
-    const progress = { cursor, deliveredAt, failure: { error: failure.error, failures, since, dueAt } };
+    const progress = { id: row.id, cursor, deliveredAt, failure: { error: failure.error, failures, since, dueAt } };
     this.#row = { ...this.#row, failures, failingSince: since, lastError: failure.error, dueAt };
     if (failure.isGone || at.getTime() - since.getTime() >= STOP_AFTER_MS) {
       await store.stop(row, progress, at);
       this.#isEnded = true;
       log.warn("subscription stopped", { subscription: row.id, error: failure.error });
     } else {
-      await store.record(row.id, progress);
+      await record(progress);
     }
     this.markSaved(cursor);
   }

@@ -13,6 +13,8 @@ export interface LogHeads {
 
 /** How an attempt to deliver ended. */
 export interface Progress {
+  /** Of the subscription. */
+  id: string;
   cursor: number;
   /** Set if the target accepted an event. */
   deliveredAt?: Date | undefined;
@@ -24,7 +26,8 @@ export interface DeliveryStore {
   heads(): Promise<LogHeads>;
   /** Returns the subscriptions that are not stopped. */
   active(): Promise<SubscriptionRow[]>;
-  record(id: string, progress: Progress): Promise<void>;
+  /** Records how attempts ended, in one transaction. */
+  record(attempts: readonly Progress[]): Promise<void>;
   /** Moves the cursors of many subscriptions that only skipped events. */
   advance(cursors: ReadonlyMap<string, number>): Promise<void>;
   /** Stops a subscription and records the event that says so, unless it is stopped already. */
@@ -36,7 +39,7 @@ export interface DeliveryStore {
 const Heads = z.object({ eventId: z.int().nullable(), auditId: z.int().nullable() });
 
 export function createDeliveryStore(database: Database): DeliveryStore {
-  const update = (id: string, { cursor, deliveredAt, failure }: Progress, stoppedAt: Date | null = null) =>
+  const update = ({ id, cursor, deliveredAt, failure }: Progress, stoppedAt: Date | null = null) =>
     database
       .update(subscriptions)
       .set({
@@ -64,8 +67,9 @@ export function createDeliveryStore(database: Database): DeliveryStore {
       return z.array(SubscriptionRow).parse(rows);
     },
 
-    async record(id, progress) {
-      await query(update(id, progress));
+    async record(attempts) {
+      const [first, ...others] = attempts.map((progress) => update(progress));
+      if (first !== undefined) await query(database.batch([first, ...others]));
     },
 
     async advance(cursors) {
@@ -90,7 +94,7 @@ export function createDeliveryStore(database: Database): DeliveryStore {
       };
       await query(
         database.batch([
-          update(id, progress, stoppedAt),
+          update(progress, stoppedAt),
           // The owner is the actor, so that it sees the event.
           database.run(
             sql`insert into ${events} (at, type, severity, actor, data)

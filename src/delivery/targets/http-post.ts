@@ -22,7 +22,7 @@ export type Post = (request: PostRequest, signal: AbortSignal) => Promise<Outcom
 
 const MAX_RESPONSE_BYTES = 64 * 1024;
 /** How long to read a response whose status is known. A response that was read to its end leaves the connection open for the next one. */
-const READ_MS = 500;
+const READ_MS = 200;
 const GONE = 410;
 
 export function createPost({ fetch, allowsPrivate }: PostOptions): Post {

@@ -21,14 +21,22 @@ export const PUBLIC = [
 ];
 
 /** The owner of a job is a user here. */
-export type ObjectKind = "user" | "agent" | "app" | "group" | "job" | "emulator job" | "enrolment token";
+export type ObjectKind =
+  | "user"
+  | "agent"
+  | "app"
+  | "group"
+  | "job"
+  | "emulator job"
+  | "enrolment token"
+  | "subscription";
 /** The kinds of account, an app without permissions, and an app that is limited to one agent. */
 export type Caller = "admin" | "user" | "agent" | "app" | "app without permissions" | "app of one agent";
 /**
  * The objects that a caller may access: any, only its own, only the listed agent; "yes" for operations without an object; "none" if all
- * objects are absent for it.
+ * objects are absent for it; "visible" if it has access to its own and all others are absent for it.
  */
-export type Access = "any" | "own" | "listed" | "yes" | "none";
+export type Access = "any" | "own" | "listed" | "yes" | "none" | "visible";
 
 export interface Row {
   route: string;
@@ -70,6 +78,8 @@ const callback = (kind: string): Row => ({
 const readAccess = { admin: "any", user: "any", agent: "own", app: "any", "app of one agent": "listed" } as const;
 
 const viewerAccess = { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" } as const;
+
+const subscriptionAccess = { admin: "any", user: "visible", app: "visible", "app of one agent": "visible" } as const;
 
 export const TABLE: Row[] = [
   { route: "POST /api/v1/users/public", body: newUser, access: { admin: "yes" } },
@@ -164,6 +174,27 @@ export const TABLE: Row[] = [
     access: { admin: "any" },
   },
   { route: "DELETE /api/v1/third_party_apps/:app_name", object: "app", access: { admin: "any" } },
+  { route: "GET /api/v1/subscriptions/", access: viewerAccess },
+  {
+    route: "POST /api/v1/subscriptions/",
+    body: () => ({ name: "x", target: { kind: "webhook", address: "https://receiver.example.com/" } }),
+    access: viewerAccess,
+  },
+  ...["GET", "PUT", "DELETE"].map(
+    (method): Row => ({
+      route: `${method} /api/v1/subscriptions/:id`,
+      object: "subscription",
+      ...(method === "PUT" && { body: () => ({ name: "y" }) }),
+      access: subscriptionAccess,
+    }),
+  ),
+  ...["rotate_secret", "test", "resume"].map(
+    (path): Row => ({
+      route: `POST /api/v1/subscriptions/:id/${path}`,
+      object: "subscription",
+      access: subscriptionAccess,
+    }),
+  ),
   { route: "GET /api/v1/audit/", access: { admin: "yes" } },
   { route: "GET /metrics", access: { admin: "yes" } },
   { route: "POST /api/v1/agent_update/update", body: () => ({ payload: { x: 1 } }), access: { agent: "yes" } },

@@ -73,6 +73,11 @@ const newEnrolmentToken = async (): Promise<string> => {
   const response = await send("POST", "/api/v1/enrolment_tokens/", {}, await adminToken());
   return ((await response.json()) as { id: string }).id;
 };
+const subscriptionOf = async (token: string): Promise<string> => {
+  const target = { kind: "webhook", address: "https://receiver.invalid/" };
+  const response = await send("POST", "/api/v1/subscriptions/", { name: "x", target }, token);
+  return ((await response.json()) as { id: string }).id;
+};
 const foreignObject = async (kind: ObjectKind): Promise<string> => {
   if (kind === "job") return await jobOf((await signedUp()).token);
   if (kind === "group") {
@@ -82,6 +87,7 @@ const foreignObject = async (kind: ObjectKind): Promise<string> => {
   }
   if (kind === "emulator job") return await emulatorJobOf((await signedUp()).token);
   if (kind === "enrolment token") return await newEnrolmentToken();
+  if (kind === "subscription") return await subscriptionOf((await signedUp()).token);
   return (await account(kind)).name;
 };
 const unusedName = (kind: ObjectKind): string => (kind === "user" ? uniqueEmail() : uniqueName());
@@ -132,6 +138,8 @@ describe.each(TABLE)("$route", (row) => {
     // An administrator that posts to a job number does not become its owner.
     if (object === "job" && caller !== "agent" && caller !== "admin")
       expect(await call(row, token, await jobOf(token))).toBe(200);
+    if (object === "subscription" && access === "visible")
+      expect(await call(row, token, await subscriptionOf(token))).toBe(200);
     if (access === "listed") expect(await call(row, token, listedAgent)).toBe(200);
     if (KIND_OF[caller] === object && caller !== "admin") {
       expect(await call(row, token, name)).toBe(access === "any" || access === "own" ? 200 : 403);
@@ -159,7 +167,7 @@ describe.each(TABLE)("$route", (row) => {
 });
 
 function statusOfForeign(access: Access | undefined): number {
-  if (access === "none") return 404;
+  if (access === "none" || access === "visible") return 404;
   return access === "any" ? 200 : 403;
 }
 
@@ -167,7 +175,7 @@ function statusOfForeign(access: Access | undefined): number {
 function statusOfMissing({ access, object, isClaimed, isCreated }: Row, caller: Caller): number {
   if (isClaimed) return caller === "agent" ? 403 : 200;
   if (isCreated) return statusOfForeign(access[caller]);
-  if (access[caller] === "none") return 404;
+  if (access[caller] === "none" || access[caller] === "visible") return 404;
   // 404 reveals nothing for job numbers: a caller can also learn that a number is unused by using it.
   return access[caller] === "any" || object?.endsWith("job") ? 404 : 403;
 }

@@ -90,8 +90,6 @@ async function workerdConfig(options: WorkerdOptions): Promise<string> {
       ({ name, class_name }) => `(name = ${quoted(name)}, durableObjectNamespace = ${quoted(class_name)})`,
     ),
   ];
-  // workerd checks the address after looking it up, and connects to exactly that one.
-  const webhookNetworks = (allowsPrivateWebhooks ? ["public", "private"] : ["public"]).map(quoted).join(", ");
   // `uniqueKey` is the name of the folder with the objects' data, so it must never change.
   const namespaces = objects.map(
     ({ class_name }) => `(className = ${quoted(class_name)}, uniqueKey = ${quoted(class_name)}, enableSql = true)`,
@@ -102,7 +100,7 @@ const config :Workerd.Config = (
   services = [
     (name = "controller", worker = .controller),
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
-    (name = "webhooks", network = (allow = [${webhookNetworks}], tlsOptions = (trustBrowserCas = true))),
+    ${webhookService(allowsPrivateWebhooks)},
     (name = "objects", disk = (path = ${quoted(objectsDir)}, writable = true)),
     (name = "page", disk = (path = ${quoted(pageDir)})),
   ],
@@ -124,5 +122,12 @@ const controller :Workerd.Worker = (
 );
 `;
 }
+
+/**
+ * Returns the network of webhooks, whose addresses users choose. workerd looks a name up once, checks the address, and connects to exactly
+ * that one, so that a name server cannot lead a request to this machine or to a private network.
+ */
+export const webhookService = (allowsPrivate: boolean): string =>
+  `(name = "webhooks", network = (allow = [${allowsPrivate ? '"public", "private"' : '"public"'}], tlsOptions = (trustBrowserCas = true)))`;
 
 const quoted = (value: string): string => JSON.stringify(value);
