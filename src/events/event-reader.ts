@@ -26,7 +26,7 @@ export interface EventListQuery extends EventQuery {
   limit: number;
   waitMs: number;
   /** Reads the last events, at once. */
-  newest: boolean;
+  newest?: boolean | undefined;
 }
 
 /** Reads the event log on behalf of callers. */
