@@ -75,7 +75,7 @@ const insertAlerts = (fired: readonly { change: AlertChange; isSilenced: boolean
 const resolveAlerts = (resolved: readonly AlertChange[]) => sql`
   update ${alerts} set resolved_at = new.value ->> '$.atMs'
   from json_each(${JSON.stringify(resolved.map(({ alertId, atMs }) => ({ alertId, atMs })))}) as new
-  where id = new.value ->> '$.alertId' and resolved_at is null`;
+  where ${alerts.id} = new.value ->> '$.alertId' and resolved_at is null`;
 
 /** Returns statements that store for which agents a condition holds. The last change of an agent counts. */
 function updateMembers(members: readonly MemberChange[]) {
