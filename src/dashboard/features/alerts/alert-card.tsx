@@ -42,7 +42,7 @@ export function AlertCard({ alert, rule, silence, mayOperate, onChanged }: Alert
         </p>
         <p class="alert-title">{text}</p>
         <p class="soft">
-          Fires since <Ago ts={fired_at} /> ({timeText(fired_at)})
+          Firing since {timeText(fired_at)} (<Ago ts={fired_at} />)
           {acknowledged_at !== null && (
             <>
               <br />

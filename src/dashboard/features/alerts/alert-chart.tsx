@@ -3,14 +3,11 @@ import type { Alert } from "../../../schemas/alerts/alert.ts";
 import type { RuleSpec } from "../../../schemas/alerts/rule.ts";
 import { serviceNowMs } from "../../api/clock.ts";
 import { aggregate } from "../../api/fleet-calls.ts";
-import { series } from "../../api/operations.ts";
 import { alignedLines } from "../../charts/aggregate-lines.ts";
 import { Chart } from "../../charts/chart.tsx";
 import { BOUNDS } from "../../charts/chart-card.tsx";
-import { type Line, withGaps } from "../../charts/gaps.ts";
-import { SeriesStore } from "../../charts/series-store.ts";
+import { lineOfAgent, type PastLine, usePastLine } from "../../charts/past-line.ts";
 import { own } from "../../lib/format.ts";
-import { useLoaded } from "../../lib/load.ts";
 import { type ChartPeriod, chartPeriod } from "./chart-period.ts";
 import { FALLBACK_METRIC, levelsOf, metricsOf } from "./rules/condition-text.ts";
 
@@ -46,7 +43,7 @@ function Loaded({ alert, spec }: { alert: Alert; spec: RuleSpec | undefined }) {
   const resolvedMs = alert.resolved_at === null ? undefined : Date.parse(alert.resolved_at);
   const period = useMemo(() => chartPeriod(firedMs, resolvedMs, serviceNowMs()), [alert.id, resolvedMs]);
   const { metric, title, bounds } = shownOf(alert, spec);
-  const { data, error } = useLoaded(
+  const { data, error } = usePastLine(
     async (signal) => (period === undefined ? undefined : await lineOf(alert, spec, metric, period, signal)),
     [alert.id, metric, period],
   );
@@ -62,7 +59,7 @@ function Loaded({ alert, spec }: { alert: Alert; spec: RuleSpec | undefined }) {
     [alert.id, resolvedMs, spec, period],
   );
   // The text of the alert says what happened. A chart that cannot be shown adds nothing.
-  if (period === undefined || error !== undefined || data?.times.length === 0)
+  if (period === undefined || (data === undefined && error !== undefined) || data?.times.length === 0)
     return <p class="soft">No data at that time</p>;
   return (
     <figure>
@@ -93,18 +90,17 @@ async function lineOf(
   metric: string,
   { fromMs, untilMs }: ChartPeriod,
   signal: AbortSignal,
-): Promise<Line> {
+): Promise<PastLine> {
   const [since, until] = [new Date(fromMs).toISOString(), new Date(untilMs).toISOString()];
   if (ap_id !== null) {
     const window = `${Math.ceil((serviceNowMs() - fromMs) / 1_000)}s`;
-    const store = new SeriesStore();
-    store.replace((await series({ agent: ap_id, metrics: [metric], window, since }, signal)).series);
-    return withGaps(store.series(metric));
+    return await lineOfAgent({ agent: ap_id, metric, window, since }, signal);
   }
   const selector = `${spec?.group?.by ?? "site"}=${group ?? ""}`;
   const statistic = spec !== undefined && metricsOf(spec.condition).length > 0 ? "avg" : "count";
   const period = { start_time: since, end_time: until };
-  const { groups, bucket_ms } = await aggregate({ selector, metrics: [metric], by: "", statistic, period }, signal);
-  const { times, lines } = alignedLines(metric, groups, bucket_ms);
-  return { times, values: lines[0]?.values ?? [], isolated: lines[0]?.isolated ?? [] };
+  const response = await aggregate({ selector, metrics: [metric], by: "", statistic, period }, signal);
+  const { times, lines } = alignedLines(metric, response.groups, response.bucket_ms);
+  const [line = { values: [], isolated: [] }] = lines;
+  return { times, values: line.values, isolated: line.isolated, isComplete: response.complete_from === undefined };
 }

@@ -1,15 +1,12 @@
 import { useMemo } from "preact/hooks";
 import type { Backtest } from "../../../../schemas/alerts/backtest.ts";
 import type { Condition } from "../../../../schemas/alerts/rule.ts";
-import { series } from "../../../api/operations.ts";
 import { Chart } from "../../../charts/chart.tsx";
 import { BOUNDS } from "../../../charts/chart-card.tsx";
-import { withGaps } from "../../../charts/gaps.ts";
-import { SeriesStore } from "../../../charts/series-store.ts";
+import { lineOfAgent, usePastLine } from "../../../charts/past-line.ts";
 import type { ChartWindow } from "../../../charts/windows.ts";
 import { Failed } from "../../../components/states.tsx";
 import { countOf, own } from "../../../lib/format.ts";
-import { useLoaded } from "../../../lib/load.ts";
 import { firedPeriods, firingCounts } from "./backtest-lines.ts";
 import { FALLBACK_METRIC, levelsOf, metricsOf } from "./condition-text.ts";
 
@@ -24,12 +21,8 @@ interface BacktestChartProps {
 /** Draws a metric of one access point, and shades the time in which the rule would have fired. */
 export function AgentChart({ result, condition, window, apId }: BacktestChartProps & { apId: string }) {
   const metric = metricsOf(condition)[0] ?? FALLBACK_METRIC;
-  const { data, error, refresh } = useLoaded(
-    async (signal) => {
-      const store = new SeriesStore();
-      store.replace((await series({ agent: apId, metrics: [metric], window: window.id }, signal)).series);
-      return withGaps(store.series(metric));
-    },
+  const { data, error, refresh } = usePastLine(
+    (signal) => lineOfAgent({ agent: apId, metric, window: window.id }, signal),
     [apId, metric, window.id],
   );
   const lines = useMemo(() => {
@@ -47,7 +40,7 @@ export function AgentChart({ result, condition, window, apId }: BacktestChartPro
         <strong>{metric}</strong> of {apId}: {fired}
         {data?.times.length === 0 && <span class="soft"> (no data in this period)</span>}
       </figcaption>
-      <Failed error={error} onRetry={refresh} />
+      <Failed error={data === undefined ? error : undefined} onRetry={refresh} />
       <Chart
         times={data?.times ?? []}
         lines={lines}
