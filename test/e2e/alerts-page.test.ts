@@ -149,7 +149,7 @@ describe("alerts on the dashboard", () => {
     await page.getByRole("button", { name: "Remove condition 3" }).click();
     await page.getByLabel("Name").fill("LiFi: offline");
     await page.getByRole("button", { name: "Save rule" }).click();
-    await page.getByRole("alert").getByText("name").waitFor();
+    await page.getByText("There is a rule with this name.").waitFor();
     await page.getByLabel("Access points (selector)").fill("@unknown");
     await page.getByRole("button", { name: "Save rule" }).click();
     await page.getByRole("alert").getByText("unknown").first().waitFor();

@@ -1,7 +1,8 @@
 import type { Alert } from "../../../schemas/alerts/alert.ts";
 import { href, navigate, type PageProps } from "../../app/router.ts";
 import { Empty, Failed, Loading } from "../../components/states.tsx";
-import { Ago, durationText, timeText } from "../../components/time.tsx";
+import { Ago, timeText } from "../../components/time.tsx";
+import { durationText } from "../../lib/duration.ts";
 import { SelectorBar } from "../../selectors/selector-bar.tsx";
 import { parseIdentifier } from "../administration/audit/audit-text.ts";
 import { SeverityMark } from "../events/severity.tsx";

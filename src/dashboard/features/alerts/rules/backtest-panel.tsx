@@ -6,7 +6,8 @@ import { WindowChoice } from "../../../charts/chart-choices.tsx";
 import { type ChartWindow, WINDOWS } from "../../../charts/windows.ts";
 import { TextField } from "../../../components/form.tsx";
 import { Failed, Loading } from "../../../components/states.tsx";
-import { durationText, timeText } from "../../../components/time.tsx";
+import { timeText } from "../../../components/time.tsx";
+import { durationText } from "../../../lib/duration.ts";
 import { useLoaded } from "../../../lib/load.ts";
 import { AgentChart, CountChart } from "./backtest-chart.tsx";
 import { subjectOf, subjects, summaryText } from "./backtest-lines.ts";
@@ -32,7 +33,7 @@ export function BacktestPanel({
   window: ChartWindow;
   onWindow(window: ChartWindow): void;
 }) {
-  const { result, error, isBusy } = backtest;
+  const { result, error, isBusy, retry } = backtest;
   const lastCondition = useRef(condition);
   if (condition !== undefined) lastCondition.current = condition;
   const shown = lastCondition.current;
@@ -46,7 +47,7 @@ export function BacktestPanel({
         {result !== undefined ? summaryText(result) : condition === undefined && "Complete the rule to test it."}
         {isBusy && <span class="soft"> Testing…</span>}
       </p>
-      <Failed error={error} />
+      <Failed error={error} onRetry={retry} />
       {result === undefined || shown === undefined ? (
         isBusy && <Loading lines={6} />
       ) : (

@@ -1,5 +1,5 @@
 import type { Condition, OPERATORS } from "../../../../schemas/alerts/rule.ts";
-import { durationText } from "../../../components/time.tsx";
+import { durationText } from "../../../lib/duration.ts";
 import { numberText } from "../../../lib/format.ts";
 
 /** Conditions of rules in words. */

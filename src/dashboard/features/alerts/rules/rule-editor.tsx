@@ -16,7 +16,7 @@ import { errorsIn } from "../../../selectors/label-draft.ts";
 import { mayChangeRules } from "../permissions.ts";
 import { BacktestPanel } from "./backtest-panel.tsx";
 import { newRule, type RuleDraft, ruleIn, specIn, toRuleDraft } from "./rule-draft.ts";
-import { RuleFields } from "./rule-fields.tsx";
+import { isNameTaken, RuleFields } from "./rule-fields.tsx";
 import { useBacktest } from "./use-backtest.ts";
 
 export const RULES_PATH = ["alerts", "rules"];
@@ -50,7 +50,8 @@ function Editor({ rule }: { rule: AlertRule | undefined }) {
     navigate(RULES_PATH);
   });
   const mayChange = mayChangeRules();
-  const hasFieldErrors = save.error instanceof ApiError && save.error.fieldErrors.length > 0;
+  const hasFieldErrors =
+    isNameTaken(save.error) || (save.error instanceof ApiError && save.error.fieldErrors.length > 0);
   return (
     <section class="stack" aria-labelledby="rule-title">
       <div>

@@ -35,7 +35,7 @@ export function RuleFields({ draft, onDraft, error, metrics }: RuleFieldsProps) 
         maxLength={100}
         value={draft.name}
         onValue={(name) => set({ name })}
-        error={ruleErrorAt(error, "name")}
+        error={isNameTaken(error) ? "There is a rule with this name." : ruleErrorAt(error, "name")}
       />
       <SelectorField
         label="Access points (selector)"
@@ -201,6 +201,10 @@ function FieldError({ message }: { message: string | undefined }) {
     </p>
   );
 }
+
+/** The service also responds with 409 if there are too many rules. */
+export const isNameTaken = (error: Error | undefined): boolean =>
+  error instanceof ApiError && error.status === 409 && error.message.endsWith("already exists");
 
 /** Returns the service's message about a part of a rule. In a request the rule is the body's `spec` or `rule`. */
 export function ruleErrorAt(error: Error | undefined, ...path: string[]): string | undefined {

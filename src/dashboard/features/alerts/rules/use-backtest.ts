@@ -12,13 +12,16 @@ export interface BacktestState {
   result: Backtest | undefined;
   error: Error | undefined;
   isBusy: boolean;
+  /** Tests the same rule again. */
+  retry(): void;
 }
 
-const NONE: BacktestState = { result: undefined, error: undefined, isBusy: false };
+const NONE: Omit<BacktestState, "retry"> = { result: undefined, error: undefined, isBusy: false };
 
 /** Tests a rule on the past whenever it changes. Undefined: the rule is not complete. */
 export function useBacktest(spec: NewRuleSpec | undefined, windowMs: number): BacktestState {
   const [state, setState] = useState(NONE);
+  const [attempt, setAttempt] = useState(0);
   // Only these parts decide when an alert fires.
   const key = spec && JSON.stringify([spec.selector, spec.condition, spec.for_s, spec.clear, spec.group]);
   useEffect(() => {
@@ -37,6 +40,6 @@ export function useBacktest(spec: NewRuleSpec | undefined, windowMs: number): Ba
       clearTimeout(timer);
       ending.abort();
     };
-  }, [key, windowMs]);
-  return state;
+  }, [key, windowMs, attempt]);
+  return { ...state, retry: () => setAttempt(attempt + 1) };
 }
