@@ -152,7 +152,8 @@ describe("alerts on the dashboard", () => {
     await page.getByText("There is a rule with this name.").waitFor();
     await page.getByLabel("Access points (selector)").fill("@unknown");
     await page.getByRole("button", { name: "Save rule" }).click();
-    await page.getByRole("alert").getByText("unknown").first().waitFor();
+    await page.getByRole("alert").getByText("a group that does not exist").waitFor();
+    await result.getByText("Correct the rule to test it.").waitFor();
     await page.getByLabel("Access points (selector)").fill(`site=${SITE}`);
     await page.getByLabel("Name").fill("Test: high load");
     await page.getByRole("button", { name: "Save rule" }).click();

@@ -1,6 +1,7 @@
 import { useId, useRef, useState } from "preact/hooks";
 import type { Backtest } from "../../../../schemas/alerts/backtest.ts";
 import type { Condition } from "../../../../schemas/alerts/rule.ts";
+import { hasFieldErrors } from "../../../api/call.ts";
 import { overview } from "../../../api/operations.ts";
 import { WindowChoice } from "../../../charts/chart-choices.tsx";
 import { type ChartWindow, WINDOWS } from "../../../charts/windows.ts";
@@ -37,6 +38,7 @@ export function BacktestPanel({
   const lastCondition = useRef(condition);
   if (condition !== undefined) lastCondition.current = condition;
   const shown = lastCondition.current;
+  const isInvalid = condition === undefined || hasFieldErrors(error);
   return (
     <section class="card stack backtest" aria-labelledby="backtest-title" aria-busy={isBusy}>
       <div class="spread">
@@ -44,10 +46,10 @@ export function BacktestPanel({
         <WindowChoice windows={TEST_WINDOWS} chosen={window} onChoose={onWindow} />
       </div>
       <p class="backtest-summary" role="status">
-        {result !== undefined ? summaryText(result) : condition === undefined && "Complete the rule to test it."}
+        {isInvalid ? "Correct the rule to test it." : result !== undefined && summaryText(result)}
         {isBusy && <span class="soft"> Testing…</span>}
       </p>
-      <Failed error={error} onRetry={retry} />
+      {!hasFieldErrors(error) && <Failed error={error} onRetry={retry} />}
       {result === undefined || shown === undefined ? (
         isBusy && <Loading lines={6} />
       ) : (

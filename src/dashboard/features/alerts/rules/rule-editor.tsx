@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Condition } from "../../../../schemas/alerts/rule.ts";
 import type { AlertRule } from "../../../../schemas/alerts/saved-rule.ts";
 import { createRule, readRule, replaceRule } from "../../../api/alert-calls.ts";
-import { ApiError } from "../../../api/call.ts";
+import { hasFieldErrors } from "../../../api/call.ts";
 import { agentMetrics, overview } from "../../../api/operations.ts";
 import { href, navigate } from "../../../app/router.ts";
 import { windowOf } from "../../../charts/windows.ts";
@@ -42,7 +42,9 @@ function Editor({ rule }: { rule: AlertRule | undefined }) {
   const spec = useMemo(() => specIn(draft), [draft]);
   const backtest = useBacktest(spec, window.ms);
   const metrics = useMetrics(spec?.selector ?? "");
+  const [sent, setSent] = useState<RuleDraft>();
   const save = useAction(async () => {
+    setSent(draft);
     const changed = ruleIn(draft);
     if (changed === undefined || errorsIn(draft.labels).size > 0) return;
     await (rule === undefined ? createRule(changed) : replaceRule(rule.id, changed));
@@ -50,8 +52,8 @@ function Editor({ rule }: { rule: AlertRule | undefined }) {
     navigate(RULES_PATH);
   });
   const mayChange = mayChangeRules();
-  const hasFieldErrors =
-    isNameTaken(save.error) || (save.error instanceof ApiError && save.error.fieldErrors.length > 0);
+  // The error of an earlier version may be corrected already.
+  const saveError = draft === sent ? save.error : undefined;
   return (
     <section class="stack" aria-labelledby="rule-title">
       <div>
@@ -61,13 +63,13 @@ function Editor({ rule }: { rule: AlertRule | undefined }) {
       <div class="rule-editor">
         <div class="card">
           <Form onSubmit={() => void (mayChange && save.run())}>
-            <RuleFields draft={draft} onDraft={setDraft} error={save.error ?? backtest.error} metrics={metrics} />
+            <RuleFields draft={draft} onDraft={setDraft} error={saveError ?? backtest.error} metrics={metrics} />
             <Checkbox
               label="Enabled"
               isChecked={draft.enabled}
               onChecked={(enabled) => setDraft({ ...draft, enabled })}
             />
-            {!hasFieldErrors && <Failed error={save.error} />}
+            {!isNameTaken(saveError) && !hasFieldErrors(saveError) && <Failed error={saveError} />}
             <footer>
               <a class="button" href={href(RULES_PATH)}>
                 {mayChange ? "Cancel" : "Close"}
