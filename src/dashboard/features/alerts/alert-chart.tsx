@@ -59,7 +59,8 @@ function Loaded({ alert, spec }: { alert: Alert; spec: RuleSpec | undefined }) {
     [alert.id, resolvedMs, spec, period],
   );
   // The text of the alert says what happened. A chart that cannot be shown adds nothing.
-  if (period === undefined || (data === undefined && error !== undefined) || data?.times.length === 0)
+  const isEmpty = data?.isComplete === true && data.times.length === 0;
+  if (period === undefined || isEmpty || (data === undefined && error !== undefined))
     return <p class="soft">No data at that time</p>;
   return (
     <figure>

@@ -131,7 +131,7 @@ function AddressField({
         label="Address (URL)"
         hint={
           kind === "webhook"
-            ? "The service sends a POST request for each event. It may contain a user name and a password, which are not shown again."
+            ? "The service sends a POST request for each event. The address may contain a user name and a password, which are not shown again."
             : "The address of the Alertmanager, without /api/v2/alerts."
         }
         autocomplete="off"

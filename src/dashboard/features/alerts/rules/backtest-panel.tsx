@@ -4,6 +4,7 @@ import type { Condition } from "../../../../schemas/alerts/rule.ts";
 import { hasFieldErrors } from "../../../api/call.ts";
 import { overview } from "../../../api/operations.ts";
 import { WindowChoice } from "../../../charts/chart-choices.tsx";
+import { momentText } from "../../../charts/time-axis.ts";
 import { type ChartWindow, WINDOWS } from "../../../charts/windows.ts";
 import { TextField } from "../../../components/form.tsx";
 import { Failed, Loading } from "../../../components/states.tsx";
@@ -94,19 +95,23 @@ function Result(props: { result: Backtest; condition: Condition; selector: strin
           ))}
       </datalist>
       {apId !== "" && isKnown ? <AgentChart key={apId} {...props} apId={apId} /> : <CountChart {...props} />}
-      <PastAlerts result={result} apId={apId !== "" && isKnown && !isGrouped ? apId : undefined} />
+      <PastAlerts
+        result={result}
+        windowMs={props.window.ms}
+        apId={apId !== "" && isKnown && !isGrouped ? apId : undefined}
+      />
     </>
   );
 }
 
 /** Lists the last alerts, of one access point if it has any. */
-function PastAlerts({ result, apId }: { result: Backtest; apId: string | undefined }) {
+function PastAlerts({ result, apId, windowMs }: { result: Backtest; apId: string | undefined; windowMs: number }) {
   const ofAgent = result.alerts.filter(({ ap_id }) => ap_id === apId);
   const listed = (ofAgent.length > 0 ? ofAgent : result.alerts).slice(-MAX_LISTED).toReversed();
   if (listed.length === 0) return null;
   return (
     <div class="table">
-      <table>
+      <table class="past-alerts">
         <caption class="hidden-text">The last alerts that the rule would have sent</caption>
         <thead>
           <tr>
@@ -118,7 +123,7 @@ function PastAlerts({ result, apId }: { result: Backtest; apId: string | undefin
         <tbody>
           {listed.map((alert) => (
             <tr key={`${subjectOf(alert)} ${alert.fired_at}`}>
-              <td>{timeText(alert.fired_at)}</td>
+              <td title={timeText(alert.fired_at)}>{momentText(Date.parse(alert.fired_at), windowMs)}</td>
               <td>{alert.resolved_at === null ? "still fires" : durationText(alert.duration_s)}</td>
               <td>{alert.text}</td>
             </tr>
