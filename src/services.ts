@@ -92,9 +92,9 @@ const BULK_TIMEOUT_MS = 10_000;
 export interface Services {
   agents: Agents;
   aggregates: Aggregates;
+  backtests: Backtests;
   alertRules: AlertRules;
   alerts: Alerts;
-  backtests: Backtests;
   apps: Apps;
   /** Serves the files of the dashboard. */
   assets: Pick<Fetcher, "fetch">;
@@ -215,12 +215,6 @@ export function createServices(config: Config, bindings: Bindings): Services {
       ownedJobs,
       rechecks,
     }),
-    alertRules: createAlertRules({
-      store: createRuleStore(database, groups),
-      selectors,
-      refreshShards: shards.refreshRules,
-    }),
-    alerts: createAlerts(createAlertStore(database), selectors),
     aggregates: createAggregates({ agents: labelledAgents, store: telemetry, shards }),
     backtests: createBacktests({
       agents: labelledAgents,
@@ -228,6 +222,12 @@ export function createServices(config: Config, bindings: Bindings): Services {
       reader: createRuleReader(clickhouse),
       telemetryDays: config.TELEMETRY_DAYS,
     }),
+    alertRules: createAlertRules({
+      store: createRuleStore(database, groups),
+      selectors,
+      refreshShards: shards.refreshRules,
+    }),
+    alerts: createAlerts(createAlertStore(database), selectors),
     apps: createApps({ store: apps, apiKeys: encryptor, groups, ownedJobs, rechecks }),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),

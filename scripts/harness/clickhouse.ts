@@ -1,4 +1,5 @@
 import { ClickHouseLogLevel, createClient } from "@clickhouse/client-web";
+import { until } from "./product.ts";
 
 /** Direct access to the telemetry store of a product that runs on this machine. */
 
@@ -39,6 +40,14 @@ export async function countPoints(clickhouse: ClickHouse, metric: string, like: 
   return Number(row?.n);
 }
 
+const MAX_MERGING_MS = 180_000;
+
+/** Waits until no merge runs. Goes on after some minutes even if one does. */
+export async function untilMerged(clickhouse: ClickHouse): Promise<void> {
+  const isMerged = async () => (await selectRows(clickhouse, "SELECT 1 FROM system.merges LIMIT 1")).length === 0;
+  await until(isMerged, MAX_MERGING_MS, 1_000).catch(() => {});
+}
+
 export interface Seed {
   /** The agents `<prefix>-<first>` and following. */
   agents: { prefix: string; first?: number; count?: number };
@@ -67,4 +76,13 @@ export async function seedSamples(clickhouse: ClickHouse, seed: Seed): Promise<v
       clickhouse_settings: { max_partitions_per_insert_block: "0" },
     });
   }
+}
+
+/** Returns how many inserts the server has run since its start. */
+export async function countInserts(clickhouse: ClickHouse): Promise<number> {
+  const [row] = await selectRows<{ n: string }>(
+    clickhouse,
+    "SELECT value AS n FROM system.events WHERE event = 'InsertQuery'",
+  );
+  return Number(row?.n ?? 0);
 }

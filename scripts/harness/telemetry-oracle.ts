@@ -8,7 +8,7 @@ import { createWorkload, type Workload } from "./workload.ts";
 /** Checks telemetry: every acknowledged sample is stored, each sample exactly once, and the rollups count the same samples. */
 
 export const UPDATE_PATH = "/api/v1/agent_update/update";
-const METRIC = "n";
+export const METRIC = "n";
 const POLL_MS = 500;
 /** On a busy machine the bridge needs time for its backlog. A sample is lost if nothing arrives for this time. */
 const SETTLED_AFTER_MS = 60_000;
@@ -84,6 +84,8 @@ export interface TelemetryOptions {
   prefix: string;
   agents: number;
   pauseMs: number;
+  /** Whether a report without the response 200 violates a guarantee. */
+  isEachAccepted?: boolean;
 }
 
 /** Creates agents in the database and lets them send samples. */
@@ -97,15 +99,17 @@ export async function startTelemetry(target: Target, options: TelemetryOptions):
 export function sendTelemetry(
   target: Pick<Target, "client" | "urls">,
   agents: readonly TestAgent[],
-  { channel, prefix, pauseMs }: Omit<TelemetryOptions, "agents">,
+  { channel, prefix, pauseMs, isEachAccepted = false }: Omit<TelemetryOptions, "agents">,
 ): Workload {
   const stop = new AbortController();
   const oracle = new TelemetryOracle(target, prefix);
   const send = channel === "HTTP" ? sendOverHttp : sendOverMqtt;
-  const senders = agents.map((agent) => send({ target, agent, oracle, pauseMs, signal: stop.signal }));
+  let rejected = 0;
+  const onRejected = () => rejected++;
+  const senders = agents.map((agent) => send({ target, agent, oracle, pauseMs, signal: stop.signal, onRejected }));
   return createWorkload(`telemetry over ${channel}`, stop, senders, {
     acknowledged: () => oracle.acknowledged,
-    settle: async () => ({ ...(await oracle.compare()), violations: {} }),
+    settle: async () => ({ ...(await oracle.compare()), violations: isEachAccepted ? { rejected } : {} }),
   });
 }
 
@@ -115,16 +119,18 @@ interface Sender {
   oracle: TelemetryOracle;
   pauseMs: number;
   signal: AbortSignal;
+  onRejected(): void;
 }
 
 /** Sends one sample after the other and retries each until it is acknowledged. */
-async function sendOverHttp({ target, agent, oracle, pauseMs, signal }: Sender): Promise<void> {
+async function sendOverHttp({ target, agent, oracle, pauseMs, signal, onRejected }: Sender): Promise<void> {
   for (let tsMs = 0; !signal.aborted; ) {
     tsMs = Math.max(tsMs + 1, Date.now());
     for (let isDone = false; !isDone && !signal.aborted; await sleep(pauseMs)) {
       const response = await target.client.attempt(UPDATE_PATH, { token: agent.token, body: sampleAt(tsMs) });
       isDone = response?.status === 200;
       if (isDone) oracle.record(agent.apId, tsMs);
+      else onRejected();
     }
   }
 }

@@ -18,8 +18,11 @@ export function cpuSeconds(pid: number): number {
 }
 
 /** Measures the CPU time that components use from now on. Returns a function that divides it by a number of operations. */
-export function cpuOf(product: Product, components: readonly string[]): (count: number) => Record<string, number> {
-  const used = () => components.map((component) => cpuSeconds(product.pidOf(component)));
+export function cpuOf(
+  processes: Pick<Product, "pidOf">,
+  components: readonly string[],
+): (count: number) => Record<string, number> {
+  const used = () => components.map((component) => cpuSeconds(processes.pidOf(component)));
   const before = used();
   return (count) => {
     const each = used().map((seconds, i) => (1e6 * (seconds - (before[i] ?? 0))) / Math.max(1, count));

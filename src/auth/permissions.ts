@@ -108,6 +108,8 @@ const matrix = {
   },
   "telemetry.aggregate": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
 
+  // The response names agents: it additionally requires `agents.list`.
+  "alerts.test": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
   "alert_rules.list": VIEWERS,
   "alert_rules.read": VIEWERS,
   "alert_rules.create": { any: { admin: "agents:manage" } },
@@ -118,8 +120,6 @@ const matrix = {
   "silences.list": VIEWERS,
   "silences.create": OPERATORS,
   "silences.delete": OPERATORS,
-  // The response names agents: it additionally requires `agents.list`.
-  "alerts.test": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
 
   "apps.list": { any: { admin: "apps:manage" } },
   "apps.create": { any: { admin: "apps:manage" } },

@@ -1,17 +1,17 @@
 import { createGroupStore } from "../accounts/group-store.ts";
 import type { Encryptor } from "../auth/encryptor.ts";
 import { createDeliveryStore, type DeliveryStore, type Progress } from "../events/delivery-store.ts";
-import type { EventViewer } from "../events/event-access.ts";
+import { createEventLog, type EventRow } from "../events/event-log.ts";
 import { createEventViewers } from "../events/event-viewers.ts";
-import { createLoggedEvents, type LoggedEvent, type ReadEvents } from "../events/logged-events.ts";
 import { openSecrets } from "../events/subscription-secrets.ts";
 import type { SubscriptionRow } from "../events/subscription-store.ts";
+import type { EventViewer } from "../events/visibility.ts";
 import { limitCalls } from "../lib/limit-calls.ts";
 import { parseSelector } from "../lib/selectors.ts";
 import type { TargetKind } from "../schemas/subscriptions.ts";
 import type { Database } from "../storage/libsql.ts";
 import { CallBatcher } from "../telemetry/shard/call-batcher.ts";
-import { type RunnerOptions, SubscriptionRunner } from "./subscription-runner.ts";
+import { type ReadEvents, type RunnerOptions, SubscriptionRunner } from "./subscription-runner.ts";
 import type { Destination, Target } from "./targets/target.ts";
 
 export interface DispatcherOptions {
@@ -61,6 +61,7 @@ export class EventDispatcher {
     this.#store = createDeliveryStore(database);
     this.#now = now;
     const groups = createGroupStore(database);
+    const eventLog = createEventLog(database);
     // An event for all subscriptions must not overload the database, which all other requests use.
     const findViewer = limitCalls(CONCURRENT_READS, createEventViewers(database));
     const records = new CallBatcher<Progress, void>({
@@ -76,7 +77,7 @@ export class EventDispatcher {
     this.#runnerOptions = {
       store: this.#store,
       record: (progress) => records.add(progress, 1),
-      read: sharedReader(createLoggedEvents(database)),
+      read: sharedReader((after, upTo, limit) => eventLog.readAfter({ after, upTo, limit })),
       viewerOf: ({ ownerId, owner, ownerKind }) =>
         this.#currentViewer(ownerId, () => findViewer({ kind: ownerKind, id: ownerId, name: owner })),
       selectorOf: ({ filter }) => groups.expand(parseSelector(filter.selector)),
@@ -148,7 +149,7 @@ export class EventDispatcher {
 
 /** Most subscriptions are at the same cursor: they share one query. Rows up to an id that was seen never change. */
 function sharedReader(read: ReadEvents): ReadEvents {
-  const pages = new Map<string, Promise<LoggedEvent[]>>();
+  const pages = new Map<string, Promise<EventRow[]>>();
   return (afterId, lastId, limit) => {
     const key = `${afterId}-${lastId}-${limit}`;
     const known = pages.get(key);

@@ -3,6 +3,7 @@ import { createEncryptor, type Encryptor } from "../auth/encryptor.ts";
 import type { BrokerConnection } from "../broker/mqtt-connection.ts";
 import { connectToBroker } from "../broker/service-connection.ts";
 import { type Config, parseEnv } from "../env.ts";
+import { NOTIFIER_NAME } from "../events/event-log.ts";
 import { createSubscriptionStore, type SubscriptionStore } from "../events/subscription-store.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import { describeError, log } from "../lib/log.ts";
@@ -18,7 +19,6 @@ import { createMqttTarget } from "./targets/mqtt.ts";
 import { failed, type Target } from "./targets/target.ts";
 import { createWebhookTarget } from "./targets/webhook.ts";
 
-const NAME = "notifier";
 /**
  * Shards and the Worker wake the notifier, but the Worker notices a change only with the next request, up to two seconds later. A poll is
  * one query for two greatest ids, which the database has at hand. It runs only while there are subscriptions.
@@ -26,7 +26,7 @@ const NAME = "notifier";
 const POLL_INTERVAL_MS = 500;
 const MAX_RETRY_MS = 15_000;
 /** Starts the polls again after a restart of the object. */
-const ALARM_INTERVAL_MS = 30_000;
+const ALARM_INTERVAL_MS = 10_000;
 const TEST_TIMEOUT_MS = 10_000;
 
 /** Bindings that exist on one machine only. */
@@ -135,14 +135,14 @@ export class Notifier extends DurableObject<Env & WebhookBinding> {
     const connection = await known?.catch(() => undefined);
     if (connection?.isOpen) return connection;
     // Unless another lane has opened one meanwhile.
-    if (this.#connection === known) this.#connection = connectToBroker(this.#config, NAME);
+    if (this.#connection === known) this.#connection = connectToBroker(this.#config, NOTIFIER_NAME);
     return await (this.#connection as Promise<BrokerConnection>);
   }
 }
 
 /** Returns a client of the notifier. Creates a stub for each call: a stub works only in the request that created it. */
 export function notifierOf(namespace: DurableObjectNamespace<Notifier>): Pick<Notifier, "wake" | "sendTest"> {
-  const notifier = () => namespace.getByName(NAME);
+  const notifier = () => namespace.getByName(NOTIFIER_NAME);
   return {
     sendTest: (id) => callObject("notifier", notifier().sendTest(id)),
     // A lost wake-up only delays the delivery until the next poll.

@@ -1,12 +1,15 @@
 import type { DeliveryStore, Progress } from "../events/delivery-store.ts";
-import { type EventViewer, isVisible, isWanted } from "../events/event-access.ts";
-import type { LoggedEvent, ReadEvents } from "../events/logged-events.ts";
+import { type EventRow, toNetworkEvent } from "../events/event-log.ts";
 import type { SubscriptionRow } from "../events/subscription-store.ts";
+import { type EventViewer, isVisible, matchesFilter } from "../events/visibility.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import { describeError, log } from "../lib/log.ts";
 import type { Selector } from "../lib/selectors.ts";
 import { retryDelayMs, STOP_AFTER_MS } from "./retry-schedule.ts";
 import { type Destination, type Failure, failed, messageId, type Outcome, type Target } from "./targets/target.ts";
+
+/** Returns events after an id, up to another one, in the order of their ids. */
+export type ReadEvents = (afterId: number, lastId: number, limit: number) => Promise<EventRow[]>;
 
 export interface RunnerOptions {
   store: Pick<DeliveryStore, "stop" | "remove">;
@@ -29,6 +32,7 @@ export interface RunnerOptions {
 const PAGE_EVENTS = 100;
 /** Agents whose events are sent at the same time. */
 const LANES = 8;
+const PAUSE_MS = 1_000;
 
 /**
  * Delivers events to one subscription. Events of one agent are sent one after the other, in their order, and those of different agents at
@@ -45,6 +49,8 @@ export class SubscriptionRunner {
   /** Events after the cursor that the target has accepted. */
   readonly #delivered = new Set<number>();
   #gatherUntilMs: number | undefined;
+  /** Set after an error that is not the target's. */
+  #pausedUntilMs = 0;
   #running: Promise<void> | undefined;
   #isEnded = false;
 
@@ -94,7 +100,8 @@ export class SubscriptionRunner {
   start(headId: number): void {
     this.#headId = Math.max(this.#headId, headId);
     if (this.#running !== undefined || this.#isEnded || this.#headId <= this.#cursor) return;
-    if (this.#options.now() < Math.max(this.#row.dueAt?.getTime() ?? 0, this.#gatherUntilMs ?? 0)) return;
+    const dueMs = Math.max(this.#row.dueAt?.getTime() ?? 0, this.#gatherUntilMs ?? 0, this.#pausedUntilMs);
+    if (this.#options.now() < dueMs) return;
     this.#running = this.#run().finally(() => {
       this.#running = undefined;
     });
@@ -104,7 +111,8 @@ export class SubscriptionRunner {
     try {
       while (!this.#isEnded && this.#cursor < this.#headId) if (!(await this.#deliverPage())) return;
     } catch (error) {
-      // The next poll tries again. The cursor in memory has everything that was delivered.
+      // Tries again soon. The cursor in memory has everything that was delivered.
+      this.#pausedUntilMs = this.#options.now() + PAUSE_MS;
       log.warn("event delivery interrupted", { subscription: this.#row.id, error: describeError(error) });
     }
   }
@@ -116,17 +124,18 @@ export class SubscriptionRunner {
     const target = targetOf(row);
     const limit = target.gatherMs === undefined ? PAGE_EVENTS : 10 * PAGE_EVENTS;
     const page = await read(this.#cursor, headId, limit);
-    const endId = page.length < limit ? headId : (page.at(-1)?.event.id ?? headId);
+    const endId = page.length < limit ? headId : (page.at(-1)?.id ?? headId);
     const selector = await selectorOf(row);
+    const types = row.filter.types.length === 0 ? undefined : row.filter.types;
+    const filter = selector && { types, selector, severity: row.filter.severity };
     const selected = page.filter(
-      (logged) =>
-        selector !== undefined && isWanted(row.filter, selector, logged) && (target.accepts?.(logged.event) ?? true),
+      (event) => filter !== undefined && matchesFilter(filter, event) && (target.accepts?.(event) ?? true),
     );
     // Reads the account only if an event is for it.
     const viewer = selected.length === 0 ? undefined : await viewerOf(row);
     if (selected.length > 0 && viewer === undefined) return await this.#removeOrphan();
-    const wanted = selected.filter((logged) => viewer !== undefined && isVisible(viewer, logged));
-    const open = wanted.filter(({ event }) => !this.#delivered.has(event.id));
+    const wanted = selected.filter((event) => viewer !== undefined && isVisible(viewer, event));
+    const open = wanted.filter(({ id }) => !this.#delivered.has(id));
     if (open.length === 0) {
       this.#moveTo(endId);
       return true;
@@ -139,15 +148,15 @@ export class SubscriptionRunner {
     const before = this.#delivered.size;
     const failure = target.gatherMs === undefined ? await this.#sendInLanes(open) : await this.#send(open);
     const hasDelivered = this.#delivered.size > before;
-    const stuck = wanted.find(({ event }) => !this.#delivered.has(event.id));
-    this.#moveTo(stuck === undefined ? endId : stuck.event.id - 1);
+    const stuck = wanted.find(({ id }) => !this.#delivered.has(id));
+    this.#moveTo(stuck === undefined ? endId : stuck.id - 1);
     await this.#record(row, failure, hasDelivered);
     return failure === undefined;
   }
 
   /** Returns a failure, if there was one. Throws if the accounts database is not available. */
-  async #sendInLanes(open: readonly LoggedEvent[]): Promise<Failure | undefined> {
-    const lanes = [...Map.groupBy(open, ({ event }) => event.ap_id ?? "").values()].reverse();
+  async #sendInLanes(open: readonly EventRow[]): Promise<Failure | undefined> {
+    const lanes = [...Map.groupBy(open, ({ apId }) => apId ?? "").values()].reverse();
     const failures: Failure[] = [];
     const work = async (): Promise<void> => {
       // A receiver that is down fails in all lanes at once: then the attempt ends, and not every agent's lane has to wait for a timeout.
@@ -163,23 +172,23 @@ export class SubscriptionRunner {
     return failures.find(({ isGone }) => isGone) ?? failures[0];
   }
 
-  async #sendLane(lane: readonly LoggedEvent[]): Promise<Failure | undefined> {
-    for (const logged of lane) {
-      const failure = await this.#send([logged]);
+  async #sendLane(lane: readonly EventRow[]): Promise<Failure | undefined> {
+    for (const event of lane) {
+      const failure = await this.#send([event]);
       if (failure !== undefined) return failure;
     }
     return undefined;
   }
 
   /** Sends events in one call. Returns the failure, if it failed. */
-  async #send(candidates: readonly LoggedEvent[]): Promise<Failure | undefined> {
+  async #send(candidates: readonly EventRow[]): Promise<Failure | undefined> {
     const { viewerOf, destinationOf, targetOf, timeoutMs } = this.#options;
     if (this.#isEnded) return failed("The subscription has ended");
     const row = this.#row;
     // Again for every call: the grants may have changed since the attempt began. Events that the owner no longer sees are skipped.
     const viewer = await viewerOf(row);
-    const visible = candidates.filter((logged) => viewer !== undefined && isVisible(viewer, logged));
-    const [first, ...others] = visible.map(({ event }) => ({ id: messageId(event), event }));
+    const visible = candidates.filter((event) => viewer !== undefined && isVisible(viewer, event));
+    const [first, ...others] = visible.map((row) => ({ id: messageId(row), event: toNetworkEvent(row) }));
     if (first !== undefined) {
       const destination = this.#destination ?? (await destinationOf(row).catch(() => undefined));
       if (destination === undefined) return failed("The secret of the subscription cannot be decrypted");
@@ -189,7 +198,7 @@ export class SubscriptionRunner {
       ).catch((error: unknown) => failed(reasonOf(error)));
       if (!outcome.isDelivered) return outcome;
     }
-    for (const { event } of candidates) this.#delivered.add(event.id);
+    for (const { id } of candidates) this.#delivered.add(id);
     return undefined;
   }
 

@@ -6,6 +6,9 @@ import { EVENT_TYPES, type EventType, type NetworkEvent, SEVERITIES, type Severi
 import { type Database, query } from "../storage/libsql.ts";
 import { events } from "./event-tables.ts";
 
+/** The name of the Durable Object that delivers events to subscriptions. */
+export const NOTIFIER_NAME = "notifier";
+
 /** An event with what decides who sees it. */
 const EventRow = z.object({
   id: z.int(),
@@ -70,6 +73,9 @@ const COLUMNS = {
   data: events.data,
 };
 
+/** SQLite accepts 32,766 parameters in a statement. */
+const ROWS_PER_STATEMENT = 1_000;
+
 const Sequences = z.array(z.object({ seq: z.int() })).max(1);
 
 /** Rows are read in the order of their ids, so the index of the types is of no use. */
@@ -103,13 +109,16 @@ export function createEventLog(database: Database): EventLog {
     },
 
     async append(newEvents) {
-      const [first, ...others] = newEvents.map(({ atMs, ...event }) =>
+      const rows = newEvents.map(({ atMs, ...event }) => ({ at: new Date(atMs), ...event }));
+      const insert = (from: number) =>
         database
           .insert(events)
-          .values({ at: new Date(atMs), ...event })
-          .onConflictDoNothing(),
+          .values(rows.slice(from, from + ROWS_PER_STATEMENT))
+          .onConflictDoNothing();
+      const others = Array.from({ length: Math.ceil(rows.length / ROWS_PER_STATEMENT) - 1 }, (_, i) =>
+        insert((i + 1) * ROWS_PER_STATEMENT),
       );
-      if (first !== undefined) await query(database.batch([first, ...others]));
+      if (rows.length > 0) await query(database.batch([insert(0), ...others]));
     },
   };
 }

@@ -5,7 +5,7 @@ import { createUserStore } from "../accounts/user-store.ts";
 import { type AgentScope, ALL_AGENTS } from "../auth/agent-scope.ts";
 import { scopesOfApp } from "../auth/roles.ts";
 import type { Database } from "../storage/libsql.ts";
-import type { EventViewer } from "./event-access.ts";
+import type { EventViewer } from "./visibility.ts";
 
 /** Returns what an account sees now, or undefined if it does not exist any more. */
 export type FindViewer = (account: AccountRef) => Promise<EventViewer | undefined>;
@@ -25,13 +25,13 @@ export function createEventViewers(database: Database): FindViewer {
       const canRead = scopesOfApp(app.permissions, app.grants).includes("agents:read");
       const limits = { ...app, apIds: app.permissions.ap_ids };
       const scope = canRead ? await scopeOfLimits(groups, limits, "viewer") : NO_AGENTS;
-      return { isAdmin: false, scope, actors: [`app:${name}`] };
+      return { seesAll: false, id, scope };
     }
     const user = await users.find(name);
     if (user?.id !== id) return undefined;
     const isAdmin = user.roles.includes("admin");
-    // Grants do not limit administrators. A user may have been one, or not, when it acted.
+    // Grants do not limit administrators.
     const scope = isAdmin ? ALL_AGENTS : await scopeOfLimits(groups, user, "viewer");
-    return { isAdmin, scope, actors: [`user:${name}`, `admin:${name}`] };
+    return { seesAll: isAdmin, id, scope };
   };
 }

@@ -52,6 +52,10 @@ export function isUniqueViolation(error: unknown): boolean {
   return sqliteCode(error)?.startsWith("SQLITE_CONSTRAINT") ?? false;
 }
 
+/** Returns whether the database rejects a value, and always will. */
+export const isRejected = (error: unknown): boolean =>
+  /^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH)/.test(sqliteCode(error) ?? "");
+
 /** Returns the database's error code from the chain of causes. Undefined if the database did not respond. */
 function sqliteCode(error: unknown): string | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {

@@ -12,12 +12,18 @@ import { benchEmulator } from "./emulator-suite.ts";
 import { benchHistory } from "./history-suite.ts";
 import { benchTelemetry } from "./ingest-suite.ts";
 import { benchToken } from "./login-suite.ts";
+import { benchPeer, missingPackages } from "./peer-suite.ts";
 import { Report } from "./report.ts";
 import { benchService } from "./service-suite.ts";
 import { benchCrowd, benchJobs } from "./stream-suite.ts";
 import type { BenchContext } from "./suite.ts";
 
-type Suite = [description: string, run: (context: BenchContext) => Promise<void>];
+type Suite = [
+  description: string,
+  run: (context: BenchContext) => Promise<void>,
+  /** Returns what the machine lacks for the suite. */
+  reasonToSkip?: () => Promise<string | undefined>,
+];
 
 const SUITES: Record<string, Suite> = {
   service: ["Cost of every request: health, users/me, cold start, bundle", benchService],
@@ -29,12 +35,17 @@ const SUITES: Record<string, Suite> = {
     benchHistory,
   ],
   emulator: ["A thousand emulated access points for five minutes", benchEmulator],
+  peer: [
+    "Reports, callbacks and charts next to a Python service with InfluxDB, from Debian's packages",
+    benchPeer,
+    missingPackages,
+  ],
   crowd: ["10,000 sockets at once (needs as many open files: ulimit -n)", benchCrowd],
   dashboard: ["The page in Chromium: a map of 10,000 access points, live charts", benchDashboard],
 };
 
 /** A run without a name measures these. */
-const BY_DEFAULT = ["service", "token", "telemetry", "jobs", "history", "emulator"];
+const BY_DEFAULT = ["service", "token", "telemetry", "jobs", "history", "emulator", "peer"];
 
 const number = { type: "number", value: "n" } as const;
 
@@ -43,7 +54,7 @@ const SPEC = {
   arguments: "[<suite>]",
   summary: `Measures the production form of the product next to its baseline in the same run: a bare Worker and a bare Durable Object on
 the same workerd, and the stores themselves. Ratios say more about the product than absolute figures, which depend on the machine.
-Without a suite, runs the first six, each on a new product; that takes about 20 minutes. Writes the figures to bench.json or
+Without a suite, runs the first seven, each on a new product; that takes about 25 minutes. Writes the figures to bench.json or
 bench-<suite>.json. Exits with 1 if a requirement is violated.
 
 Everything runs on this machine, on free ports and in a temporary folder, and is deleted at the end.`,
@@ -68,8 +79,13 @@ await runCommand(async () => {
   const report = new Report();
   const signal = interruption(CLEANUP_NOTICE);
   for (const suite of name === undefined ? BY_DEFAULT : [name]) {
-    const [, run] = SUITES[suite] as Suite;
+    const [, run, reasonToSkip] = SUITES[suite] as Suite;
     print(bold(`\n${suite}`));
+    const reason = await reasonToSkip?.();
+    if (reason !== undefined) {
+      print(`Skipped: ${reason}`);
+      continue;
+    }
     // Each on a new product, so that it does not measure what another suite left in memory and in the stores.
     await withProduct("bench", ENV, signal, async (product, folder) => {
       const bareBuildDir = await buildBareWorker(folder, signal);
@@ -88,6 +104,7 @@ await runCommand(async () => {
       }
     });
   }
+  if (report.isEmpty) return;
   const file = name === undefined ? "bench.json" : `bench-${name}.json`;
   writeFileSync(file, report.toJson(name ?? "all"));
   print(`\nWritten to ${file}.`);

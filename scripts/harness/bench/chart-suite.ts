@@ -1,7 +1,6 @@
 import { print } from "../../../src/programs/shared/cli.ts";
 import { makeAgents, type TestAgent } from "../accounts.ts";
-import { seedSamples, selectRows } from "../clickhouse.ts";
-import { until } from "../product.ts";
+import { seedSamples, selectRows, untilMerged } from "../clickhouse.ts";
 import { forEachConcurrently } from "../stats.ts";
 import type { LoadResult } from "./load.ts";
 import { type BenchContext, CONNECTIONS, inTurns, load, meanMs, measureBareHono } from "./suite.ts";
@@ -15,7 +14,6 @@ const HOUR_S = 3_600;
 const DAY_S = 86_400;
 /** More charts are not open at the same time. */
 const MOST_WATCHED = 1_000;
-const MAX_REST_MS = 180_000;
 const ONE_AT_A_TIME = { connections: 1, components: ["worker", "clickhouse"] };
 
 const chart = (apId: string, window: string, since = ""): string =>
@@ -32,8 +30,7 @@ export async function benchCharts(context: BenchContext, agents: readonly TestAg
   await seed(agents.length - 2, 1, HOUR_S);
   await seed(agents.length - 1, 1, days * DAY_S);
   // Merges use the same cores.
-  const isMerged = async () => (await selectRows(clickhouse, "SELECT 1 FROM system.merges LIMIT 1")).length === 0;
-  await until(isMerged, MAX_REST_MS, 1_000).catch(() => {});
+  await untilMerged(clickhouse);
 
   await liveQueries(context, agents, sizes);
   await longCharts(context, agents.at(-1) as TestAgent, days);

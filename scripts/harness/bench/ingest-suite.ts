@@ -7,20 +7,22 @@ import { bridgeComponent } from "../../../src/programs/stack/components/bridge-p
 import { brokerComponent } from "../../../src/programs/stack/components/broker-process.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { makeAgents, type TestAgent } from "../accounts.ts";
-import { countPoints } from "../clickhouse.ts";
+import { countInserts, countPoints } from "../clickhouse.ts";
 import { until } from "../product.ts";
 import { forEachConcurrently } from "../stats.ts";
 import { UPDATE_PATH } from "../telemetry-oracle.ts";
 import { cpuOf } from "../usage.ts";
 import { benchCharts } from "./chart-suite.ts";
 import type { LoadResult } from "./load.ts";
-import { type BenchContext, fields, load, measureBareHono, type SuiteLoad } from "./suite.ts";
+import { type BenchContext, CONNECTIONS, fields, load, measureBareHono, type SuiteLoad } from "./suite.ts";
 
 /** From the access point to the chart: samples in, charts out, and their costs as the data grows. */
 
 /** Agents that report at the same time. One insert serves many of them. */
 const REPORTING = 2_000;
 const PUBLISHING = 50;
+/** Of the setting `AGENT_SHARDS`. */
+const DEFAULT_SHARDS = 4;
 
 export async function benchTelemetry(context: BenchContext): Promise<void> {
   const { product, isQuick } = context;
@@ -34,7 +36,7 @@ export async function benchTelemetry(context: BenchContext): Promise<void> {
 
 /** Compares with a bare route that takes the same reports over as many connections. */
 async function ingestOverHttp(context: BenchContext, agents: readonly TestAgent[]): Promise<void> {
-  const { client, bare, report } = context;
+  const { client, clickhouse, bare, report } = context;
   const all = agents.length;
   const reports = (options: SuiteLoad = {}, path = UPDATE_PATH): Promise<LoadResult> => {
     const next = (connection: number, i: number) => {
@@ -54,6 +56,29 @@ async function ingestOverHttp(context: BenchContext, agents: readonly TestAgent[
   for (const connections of [all / 100, all / 10].map(Math.ceil)) {
     const { perSecond, details } = await reports({ connections });
     report.add(`ingest over HTTP, ${connections} agents at a time`, perSecond, "samples/s", details);
+  }
+  const half = all / 2;
+  for (const [what, options] of [
+    [`${CONNECTIONS} agents at a time`, { connections: CONNECTIONS }],
+    [`${half} agents, each once a second`, { connections: half, pacePerSecond: half }],
+  ] as const) {
+    const insertsBefore = await countInserts(clickhouse);
+    const { perSecond, count, details } = await reports({ ...options, components: ["clickhouse"] });
+    const seconds = count / perSecond;
+    const inserts = ((await countInserts(clickhouse)) - insertsBefore) / seconds / DEFAULT_SHARDS;
+    const cpuUs = Number(details["CPU µs of clickhouse each"]);
+    report.add(`ingest over HTTP, ${what}`, perSecond, "samples/s", {
+      ...details,
+      "inserts per second and shard": inserts,
+    });
+    report.add(
+      `its CPU of ClickHouse, ${what}`,
+      cpuUs,
+      "µs",
+      {},
+      { of: "250 µs", value: cpuUs / 250, wanted: "at most 1" },
+    );
+    report.require(`at most 2 inserts per second and shard, ${what}`, inserts <= 2, { inserts });
   }
   // Warms up V8.
   await reports();

@@ -30,6 +30,11 @@ export class Report {
     print(`  ${isKept ? "kept" : red("VIOLATED")}: ${what} (${formatDetails(details)})`);
   }
 
+  /** Whether nothing was measured. */
+  get isEmpty(): boolean {
+    return this.#figures.length === 0;
+  }
+
   get areAllKept(): boolean {
     return this.#promises.every(({ isKept }) => isKept);
   }

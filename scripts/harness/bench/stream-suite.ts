@@ -18,8 +18,10 @@ const OPENING_AT_ONCE = 32;
 const OPENED_PER_SECOND = 100;
 
 /** Something that takes a POST and forwards it to its sockets. */
-interface Stream {
+export interface Stream {
   url: string;
+  /** The name of the process that serves it. */
+  process: string;
   pid: number;
   token?: string;
   postPath(name: string): string;
@@ -44,9 +46,9 @@ export async function benchJobs(context: BenchContext): Promise<void> {
   const { product, report } = context;
   const of = "the bare object";
   const echoPath = (name: string): string => `/echo/${name}`;
-  const bare: Stream = { url: context.bare.url, pid: context.bare.pid, postPath: echoPath, socketPath: echoPath };
+  const bare: Stream = { ...processOf(context.bare.url, context.bare.pid), postPath: echoPath, socketPath: echoPath };
   const paths = { postPath: callbackPath, socketPath: (name: string) => streamPath(name) };
-  const ours: Stream = { url: product.url, pid: product.pidOf("worker"), token: context.user.token, ...paths };
+  const ours: Stream = { ...processOf(product.url, product.pidOf("worker")), token: context.user.token, ...paths };
 
   // First of all, since later measurements leave free memory in both processes.
   const count = context.isQuick ? 100 : 5_000;
@@ -71,10 +73,13 @@ export async function benchJobs(context: BenchContext): Promise<void> {
   }
 }
 
+const processOf = (url: string, pid: number) => ({ url, process: "workerd", pid });
+
 const jobNames = (count: number): string[] => Array.from({ length: count }, () => crypto.randomUUID());
 
-async function throughSocket(context: BenchContext, stream: Stream, jobs: number, connections: number) {
-  const { url, pid, token, postPath } = stream;
+/** Posts to jobs with a socket each, and measures until the messages arrive there. */
+export async function throughSocket(context: BenchContext, stream: Stream, jobs: number, connections: number) {
+  const { url, process, pid, token, postPath } = stream;
   const names = jobNames(jobs);
   const tookMs = new Quantiles();
   const sockets = await openAll(stream, names, (text, socket) => {
@@ -97,7 +102,7 @@ async function throughSocket(context: BenchContext, stream: Stream, jobs: number
     perSecond: (perSecond * tookMs.count) / count,
     lost: count - tookMs.count,
     p99Ms: tookMs.at(0.99),
-    details: { ...details, ...tookMs.details(), "CPU µs of workerd each": cpuUs },
+    details: { ...details, ...tookMs.details(), [`CPU µs of ${process} each`]: cpuUs },
   };
 }
 

@@ -37,17 +37,19 @@ export const fields = (prefix: string, value: number): Record<string, number> =>
   Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`${prefix}_${i}`, value + i]));
 
 export interface SuiteLoad extends Partial<Omit<LoadOptions, "next" | "seconds">> {
-  /** Components of the product whose CPU time is added to the details. */
+  /** Components whose CPU time is added to the details. */
   components?: string[];
+  /** Has these components. Defaults to the product. */
+  processes?: Pick<Product, "pidOf">;
 }
 
 /** Sends requests to the product, unless the options name another URL. */
 export async function load(
   { product, seconds }: BenchContext,
   next: LoadRequest | LoadOptions["next"],
-  { components = [], ...options }: SuiteLoad = {},
+  { components = [], processes = product, ...options }: SuiteLoad = {},
 ): Promise<LoadResult> {
-  const cpuPer = cpuOf(product, components);
+  const cpuPer = cpuOf(processes, components);
   const defaults = { url: product.url, connections: CONNECTIONS, seconds };
   const result = await generateLoad({ ...defaults, ...options, next: typeof next === "function" ? next : () => next });
   return { ...result, details: { ...result.details, ...cpuPer(result.count) } };

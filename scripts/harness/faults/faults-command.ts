@@ -1,12 +1,22 @@
 import { parseCommand, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
 import { KILL_SUITES, type KillSuite } from "./kill-loop.ts";
-import { killRows, rowsOf, runMatrix } from "./matrix.ts";
-
-const SUITES = new Map<string, KillSuite>(Object.entries(KILL_SUITES));
+import { killRows, outageRows, type Row, rowsOf, runMatrix } from "./matrix.ts";
 
 const helpOf = ({ description, components, kills }: KillSuite): string =>
   `${description} (kills ${components.join(", ")}; ${kills} times each)`;
+
+interface Suite {
+  help: string;
+  rows(options: { kills?: number | undefined; minutes: number }): Row[];
+}
+
+const killSuite = (suite: KillSuite): Suite => ({ help: helpOf(suite), rows: ({ kills }) => killRows(suite, kills) });
+
+const SUITES = new Map<string, Suite>([
+  ...Object.entries(KILL_SUITES).map(([name, suite]): [string, Suite] => [name, killSuite(suite)]),
+  ["outage", { help: "Agents report while ClickHouse does not respond", rows: ({ minutes }) => outageRows(minutes) }],
+]);
 
 const count = { type: "number", value: "n", isInteger: true, min: 1 } as const;
 
@@ -18,14 +28,16 @@ connections are slow, cut, dead or garbled, disks are full, callbacks come dupli
 surrogates and backlogs of years, readers pause, and ten thousand sockets lose their service at once. Prints a table; takes about half an
 hour. Full disks need root.
 
-With a suite, kills components again and again under one workload instead. Everything runs on this machine, on free ports and in a
+With a suite, injects one kind of fault under one workload instead, many times or for long. FLUSH_INTERVAL_MS=15 in the environment
+makes kills meet inserts more often. Everything runs on this machine, on free ports and in a
 temporary folder, and is deleted at the end.`,
-  sections: { Suites: Object.fromEntries([...SUITES].map(([name, suite]) => [name, helpOf(suite)])) },
+  sections: { Suites: Object.fromEntries([...SUITES].map(([name, { help }]) => [name, help])) },
   options: {
     only: { type: "string", value: "pattern", description: "Only rows whose names match a regular expression" },
     list: { type: "boolean", description: "List the rows" },
     sockets: { ...count, description: "Open so many sockets in the last row", default: 10_000, max: 100_000 },
     json: { type: "string", value: "file", description: "Also write the results to a file" },
+    minutes: { type: "number", value: "n", description: "Length of the outage", default: 10, min: 0.1, max: 60 },
     kills: { ...count, description: "Kill each component of a suite so often", max: 1_000 },
   },
 } as const;
@@ -41,13 +53,13 @@ function patternOf(text: string): RegExp {
 await runCommand(async () => {
   const command = parseCommand(SPEC);
   if (command === undefined) return;
-  const { only = "", list, sockets, json: jsonFile, kills } = command.values;
+  const { only = "", list, sockets, json: jsonFile, kills, minutes } = command.values;
   const [name] = command.positionals;
   const suite = SUITES.get(name ?? "");
   if (name !== undefined && suite === undefined)
     throw new UserError(`There is no suite "${name}". See npm run faults -- --help.`);
   const pattern = patternOf(only);
-  const rows = (suite === undefined ? rowsOf(sockets) : killRows(suite, kills)).filter((row) => pattern.test(row.name));
+  const rows = (suite?.rows({ kills, minutes }) ?? rowsOf(sockets)).filter((row) => pattern.test(row.name));
   if (list) return print(rows.map((row) => row.name).join("\n"));
   if (!(await runMatrix(rows, jsonFile, interruption(CLEANUP_NOTICE)))) process.exitCode = 1;
   // The workloads of a row that did not recover may still run.

@@ -2,8 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { makeAgents, makeUser, type TestAgent } from "../accounts.ts";
 import type { Target } from "../client.ts";
 import { startStreams } from "../stream-oracle.ts";
-import { startTelemetry } from "../telemetry-oracle.ts";
+import { METRIC, sendTelemetry, startTelemetry } from "../telemetry-oracle.ts";
 import { createWorkload, type Workload } from "../workload.ts";
+import { startAlerts } from "./alert-load.ts";
 import { startCommands } from "./command-load.ts";
 import type { Component, FaultTarget } from "./environment.ts";
 import { kill, type Outcome, underLoad } from "./under-load.ts";
@@ -49,6 +50,12 @@ export const KILL_SUITES = {
     kills: 10,
     start: async (target) => [await startCommands(target, { accessPoints: 20, pauseMs: 200, spinUpEveryMs: 5_000 })],
   },
+  alerts: {
+    description: "Alerts fire and end, and an unreliable webhook receives them",
+    components: ["worker", "sqld", "clickhouse", "broker", "bridge"],
+    kills: 50,
+    start: async (target) => [await startAlerts(target, { agents: 8, pauseMs: 200 })],
+  },
 } satisfies Record<string, KillSuite>;
 
 /** The workloads of a suite are too heavy for a guarantee about response times. */
@@ -64,19 +71,47 @@ export const killUnderLoad = (
     { ...options, start: (target) => start(target, component) },
   );
 
-/** Reads an account continuously. Only telemetry is hit, so no read may fail. */
-async function startAccountReads({ client, dataDir }: Target): Promise<Workload> {
-  const [{ apId, token }] = (await makeAgents(dataDir, `fault-watch-${Date.now()}`, 1)) as [TestAgent];
+/** Only telemetry is hit, so accounts can be read. */
+async function startAccountReads(target: Target): Promise<Workload> {
+  const [agent] = (await makeAgents(target.dataDir, `fault-watch-${Date.now()}`, 1)) as [TestAgent];
+  return startReads(target, "account reads", agent, `/api/v1/agents/${agent.apId}`);
+}
+
+const REPORTING_AGENTS = 22;
+const REPORT_PAUSE_MS = 100;
+
+/** Starts agents that send at least 200 reports per second, and a reader of a live chart. No request may fail. */
+export async function startReporting(target: Target): Promise<Workload[]> {
+  const prefix = `outage-${Date.now()}`;
+  const agents = await makeAgents(target.dataDir, prefix, REPORTING_AGENTS);
+  const [agent] = agents as [TestAgent];
+  const path = `/api/v1/metrics/agent_multi_metric_data?agent=${agent.apId}&metrics=${METRIC}&window=1`;
+  const hasPoints = (body: unknown) => (body as { series: unknown[] }).series.length > 0;
+  return [
+    sendTelemetry(target, agents, { prefix, channel: "HTTP", pauseMs: REPORT_PAUSE_MS, isEachAccepted: true }),
+    startReads(target, "charts", agent, path, hasPoints),
+  ];
+}
+
+/** Reads continuously as an agent. No read may fail. */
+function startReads(
+  { client }: Target,
+  name: string,
+  { token }: TestAgent,
+  path: string,
+  isRight: (body: unknown) => boolean = () => true,
+): Workload {
   const stop = new AbortController();
   let [acknowledged, failed] = [0, 0];
   const reading = (async () => {
     for (; !stop.signal.aborted; await sleep(PAUSE_MS)) {
-      const response = await client.attempt(`/api/v1/agents/${apId}`, { token });
-      if (response?.status === 200) acknowledged++;
-      else failed++;
+      const response = await client.attempt(path, { token });
+      if (response?.status === 200 && isRight(response.body)) acknowledged++;
+      // Nothing has been reported yet.
+      else if (response?.status !== 200 || acknowledged > 0) failed++;
     }
   })();
-  return createWorkload("account reads", stop, [reading], {
+  return createWorkload(name, stop, [reading], {
     acknowledged: () => acknowledged,
     settle: async () => ({ lost: 0, duplicates: 0, violations: { failed }, settledMs: 0 }),
   });

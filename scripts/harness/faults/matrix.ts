@@ -7,11 +7,22 @@ import { clocks } from "./clock-faults.ts";
 import { COMPONENTS, DISKS, type FaultEnvironment, PROXIED, withFaultEnvironment } from "./environment.ts";
 import { NETWORK_FAULTS } from "./faulty-proxy.ts";
 import { backlogs, hostileMessages, loneSurrogates } from "./hostile-agents.ts";
-import { type KillSuite, killUnderLoad } from "./kill-loop.ts";
+import { type KillSuite, killUnderLoad, startReporting } from "./kill-loop.ts";
 import { canMount } from "./limited-disk.ts";
 import { strangers } from "./strangers.ts";
 import { crowd, pausedReaders, shuffledCallbacks, stalledReader } from "./stream-faults.ts";
-import { type Fault, fullDisk, kill, NotRecovered, network, type Outcome, suspend, underLoad } from "./under-load.ts";
+import {
+  besideLoad,
+  ENOUGH,
+  type Fault,
+  fullDisk,
+  kill,
+  NotRecovered,
+  network,
+  type Outcome,
+  suspend,
+  underLoad,
+} from "./under-load.ts";
 
 /** All faults, one row after the other. */
 
@@ -24,7 +35,12 @@ export interface Row {
 
 const row = (name: string, faultOf: (environment: FaultEnvironment) => Fault): Row => ({
   name,
-  run: (environment, signal) => underLoad(environment, faultOf(environment), { signal }),
+  run: (environment, signal) => underLoad(environment, faultOf(environment), { signal, atLeast: ENOUGH }),
+});
+
+const beside = (name: string, run: Row["run"]): Row => ({
+  name,
+  run: (environment, signal) => besideLoad(environment, run, signal),
 });
 
 const FULL_DISK = "full disk: ";
@@ -39,17 +55,16 @@ export const rowsOf = (sockets: number): Row[] => [
     ...row(`${FULL_DISK}${disk}`, (at) => fullDisk(at, disk)),
     ...(!canMount() && { skipped: "needs root" }),
   })),
-  { name: "callbacks duplicated and shuffled", run: shuffledCallbacks },
-  { name: "clocks that are off", run: clocks },
-  { name: "lone surrogates", run: loneSurrogates },
-  { name: "backlogs", run: backlogs },
-  { name: "hostile MQTT messages", run: (at) => hostileMessages(at.target(), { rounds: 10, pauseMs: 50 }) },
-  { name: "readers that pause", run: pausedReaders },
-  { name: "a reader that stalls", run: stalledReader },
+  beside("callbacks duplicated and shuffled", shuffledCallbacks),
+  beside("clocks that are off", clocks),
+  beside("lone surrogates", loneSurrogates),
+  beside("backlogs", backlogs),
+  beside("hostile MQTT messages", (at) => hostileMessages(at.target(), { rounds: 10, pauseMs: 50 })),
+  beside("readers that pause", pausedReaders),
+  beside("a reader that stalls", stalledReader),
   { name: "strangers at the stores", run: strangers },
   {
-    name: `${sockets} sockets, kill worker`,
-    run: (at, signal) => crowd(at, sockets, signal),
+    ...beside(`${sockets} sockets, kill worker`, (at, signal) => crowd(at, sockets, signal)),
     ...(sockets > maxSockets() && { skipped: `ulimit -n allows ${maxSockets()} sockets (--sockets)` }),
   },
 ];
@@ -67,6 +82,17 @@ export const killRows = (suite: KillSuite, times = suite.kills): Row[] =>
       return killUnderLoad({ ...at, target }, suite, component, { times, signal });
     },
   }));
+
+/** Suspends ClickHouse for minutes, while the service accepts each of 200 reports per second and charts continue. */
+export const outageRows = (minutes: number): Row[] => [
+  {
+    name: `ClickHouse away for ${minutes} minutes`,
+    run: (at, signal) => {
+      const fault = { ...suspend(at, "clickhouse"), holdMs: minutes * 60_000 };
+      return underLoad(at, fault, { signal, start: startReporting });
+    },
+  },
+];
 
 interface Result extends Partial<Outcome> {
   name: string;
@@ -110,9 +136,12 @@ export async function runMatrix(rows: Row[], jsonFile: string | undefined, signa
 
 const COLUMNS = ["acknowledged", "lost", "duplicates", "recovered after s", "complete after s"];
 
-const cellsOf = ({ acknowledged, lost, duplicates, recoveredMs, settledMs }: Partial<Outcome>): string[] => {
+const cellsOf = ({ acknowledged, kinds, lost, duplicates, recoveredMs, settledMs }: Partial<Outcome>): string[] => {
   const seconds = [recoveredMs, settledMs].map((ms) => ms && (ms / 1000).toFixed(1));
-  return [acknowledged, lost, duplicates, ...seconds].map((cell) => String(cell ?? "–"));
+  const counts = kinds && Object.entries(kinds).map(([kind, count]) => `${kind} ${count}`);
+  return [counts ? `${acknowledged} (${counts.join(", ")})` : acknowledged, lost, duplicates, ...seconds].map((cell) =>
+    String(cell ?? "–"),
+  );
 };
 
 function describe({ violations, remarks = [], ...counts }: Pick<Result, "violations" | keyof Outcome>): string {

@@ -21,6 +21,8 @@ export const plainTarget = (product: Product): FaultTarget => ({
 export interface Outcome {
   /** Operations that the service acknowledged. */
   acknowledged: number;
+  /** The same by kind, if there are several. */
+  kinds?: Record<string, number>;
   lost: number;
   duplicates: number;
   /** From the end of the fault until the service is ready and all workloads progress. */
@@ -104,10 +106,14 @@ const PROMPT_MS = 3_000;
 /** A component that dies five times within a minute ends the product, which is intended. */
 const BETWEEN_FAULTS_MS = 15_500;
 
-/** Starts tens of operations per second, few enough that the fault is the difficulty and not the load. */
+/** A row of the matrix proves little if the service acknowledges fewer operations than this. */
+export const ENOUGH = 2_000;
+const ACKNOWLEDGED_WITHIN_MS = 180_000;
+
+/** Starts more than a hundred operations per second, few enough that the fault is the difficulty and not the load. */
 async function startAll(target: Target): Promise<Workload[]> {
   const { token } = await makeUser(target.dataDir, `faults-jobs-${Date.now()}@example.com`);
-  const telemetry = { prefix: "matrix", agents: 3, pauseMs: 100 };
+  const telemetry = { prefix: "matrix", agents: 5, pauseMs: 100 };
   return await Promise.all([
     startTelemetry(target, { ...telemetry, channel: "HTTP" }),
     startTelemetry(target, { ...telemetry, channel: "MQTT" }),
@@ -123,15 +129,64 @@ interface LoadOptions {
   start?: (target: Target) => Promise<Workload[]>;
   /** How often the fault is injected. */
   times?: number;
+  /** The workloads continue until they have acknowledged so many operations. */
+  atLeast?: number;
+}
+
+/** Starts workloads. Returns them when each has acknowledged something, and a function that ends them and compares. */
+async function startLoad(target: Target, { signal, start = startAll, atLeast = 0 }: LoadOptions) {
+  const workloads = await start(target);
+  await until(() => workloads.every(({ acknowledged }) => acknowledged > 0), STARTED_WITHIN_MS);
+  target.client.reset();
+  const total = () => workloads.reduce((sum, { acknowledged }) => sum + acknowledged, 0);
+
+  const finish = async () => {
+    const isEnough = () => total() >= atLeast || signal?.aborted === true;
+    await until(isEnough, ACKNOWLEDGED_WITHIN_MS).catch(() => {});
+    await Promise.all(workloads.map((workload) => workload.stop()));
+    const stoppedMs = performance.now();
+    const settling = workloads.map(async (load) => ({ ...load, ...(await load.settle()) }));
+    const verdicts = await Promise.all(settling);
+    const acknowledged = total();
+    return {
+      acknowledged,
+      kinds: Object.fromEntries(verdicts.map((verdict) => [verdict.name, verdict.acknowledged])),
+      lost: verdicts.reduce((sum, { lost }) => sum + lost, 0),
+      duplicates: verdicts.reduce((sum, { duplicates }) => sum + duplicates, 0),
+      settledMs: performance.now() - stoppedMs,
+      inexact: verdicts.flatMap((verdict) => problemsOf(verdict.name, verdict)),
+      tooFew: acknowledged < atLeast ? [`only ${acknowledged} operations were acknowledged`] : [],
+    };
+  };
+  return { workloads, finish };
+}
+
+/** Runs a row of another kind while all workloads run. Nothing that either acknowledges is lost or duplicated. */
+export async function besideLoad(
+  at: FaultEnvironment,
+  run: (environment: FaultEnvironment, signal: AbortSignal) => Promise<Outcome>,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { finish } = await startLoad(at.target(), { signal, atLeast: ENOUGH });
+  const { kinds: ownKinds, violations, remarks, ...own } = await run(at, signal);
+  const { inexact, tooFew, kinds, ...load } = await finish();
+  return {
+    ...own,
+    acknowledged: own.acknowledged + load.acknowledged,
+    kinds: { ...(ownKinds ?? { "of the row itself": own.acknowledged }), ...kinds },
+    lost: own.lost + load.lost,
+    duplicates: own.duplicates + load.duplicates,
+    settledMs: Math.max(own.settledMs, load.settledMs),
+    violations: [...violations, ...inexact, ...tooFew],
+    remarks,
+  };
 }
 
 export async function underLoad(at: FaultTarget, fault: Fault, options: LoadOptions = {}): Promise<Outcome> {
-  const { signal, start = startAll, times = 1 } = options;
+  const { signal, times = 1 } = options;
   const target = at.target();
   const { client } = target;
-  const workloads = await start(target);
-  await until(() => workloads.every(({ acknowledged }) => acknowledged > 0), STARTED_WITHIN_MS);
-  client.reset();
+  const { workloads, finish } = await startLoad(target, options);
 
   const watch = new AbortController();
   const readiness = watchReadiness(client, watch.signal);
@@ -159,33 +214,22 @@ export async function underLoad(at: FaultTarget, fault: Fault, options: LoadOpti
     watch.abort();
   }
 
-  await Promise.all(workloads.map((workload) => workload.stop()));
-  const stoppedMs = performance.now();
-  const settling = workloads.map(async (load) => ({ ...load, ...(await load.settle()) }));
-  const verdicts = await Promise.all(settling);
-  const settledMs = performance.now() - stoppedMs;
-
-  const total = (count: "acknowledged" | "lost" | "duplicates") => verdicts.reduce((sum, one) => sum + one[count], 0);
+  const { inexact, tooFew, ...load } = await finish();
   const { isExact, isPrompt, readyzName } = fault;
   const bugs = client.statuses.get(500) ?? 0;
   const slowestS = (slowest.ms / 1000).toFixed(1);
-  const inexact = verdicts.flatMap((verdict) => problemsOf(verdict.name, verdict));
   const statuses = [...client.statuses].sort(([a], [b]) => a - b).map(([status, n]) => `${n} × ${status}`);
   return {
-    acknowledged: total("acknowledged"),
-    lost: total("lost"),
-    duplicates: total("duplicates"),
+    ...load,
     recoveredMs,
-    settledMs,
     violations: [
-      ...(isExact ? inexact : []),
+      ...(isExact ? [...inexact, ...tooFew] : []),
       ...(isExact && bugs > 0 ? [`${bugs} responses with 500`] : []),
       ...(isPrompt && slowest.ms > PROMPT_MS ? [`${slowest.path} took ${slowestS} s`] : []),
       ...(readyzName && !readiness.down.has(readyzName) ? [`/readyz did not report ${readyzName}`] : []),
     ],
     remarks: [
       ...(isExact ? [] : inexact),
-      verdicts.map(({ name, acknowledged }) => `${name} ${acknowledged}`).join(", "),
       `longest wait ${slowestS} s (${slowest.path})`,
       `responses ${statuses.join(", ")}; ${client.unanswered} requests without one`,
     ],

@@ -32,11 +32,11 @@ export const failed = (error: string): Failure => ({ isDelivered: false, error }
 /** Delivers to one kind of target. An error that it throws is a failed connection. */
 export interface Target {
   /** Events that the target has no use for are skipped. Default: it accepts all. */
-  accepts?(event: NetworkEvent): boolean;
+  accepts?(event: Pick<NetworkEvent, "type">): boolean;
   /** How long events are gathered for one call. Default: each event has a call of its own. */
   gatherMs?: number;
   send(destination: Destination, messages: readonly [Message, ...Message[]], signal: AbortSignal): Promise<Outcome>;
 }
 
 /** The same for every attempt and every restart, so that a receiver recognises a repeated event. */
-export const messageId = ({ id }: NetworkEvent): string => `msg_${id}`;
+export const messageId = ({ id }: Pick<NetworkEvent, "id">): string => `msg_${id}`;

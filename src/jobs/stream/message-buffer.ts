@@ -160,13 +160,19 @@ export class MessageBuffer {
     // Not before the last message, even if the clock was set back: messages must expire in order.
     const tsMs = Math.max(this.#options.now(), lastActiveMs);
     const message: StoredMessage = { seq, type, tsMs, final, bytes, data };
-    this.#write((state) => {
-      const rest = this.#drop(state, dropUpTo);
+    const insert = (state: State): State => {
       this.#store.insert(message);
-      if (key !== undefined) this.#keys.remember(key, { seq, tsMs });
+      const { bytes: before, oldestMs = tsMs } = state;
       // The row has the number and the time, so the table `stream` needs no write.
-      return { ...rest, lastSeq: seq, lastActiveMs: tsMs, bytes: rest.bytes + bytes, oldestMs: rest.oldestMs ?? tsMs };
-    });
+      return { ...state, lastSeq: seq, lastActiveMs: tsMs, bytes: before + bytes, oldestMs };
+    };
+    // One statement needs no transaction, which would be two more statements.
+    if (this.#hasTables && dropUpTo === 0 && key === undefined) this.#cached = insert(this.#state);
+    else
+      this.#write((state) => {
+        if (key !== undefined) this.#keys.remember(key, { seq, tsMs });
+        return insert(this.#drop(state, dropUpTo));
+      });
     this.#newest = bytes <= MAX_NEWEST_BYTES ? message : undefined;
     return { outcome: "stored", seq };
   }

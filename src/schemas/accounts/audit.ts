@@ -16,7 +16,7 @@ export const AuditEntry = z
       .string()
       .describe(
         "The object of the action: `user:…`, `agent:…`, `app:…`, `group:…`, `enrolment_token:…`, `subscription:…`, `job:…` (an emulation), " +
-          "`alert_rule:…`, `alert:…`, `silence:…`, or `agents` (several at once).",
+          "`alert_rule:…`, `alert:…`, `silence:…`, `address:…` (of failed logins), or `agents` (several at once).",
       ),
     detail: z
       .record(z.string(), z.unknown())

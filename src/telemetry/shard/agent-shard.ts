@@ -1,5 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import { parseEnv } from "../../env.ts";
+import { NOTIFIER_NAME } from "../../events/event-log.ts";
 import { Batch } from "../../lib/batch.ts";
 import { Unavailable } from "../../lib/errors.ts";
 import { describeError, log } from "../../lib/log.ts";
@@ -101,7 +102,14 @@ export class AgentShard extends DurableObject<Env> {
       telemetry: this.#store,
       idOf: (name) => env.AGENT_SHARD.idFromName(name),
       openJournal: (onRewrite) => new Journal({ storage: ctx.storage, ...limits, isReplayed: true, onRewrite }),
-      onUploaded: async () => {},
+      // Not awaited: a lost wake-up only delays the delivery until the next poll of the notifier.
+      onUploaded: async () =>
+        ctx.waitUntil(
+          env.NOTIFIER.getByName(NOTIFIER_NAME)
+            .wake()
+            .catch(() => {}),
+        ),
+      onDueChanged: () => this.#setAlarm(),
       now,
     });
     this.#journal = this.#alerting.journal;
@@ -164,7 +172,6 @@ export class AgentShard extends DurableObject<Env> {
   /** Loads the alert rules: one has changed. */
   async refreshRules(): Promise<void> {
     await this.#alerting.refresh();
-    await this.#setAlarm();
   }
 
   /** Writes the samples of all calls of a short time in one row. */

@@ -10,7 +10,7 @@ import { Baselines } from "./alerting/baselines.ts";
 import { alertChange, memberChange } from "./alerting/changes.ts";
 import type { EngineStore } from "./alerting/engine-store.ts";
 import { baselineNeeds, unseenAgents } from "./alerting/needs.ts";
-import { appliesTo, groupOf, type WatchedRule, watchRule } from "./alerting/watched-rule.ts";
+import { appliesTo, hasMoved, type WatchedRule, watchRules } from "./alerting/watched-rule.ts";
 
 /**
  * Evaluates the alert rules, and whether agents are online, for every report of the shard's agents.
@@ -89,7 +89,7 @@ export class AlertEngine {
     this.#events = [];
     this.#store.recount();
     this.#baselines = new Baselines(this.#store);
-    this.#rules = new Map(this.#store.rules().map((rule) => [rule.id, watchRule(rule)]));
+    this.#rules = watchRules(this.#store.rules());
     for (const agent of this.#store.agents()) this.#entries.getOrAdd(agent.apId).info = agent;
     for (const { key, value } of this.#store.states()) restoreEntry(this.#entries.getOrAdd(key), value, this.#rules);
     for (const entry of this.#entries) this.#assign(entry);
@@ -122,7 +122,7 @@ export class AlertEngine {
     this.#touchDirty();
     if (rules !== undefined) {
       this.#store.setRules(rules);
-      this.#rules = new Map(rules.map((rule) => [rule.id, watchRule(rule)]));
+      this.#rules = watchRules(rules);
     }
     const found = new Set<string>();
     const changed = new Set<AgentEntry>(rules === undefined ? [] : this.#entries);
@@ -133,7 +133,10 @@ export class AlertEngine {
       if (entry.info !== undefined && JSON.stringify(entry.info) === JSON.stringify(agent)) continue;
       this.#store.saveAgent(agent);
       // First with the old labels: they name the group that the agent leaves.
-      this.#drop(entry, (watch) => !appliesTo(watch.rule, agent.labels) || hasMoved(watch, entry, agent.labels));
+      this.#drop(
+        entry,
+        (watch) => !appliesTo(watch.rule, agent.labels) || hasMoved(watch.rule, entry.info?.labels, agent.labels),
+      );
       const isNew = entry.info === undefined;
       entry.info = agent;
       changed.add(entry);
@@ -230,12 +233,20 @@ export class AlertEngine {
   }
 
   #observe(entry: AgentEntry, observation: Observation): void {
+    const before = this.#events.length;
     let dueMs = Number.POSITIVE_INFINITY;
     for (const watch of entry.watches) {
       this.#step(entry, watch, observation);
       if (watch.dueMs < dueMs) dueMs = watch.dueMs;
     }
     entry.ruleDueMs = dueMs;
+    if (this.#events.length > before + 1) this.#sortFrom(before);
+  }
+
+  /** Sorts the last events by time: a report after a pause may cause several, of different times. */
+  #sortFrom(first: number): void {
+    const sorted = this.#events.splice(first).sort((a, b) => a.atMs - b.atMs);
+    for (const event of sorted) this.#events.push(event);
   }
 
   #step(entry: AgentEntry, watch: Watch, observation: Observation): void {
@@ -270,12 +281,13 @@ export class AlertEngine {
       entry.isOnline = false;
       this.#addEvent(entry, { kind: "presence", isOnline: false, atMs: offlineMs, apId, lastSeenMs: receivedMs });
     }
-    const atMs = entry.sampleTimeAt(nowMs);
+    const [atMs, before] = [entry.sampleTimeAt(nowMs), this.#events.length];
     for (const watch of entry.watches) {
       if (watch.dueMs > atMs) continue;
       this.#step(entry, watch, { atMs, baseline: entry.baseline });
       this.#touched.add(entry);
     }
+    this.#sortFrom(before);
     entry.reschedule();
   }
 
@@ -330,7 +342,3 @@ export class AlertEngine {
     this.#store.forget(apId);
   }
 }
-
-/** Returns whether an agent with these labels is in another group of the rule than before. */
-const hasMoved = ({ rule }: Watch, { info }: AgentEntry, labels: Record<string, string>): boolean =>
-  groupOf(rule, info?.labels ?? {}) !== groupOf(rule, labels);

@@ -1,7 +1,8 @@
 import * as z from "zod";
+import { HOUR_MS } from "../../rules/baseline.ts";
 import { finite, type RunQuery } from "./clickhouse-query.ts";
 
-/** The mean of a metric at the same hour of earlier days. Hours are those of UTC. */
+/** The mean of a metric at the same hour of earlier days, as `baselineOf` computes it. */
 export interface HourMeansQuery {
   apIds: readonly string[];
   metric: string;
@@ -11,7 +12,6 @@ export interface HourMeansQuery {
   hourMs: number;
 }
 
-const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 const Means = z.array(z.object({ ap_id: z.string(), mean: z.number() }));

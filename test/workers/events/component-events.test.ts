@@ -91,7 +91,8 @@ describe("the watch of the components", () => {
   it("runs with the alarm of the publisher, which a check of its health starts", async () => {
     const found = await eventsOf("broker", () =>
       runInDurableObject(env.PUBLISHER.getByName(uniqueName()), async (_, state) => {
-        const publisher = new Publisher(state, { ...env, MQTT_URL: "mqtt://127.0.0.1:9" });
+        const changes: object = { MQTT_URL: "mqtt://127.0.0.1:9" };
+        const publisher = new Publisher(state, { ...env, ...changes });
         await publisher.check();
         expect(await state.storage.getAlarm()).not.toBeNull();
         await publisher.alarm();

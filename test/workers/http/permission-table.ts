@@ -29,7 +29,10 @@ export type ObjectKind =
   | "job"
   | "emulator job"
   | "enrolment token"
-  | "subscription";
+  | "subscription"
+  | "alert rule"
+  | "alert"
+  | "silence";
 /** The kinds of account, an app without permissions, and an app that is limited to one agent. */
 export type Caller = "admin" | "user" | "agent" | "app" | "app without permissions" | "app of one agent";
 /**
@@ -59,6 +62,11 @@ export const CALLERS: Caller[] = ["admin", "user", "agent", "app", "app without 
 const newUser = () => ({ username: uniqueEmail(), password: PASSWORD, roles: ["user"] });
 const newAgentBody = () => ({ ap_id: uniqueName(), password: PASSWORD, configuration: {} });
 const newAppBody = () => ({ app_name: uniqueName(), api_key: PASSWORD, permissions: {} });
+export const newRuleBody = () => ({
+  name: uniqueName(),
+  enabled: false,
+  spec: { condition: { metric: "load", op: ">", value: 1 } },
+});
 const jobAccess = {
   admin: "any",
   user: "own",
@@ -76,6 +84,9 @@ const callback = (kind: string): Row => ({
   access: jobAccess,
 });
 const readAccess = { admin: "any", user: "any", agent: "own", app: "any", "app of one agent": "listed" } as const;
+
+/** To what a limited app does not see. */
+const unlimitedAccess = { admin: "any", user: "any", app: "any", "app of one agent": "none" } as const;
 
 const viewerAccess = { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" } as const;
 
@@ -139,7 +150,7 @@ export const TABLE: Row[] = [
   {
     route: "GET /api/v1/groups/:name",
     object: "group",
-    access: { admin: "any", user: "any", app: "any", "app of one agent": "none" },
+    access: unlimitedAccess,
   },
   {
     route: "PUT /api/v1/groups/:name",
@@ -149,6 +160,29 @@ export const TABLE: Row[] = [
     access: { admin: "any" },
   },
   { route: "DELETE /api/v1/groups/:name", object: "group", access: { admin: "any" } },
+  { route: "GET /api/v1/alerts", access: viewerAccess },
+  { route: "POST /api/v1/alerts/:id/acknowledge", object: "alert", access: unlimitedAccess },
+  { route: "GET /api/v1/alerts/silences", access: viewerAccess },
+  {
+    route: "POST /api/v1/alerts/silences",
+    body: () => ({ selector: `site=${uniqueName()}`, until: new Date(Date.now() + 1_000).toISOString() }),
+    access: viewerAccess,
+  },
+  { route: "DELETE /api/v1/alerts/silences/:id", object: "silence", access: unlimitedAccess },
+  { route: "GET /api/v1/alerts/rules", access: viewerAccess },
+  { route: "POST /api/v1/alerts/rules", body: newRuleBody, access: { admin: "yes" } },
+  {
+    route: "GET /api/v1/alerts/rules/:id",
+    object: "alert rule",
+    access: { admin: "any", user: "any", app: "any", "app of one agent": "any" },
+  },
+  {
+    route: "PUT /api/v1/alerts/rules/:id",
+    object: "alert rule",
+    body: newRuleBody,
+    access: { admin: "any" },
+  },
+  { route: "DELETE /api/v1/alerts/rules/:id", object: "alert rule", access: { admin: "any" } },
   { route: "GET /api/v1/third_party_apps/", access: { admin: "yes" } },
   { route: "POST /api/v1/third_party_apps/", body: newAppBody, access: { admin: "yes" } },
   {
@@ -196,6 +230,8 @@ export const TABLE: Row[] = [
     }),
   ),
   { route: "GET /api/v1/audit/", access: { admin: "yes" } },
+  { route: "GET /api/v1/events", access: viewerAccess },
+  { route: "GET /api/v1/events/ws", access: viewerAccess },
   { route: "GET /metrics", access: { admin: "yes" } },
   { route: "POST /api/v1/agent_update/update", body: () => ({ payload: { x: 1 } }), access: { agent: "yes" } },
   {

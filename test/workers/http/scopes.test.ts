@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { StoredGrant } from "../../../src/accounts/account-tables.ts";
 import type { GrantRole } from "../../../src/auth/agent-scope.ts";
+import { newAlert } from "../alerting/requests.ts";
+import { eventLog, listEvents } from "../events/event-support.ts";
 import { adminToken, newAgent, newApp, PASSWORD, request, send, signedUp, tokenOf, uniqueName } from "../support.ts";
 
 /**
@@ -104,7 +106,12 @@ describe.each(CALLERS)("$caller", ({ role, login }) => {
       "/api/v1/labels/export",
       "/api/v1/groups/",
       "/api/v1/metrics/aggregate?metrics=load&by=site&statistic=count&window=1",
+      "/api/v1/alerts?state=all",
+      "/api/v1/alerts/silences",
     ];
+    await newAlert({ apId: seen, labels: { site: `${site}/a` } });
+    await newAlert({ apId: hidden, labels: { site: `elsewhere/${site}` } });
+    await newAlert({ groupValue: `elsewhere/${site}`, labels: { site: `elsewhere/${site}` } });
     for (const path of paths) {
       const response = await send("GET", path, undefined, token);
       const text = await response.text();
@@ -114,6 +121,22 @@ describe.each(CALLERS)("$caller", ({ role, login }) => {
       if (role === "none") expect(text).not.toContain(site);
       else if (path.startsWith("/api/v1/agents/") || path.endsWith("agent_details")) expect(text).toContain(seen);
     }
+  });
+
+  it("gets the events about agents in its scope only, and the same cursor as for absent ones", async () => {
+    const after = await eventLog.newestId();
+    const [seen, hidden] = [await inScope(), await outOfScope()];
+    const { events, next_after } = await listEvents(token, `after=${after}&limit=1000`);
+    const text = JSON.stringify(events);
+    expect([text.includes(seen), text.includes(hidden)]).toEqual([role !== "none", false]);
+    expect(next_after).toBeGreaterThanOrEqual(after + 4);
+    // An agent out of scope and an absent one cannot be told apart by a selector.
+    const pages = await Promise.all(
+      [`elsewhere/${site}`, uniqueName()].map((place) =>
+        listEvents(token, `after=0&limit=1000&selector=${encodeURIComponent(`site=${place}`)}`),
+      ),
+    );
+    for (const page of pages) expect(page.events).toEqual([]);
   });
 
   it("gets the same refusal for an agent out of scope and an absent one in a bulk command", async () => {

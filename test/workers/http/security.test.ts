@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { declaredRoutes } from "../../../src/http/route-registry.ts";
+import { newAlert } from "../alerting/requests.ts";
 import {
   adminToken,
   appWith,
@@ -15,7 +16,16 @@ import {
   uniqueName,
 } from "../support.ts";
 import { invalidTokens } from "./invalid-tokens.ts";
-import { type Access, CALLERS, type Caller, type ObjectKind, PUBLIC, type Row, TABLE } from "./permission-table.ts";
+import {
+  type Access,
+  CALLERS,
+  type Caller,
+  newRuleBody,
+  type ObjectKind,
+  PUBLIC,
+  type Row,
+  TABLE,
+} from "./permission-table.ts";
 
 /**
  * Calls every operation as every kind of caller on every kind of object. The table states the permissions independently of the matrix in
@@ -78,7 +88,17 @@ const subscriptionOf = async (token: string): Promise<string> => {
   const response = await send("POST", "/api/v1/subscriptions/", { name: "x", target }, token);
   return ((await response.json()) as { id: string }).id;
 };
+const created = async (path: string, body: object): Promise<string> => {
+  const response = await send("POST", path, body, await adminToken());
+  return ((await response.json()) as { id: string }).id;
+};
 const foreignObject = async (kind: ObjectKind): Promise<string> => {
+  if (kind === "alert rule") return await created("/api/v1/alerts/rules", newRuleBody());
+  if (kind === "alert") return await newAlert();
+  if (kind === "silence") {
+    const until = new Date(Date.now() + 5_000).toISOString();
+    return await created("/api/v1/alerts/silences", { selector: `site=${uniqueName()}`, until });
+  }
   if (kind === "job") return await jobOf((await signedUp()).token);
   if (kind === "group") {
     const name = uniqueName();
@@ -96,7 +116,7 @@ const call = async ({ route, query, body, contentType }: Row, token: string, obj
   const [method = "", path = ""] = route.split(" ");
   const name = encodeURIComponent(object);
   const target = query === undefined ? path.replace(/:\w+/, name) : `${path}?${query}${name}`;
-  if (!path.includes("/ws/")) return (await send(method, target, body?.(), token, contentType)).status;
+  if (!/\/ws(\/|$)/.test(path)) return (await send(method, target, body?.(), token, contentType)).status;
   const { status, webSocket } = await request(target, { headers: { Upgrade: "websocket", ...bearer(token) } });
   webSocket?.accept();
   webSocket?.close(1000);

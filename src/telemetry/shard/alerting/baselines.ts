@@ -1,12 +1,12 @@
+import { HOUR_MS } from "../../../rules/baseline.ts";
 import type { BaselineLookup } from "../../../rules/conditions.ts";
 import type { EngineStore } from "./engine-store.ts";
 import type { BaselineNeed } from "./watched-rule.ts";
 
-export const HOUR_MS = 3_600_000;
 /** Late samples may be of the hour before. */
 const KEPT_HOURS = 2;
 
-export const hourOf = (atMs: number): number => Math.floor(atMs / HOUR_MS) * HOUR_MS;
+export const hourStart = (atMs: number): number => Math.floor(atMs / HOUR_MS) * HOUR_MS;
 const keyOf = ({ metric, days }: BaselineNeed, hourMs: number): string => `${hourMs} ${days} ${metric}`;
 
 /** The means of earlier days that rules compare with, for the hours around the present. They are in SQLite for a replay after a restart. */
@@ -25,7 +25,7 @@ export class Baselines {
   }
 
   lookup(apId: string): BaselineLookup {
-    return (metric, days, atMs) => this.#means.get(keyOf({ metric, days }, hourOf(atMs)))?.get(apId);
+    return (metric, days, atMs) => this.#means.get(keyOf({ metric, days }, hourStart(atMs)))?.get(apId);
   }
 
   /** Returns whether the means of an hour are known for all agents. */
@@ -46,7 +46,7 @@ export class Baselines {
   }
 
   dropOld(nowMs: number): void {
-    const firstMs = hourOf(nowMs) - (KEPT_HOURS - 1) * HOUR_MS;
+    const firstMs = hourStart(nowMs) - (KEPT_HOURS - 1) * HOUR_MS;
     this.#store.deleteBaselinesBefore(firstMs);
     for (const key of this.#means.keys()) if (Number(key.slice(0, key.indexOf(" "))) < firstMs) this.#means.delete(key);
     for (const key of this.#complete) if (Number(key.slice(0, key.indexOf(" "))) < firstMs) this.#complete.delete(key);

@@ -12,7 +12,7 @@ import type { Journal } from "../journal.ts";
 import { shardName, shardOf } from "../placement.ts";
 import { ShardAlerting, type ShardAlertingOptions } from "./shard-alerting.ts";
 
-export interface OpenOptions extends Pick<ShardAlertingOptions, "telemetry" | "onUploaded" | "now"> {
+export interface OpenOptions extends Pick<ShardAlertingOptions, "telemetry" | "onUploaded" | "onDueChanged" | "now"> {
   config: Config;
   state: DurableObjectState;
   /** Returns the id of the object with a name. */

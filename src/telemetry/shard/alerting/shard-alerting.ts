@@ -5,7 +5,7 @@ import { describeError, log } from "../../../lib/log.ts";
 import type { AgentSample, TelemetryStore } from "../../store/telemetry-store.ts";
 import { AlertEngine } from "../alert-engine.ts";
 import type { Journal } from "../journal.ts";
-import { HOUR_MS, hourOf } from "./baselines.ts";
+import { hourStart } from "./baselines.ts";
 import { EngineStore } from "./engine-store.ts";
 import { Uploader } from "./uploader.ts";
 
@@ -20,6 +20,8 @@ export interface ShardAlertingOptions {
   owns(apId: string): boolean;
   /** Called after events were uploaded. */
   onUploaded(): Promise<void>;
+  /** Called when `dueMs` may have become earlier, except by `append` and `alarm`. */
+  onDueChanged(): Promise<void>;
   now(): number;
 }
 
@@ -57,7 +59,10 @@ export class ShardAlerting {
 
   constructor(options: ShardAlertingOptions, openJournal: (onRewrite: () => void) => Journal) {
     this.#options = options;
-    const { storage, sync, sink, onUploaded, owns, now } = options;
+    const { storage, sync, sink, owns, now } = options;
+    const onUploaded = async (): Promise<void> => {
+      await Promise.all([options.onDueChanged(), options.onUploaded()]);
+    };
     this.#store = new EngineStore(storage.sql);
     this.#journal = openJournal(() => this.#checkpoint());
     this.#engine = new AlertEngine({ store: this.#store, replay: () => this.#journal.replay(), owns, now });
@@ -160,6 +165,7 @@ export class ShardAlerting {
       await this.#loadUnseen();
       await this.#loadBaselines();
       this.#uploader.start();
+      await this.#options.onDueChanged();
     } catch (error) {
       if (error instanceof Unavailable) log.warn("alert rules not refreshed", { error: describeError(error) });
       else log.error("bug", { error: describeError(error) });
@@ -185,7 +191,7 @@ export class ShardAlerting {
   async #loadBaselines(): Promise<void> {
     const { telemetry, now } = this.#options;
     const { baselines } = this.#engine;
-    const hours = new Set([hourOf(now()), hourOf(now() + BASELINE_LEAD_MS)]);
+    const hours = new Set([hourStart(now()), hourStart(now() + BASELINE_LEAD_MS)]);
     for (const { apIds, ...need } of this.#engine.baselineNeeds()) {
       for (const hourMs of hours) {
         if (baselines.has(need, hourMs)) continue;
@@ -193,7 +199,7 @@ export class ShardAlerting {
         this.#transaction(() => {
           this.#engine.checkpoint();
           this.#engine.baselines.set(need, hourMs, means);
-          this.#engine.baselines.dropOld(now() - HOUR_MS);
+          this.#engine.baselines.dropOld(now());
         });
         this.#journal.checkpoint();
       }

@@ -1,6 +1,6 @@
 import type { EventSink } from "../../../alerts/event-sink.ts";
-import { Unavailable } from "../../../lib/errors.ts";
 import { describeError, log } from "../../../lib/log.ts";
+import { isRejected } from "../../../storage/libsql.ts";
 import type { EngineStore, OutgoingRow } from "./engine-store.ts";
 
 export interface UploaderOptions {
@@ -92,7 +92,7 @@ export class Uploader {
         failures: this.#failures,
         error: describeError(error),
       });
-      if (!(error instanceof Unavailable)) this.#isolate(rows, error);
+      if (isRejected(error)) this.#isolate(rows, error);
     }
   }
 

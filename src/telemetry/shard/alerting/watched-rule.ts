@@ -23,7 +23,11 @@ export interface WatchedRule {
   baselines: readonly BaselineNeed[];
 }
 
-export function watchRule(source: EnabledRule): WatchedRule {
+/** Prepares rules. They are in the order of their ids, which is that of their events. */
+export const watchRules = (rules: readonly EnabledRule[]): Map<string, WatchedRule> =>
+  new Map(rules.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map((rule) => [rule.id, watchRule(rule)]));
+
+function watchRule(source: EnabledRule): WatchedRule {
   const { id, name, spec } = source;
   const compiled = compileRule(spec);
   return {
@@ -46,6 +50,10 @@ export const groupOf = ({ source }: WatchedRule, labels: Labels): string | undef
 export const appliesTo = (rule: WatchedRule, labels: Labels): boolean =>
   matches(rule.source.selector, labels) &&
   (rule.source.spec.group === undefined || groupOf(rule, labels) !== undefined);
+
+/** Returns whether an agent with new labels is in another group than before. */
+export const hasMoved = (rule: WatchedRule, before: Labels = {}, after: Labels): boolean =>
+  groupOf(rule, before) !== groupOf(rule, after);
 
 function baselinesIn(condition: Condition): BaselineNeed[] {
   if ("any" in condition) return condition.any.flatMap(baselinesIn);
