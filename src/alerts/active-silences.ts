@@ -10,6 +10,7 @@ import type { SilenceStore } from "./silence-store.ts";
 
 /** What silences depend on. */
 export interface SilencedAlert {
+  ruleId: string;
   /** Null for an alert about a group. */
   apId: string | null;
   /** The labels of the agent or of the group. */
@@ -71,11 +72,14 @@ export function createSilenceReader(
       if (selector !== undefined && scope !== undefined) resolved.push({ selector, scope });
     }
     return {
-      matches: ({ apId, labels, ruleLabels, ownerId }) =>
-        resolved.some(
+      matches: ({ ruleId, apId, labels, ruleLabels, ownerId }) => {
+        // A silence may be about one agent, or one rule.
+        const selected = { ...ruleLabels, ...labels, rule_id: ruleId, ...(apId !== null && { ap_id: apId }) };
+        return resolved.some(
           ({ selector, scope }) =>
-            isInScope(scope, { apId: apId ?? "", labels, ownerId }) && matches(selector, { ...ruleLabels, ...labels }),
-        ),
+            isInScope(scope, { apId: apId ?? "", labels, ownerId }) && matches(selector, selected),
+        );
+      },
       nextEndMs: Math.min(...active.map(({ until }) => until.getTime())),
     };
   };

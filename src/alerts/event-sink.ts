@@ -37,7 +37,7 @@ export function createEventSink(
       const mayFire = [...changes, ...members].some(({ isFiring }) => isFiring);
       const silences = mayFire ? await readSilences(now()) : undefined;
       const isSilenced = ({ apId, labels, ownerId, rule }: AlertChange): boolean =>
-        silences?.matches({ apId, labels, ownerId, ruleLabels: rule.labels }) ?? false;
+        silences?.matches({ ruleId: rule.id, apId, labels, ownerId, ruleLabels: rule.labels }) ?? false;
       const fired = changes
         .filter(({ isFiring }) => isFiring)
         .map((change) => ({ change, isSilenced: isSilenced(change) }));

@@ -61,7 +61,8 @@ export function createGroupAlerts(database: Database): GroupAlerts {
     if (counts.firing === 0 || share < percent) return false;
     const alert = describe(crypto.randomUUID(), atMs);
     const { text } = alert;
-    const isSilenced = silences?.matches({ apId: null, labels, ruleLabels: rule.labels, ownerId: null }) ?? false;
+    const described = { ruleId: rule.id, apId: null, labels, ruleLabels: rule.labels, ownerId: null };
+    const isSilenced = silences?.matches(described) ?? false;
     await query(
       database.batch([
         database.run(

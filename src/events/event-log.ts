@@ -1,4 +1,4 @@
-import { and, asc, gt, inArray, lt, lte, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
 import * as z from "zod";
 import { toIsoTime } from "../lib/iso-time.ts";
 import { describeError, log } from "../lib/log.ts";
@@ -42,6 +42,8 @@ export interface EventPageQuery {
   /** The last id to read. */
   upTo?: number | undefined;
   types?: readonly EventType[] | undefined;
+  /** Only events about this agent. */
+  agent?: string | undefined;
   /** Only events that are at least as severe. */
   severity?: Severity | undefined;
   limit: number;
@@ -51,6 +53,8 @@ export interface EventPageQuery {
 export interface EventLog {
   /** Returns the next events of all accounts, in the order of their ids. */
   readAfter(page: EventPageQuery): Promise<EventRow[]>;
+  /** Returns the last events up to an id, also in the order of their ids. */
+  readNewest(page: Omit<EventPageQuery, "after">): Promise<EventRow[]>;
   /** Returns the id of the newest event, also if it was removed since. 0 if there never was one. */
   newestId(): Promise<number>;
   /** Inserts events in one transaction. Skips those whose source exists. */
@@ -74,27 +78,28 @@ const ROWS_PER_STATEMENT = 1_000;
 
 const Sequences = z.array(z.object({ seq: z.int() })).max(1);
 
+/** Rows are read in the order of their ids, so the index of the types is of no use. */
+const filterOf = ({ upTo, types, agent, severity = "info" }: Omit<EventPageQuery, "after">) =>
+  and(
+    upTo === undefined ? undefined : lte(events.id, upTo),
+    types === undefined ? undefined : inArray(sql`+${events.type}`, [...types]),
+    agent === undefined ? undefined : eq(events.apId, agent),
+    severity === "info" ? undefined : inArray(events.severity, SEVERITIES.slice(SEVERITIES.indexOf(severity))),
+  );
+
 export function createEventLog(database: Database): EventLog {
+  const select = (where: SQL | undefined, order: SQL, limit: number) =>
+    query(database.select(COLUMNS).from(events).where(where).orderBy(order).limit(limit));
+
   return {
-    async readAfter({ after, upTo, types, severity = "info", limit }) {
-      const rows = await query(
-        database
-          .select(COLUMNS)
-          .from(events)
-          .where(
-            and(
-              gt(events.id, after),
-              upTo === undefined ? undefined : lte(events.id, upTo),
-              types === undefined ? undefined : inArray(sql`+${events.type}`, [...types]),
-              severity === "info"
-                ? undefined
-                : inArray(events.severity, SEVERITIES.slice(SEVERITIES.indexOf(severity))),
-            ),
-          )
-          .orderBy(asc(events.id))
-          .limit(limit),
-      );
+    async readAfter({ after, limit, ...filter }) {
+      const rows = await select(and(gt(events.id, after), filterOf({ ...filter, limit })), asc(events.id), limit);
       return z.array(EventRow).parse(rows);
+    },
+
+    async readNewest({ limit, ...filter }) {
+      const rows = await select(filterOf({ ...filter, limit }), desc(events.id), limit);
+      return z.array(EventRow).parse(rows.toReversed());
     },
 
     async newestId() {

@@ -17,13 +17,22 @@ export interface EventQuery {
   after?: number | undefined;
   types?: readonly EventType[] | undefined;
   selector: Selector;
+  /** Only events about this agent. */
+  agent?: string | undefined;
   severity: Severity;
+}
+
+export interface EventListQuery extends EventQuery {
+  limit: number;
+  waitMs: number;
+  /** Reads the last events, at once. */
+  newest?: boolean | undefined;
 }
 
 /** Reads the event log on behalf of callers. */
 export interface EventReader {
   /** Returns the next events that the caller sees. Waits up to `waitMs` if there is none, and then reads the caller's grants again. */
-  list(actor: CurrentActor, query: EventQuery & { limit: number; waitMs: number }): Promise<EventPage>;
+  list(actor: CurrentActor, query: EventListQuery): Promise<EventPage>;
   /** Returns the response that upgrades the request to a WebSocket. */
   open(actor: CurrentActor, query: EventQuery, offeredProtocols: string | null): Promise<Response>;
 }
@@ -58,13 +67,13 @@ export function createEventReader({ eventLog, newest, now = Date.now }: EventRea
 
   const read = async (
     viewer: EventViewer,
-    { after, types, selector, severity }: EventQuery & { after: number },
+    { after, types, selector, agent, severity }: EventQuery & { after: number },
     limit: number,
     newestId: number,
   ): Promise<EventPage> => {
     const upTo = Math.min(after + SCANNED_IDS, newestId);
     // All events up to `newestId` exist when this query starts: a later transaction has a higher id.
-    const rows = await eventLog.readAfter({ after, upTo, types, severity, limit: SCANNED_EVENTS });
+    const rows = await eventLog.readAfter({ after, upTo, types, agent, severity, limit: SCANNED_EVENTS });
     const isIncluded = (row: EventRow) => isVisible(viewer, row) && isSelected(selector, row);
     const { page, scannedUpTo } = fill(rows, isIncluded, limit);
     const last = rows.length === SCANNED_EVENTS ? rows.at(-1)?.id : undefined;
@@ -72,10 +81,24 @@ export function createEventReader({ eventLog, newest, now = Date.now }: EventRea
     return { events: page.map(toNetworkEvent), next_after, has_more: next_after < newestId };
   };
 
+  const readNewest = async (
+    viewer: EventViewer,
+    { types, selector, agent, severity }: EventQuery,
+    limit: number,
+  ): Promise<EventPage> => {
+    const newestId = await eventLog.newestId();
+    const rows = await eventLog.readNewest({ upTo: newestId, types, agent, severity, limit: SCANNED_EVENTS });
+    const included = rows.filter((row) => isVisible(viewer, row) && isSelected(selector, row));
+    // From the newest to older ones, as many as fit.
+    const { page } = fill(included.toReversed(), () => true, limit);
+    return { events: page.toReversed().map(toNetworkEvent), next_after: newestId, has_more: false };
+  };
+
   return {
-    async list(current, { limit, waitMs, after, ...query }) {
+    async list(current, { limit, waitMs, after, newest: isNewest, ...query }) {
       const actor = await current();
       authorize(actor, "events.list");
+      if (isNewest) return await readNewest(viewerOf(actor), query, limit);
       const newestId = await newestIdFor(after);
       let page = await read(viewerOf(actor), { ...query, after: after ?? newestId }, limit, newestId);
       if (waitMs === 0 || !isAtEnd(page)) return page;

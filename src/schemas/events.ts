@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { Selector } from "./fleet/selector.ts";
-import { customIssue, integer } from "./primitives.ts";
+import { customIssue, integer, QueryFlag } from "./primitives.ts";
 
 /** What happened in the network and in the service, in the order in which it was recorded. */
 
@@ -75,6 +75,7 @@ export const EventStreamQuery = z.object({
     .describe("The `id` of the last event that you have. 0: from the oldest event. Default: only events from now on."),
   types: Types.optional().describe("Only these types, separated by commas. Default: all."),
   selector: Selector.optional(),
+  agent: z.string().max(200).optional().describe("Only events about the agent with this `ap_id`."),
   severity: Severity.default("info").describe("Only events that are at least as severe."),
 });
 
@@ -85,6 +86,12 @@ export const EventsQuery = EventStreamQuery.extend({
   wait: integer(z.int().gte(0).lte(MAX_WAIT_S))
     .default(0)
     .describe("Seconds to wait for an event if there is none. The response arrives with the first one."),
+  newest: QueryFlag.default(false).describe(
+    "Returns the last events that there are, among the newest 1,000 of these types, instead of those after a cursor.",
+  ),
+}).superRefine(({ after, newest }, context) => {
+  if (!newest || after === undefined) return;
+  context.addIssue({ ...customIssue("value_error", "Value error, give either after or newest"), path: ["newest"] });
 });
 
 export const EventPage = z

@@ -50,7 +50,9 @@ export const MAX_SILENCES = 1_000;
 
 export const SilenceCreate = z
   .object({
-    selector: SelectorText.describe("The alerts, by the labels of their agents and rules. Empty: all alerts."),
+    selector: SelectorText.describe(
+      "The alerts, by the labels of their agents and rules, and by `ap_id` and `rule_id`. Empty: all alerts.",
+    ),
     until: z.iso.datetime({ offset: true }).describe(`At most ${MAX_SILENCE_DAYS} days ahead.`),
     reason: Description.default(""),
   })

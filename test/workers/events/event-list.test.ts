@@ -73,6 +73,24 @@ describe("the event log", () => {
     expect(await sees(narrowed, other.username)).toBe(false);
   });
 
+  it("returns the last events of one agent, and a cursor that continues after them", async () => {
+    const site = uniqueName();
+    const [{ apId }, other] = [await newAgent({}, { site }), await newAgent({}, { site })];
+    await putLabels(apId, { site, floor: "1" }, await adminToken());
+    await putLabels(other.apId, { site, floor: "1" }, await adminToken());
+    const list = async (token: string, query: string) => await listEvents(token, `agent=${apId}&${query}`);
+    const admin = await adminToken();
+    const last = await list(admin, "newest=true&limit=2");
+    expect(last.events.map(({ type }) => type)).toEqual(["agent.onboarded", "agent.relabelled"]);
+    expect(last.events.every(({ ap_id }) => ap_id === apId)).toBe(true);
+    await putLabels(other.apId, { site, floor: "2" }, await adminToken());
+    await putLabels(apId, { site, floor: "2" }, await adminToken());
+    const next = await list(admin, `after=${last.next_after}`);
+    expect(next.events.map(({ type, ap_id }) => [type, ap_id])).toEqual([["agent.relabelled", apId]]);
+    expect((await list(await viewer("site=elsewhere"), "newest=true")).events).toEqual([]);
+    expect(await status("newest=true&after=1")).toBe(422);
+  });
+
   it("shows an alert about a group of agents by the label of the group", async () => {
     const [site, after] = [uniqueName(), await eventLog.newestId()];
     await eventLog.append([newEvent("alert.fired", { rule: site }, { labels: { site } })]);
