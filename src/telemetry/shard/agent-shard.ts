@@ -102,13 +102,7 @@ export class AgentShard extends DurableObject<Env> {
       telemetry: this.#store,
       idOf: (name) => env.AGENT_SHARD.idFromName(name),
       openJournal: (onRewrite) => new Journal({ storage: ctx.storage, ...limits, isReplayed: true, onRewrite }),
-      // Not awaited: a lost wake-up only delays the delivery until the next poll of the notifier.
-      onUploaded: async () =>
-        ctx.waitUntil(
-          env.NOTIFIER.getByName(NOTIFIER_NAME)
-            .wake()
-            .catch(() => {}),
-        ),
+      wakeNotifier: () => env.NOTIFIER.getByName(NOTIFIER_NAME).wake(),
       onDueChanged: () => this.#setAlarm(),
       now,
     });

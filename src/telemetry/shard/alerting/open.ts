@@ -12,18 +12,27 @@ import type { Journal } from "../journal.ts";
 import { shardName, shardOf } from "../placement.ts";
 import { ShardAlerting, type ShardAlertingOptions } from "./shard-alerting.ts";
 
-export interface OpenOptions extends Pick<ShardAlertingOptions, "telemetry" | "onUploaded" | "onDueChanged" | "now"> {
+export interface OpenOptions extends Pick<ShardAlertingOptions, "telemetry" | "onDueChanged" | "now"> {
   config: Config;
   state: DurableObjectState;
   /** Returns the id of the object with a name. */
   idOf(name: string): DurableObjectId;
   openJournal(onRewrite: () => void): Journal;
+  /** Tells the notifier that there are new events. */
+  wakeNotifier(): Promise<void>;
 }
 
 /** A batch of events of a large site takes longer than a request may. */
 const TIMEOUT_MS = 5_000;
 
-export function openShardAlerting({ config, state, idOf, openJournal, ...options }: OpenOptions): ShardAlerting {
+export function openShardAlerting({
+  config,
+  state,
+  idOf,
+  openJournal,
+  wakeNotifier,
+  ...options
+}: OpenOptions): ShardAlerting {
   const database = createDatabase({
     url: config.LIBSQL_URL,
     authToken: config.LIBSQL_AUTH_TOKEN,
@@ -40,6 +49,8 @@ export function openShardAlerting({ config, state, idOf, openJournal, ...options
       ...options,
       storage: state.storage,
       sync: () => state.storage.sync(),
+      // Not awaited: a lost wake-up only delays the delivery until the next poll of the notifier.
+      onUploaded: async () => state.waitUntil(wakeNotifier().catch(() => {})),
       feed: createWatchFeed(createAuditFeed(database), rules, createAgentLists(database)),
       sink: createEventSink(database, readSilences, options.now),
       name: number === undefined ? `shard-${state.id.toString().slice(0, 16)}` : shardName(number),
