@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { Leaf, LeafRule } from "../../rules/leaves.ts";
 import { column, IN_RANGE, type RunQuery } from "./clickhouse-query.ts";
-import { hourMeans, minutesQuery } from "./rule-minutes.ts";
+import { minutesQuery, usualMeans } from "./rule-minutes.ts";
 import { AGENT, OF_AGENTS, type RuleRange, settingsOf } from "./rule-range.ts";
 
 /**
@@ -130,25 +130,25 @@ interface Compared {
 /** Returns an expression for a time and the results of the comparisons of a value at that time. */
 const keyOf = (at: string, value: string, compared: readonly Compared[]): string => {
   const results = compared.map(({ leaf, limit }, bit) => {
-    const usual =
-      "baseline" in leaf ? `${hourMeans(leaf.baseline.days)}[intDiv(${at}, 3600000) - first_hour + 1] * ` : "";
+    const usual = "baseline" in leaf ? `${usualMeans(leaf.baseline.days)} * ` : "";
     return `(${value} ${leaf.op} ${usual}${limit}) * ${2 ** bit}`;
   });
-  return [`${at} * ${RESULTS}`, ...results].join(" + ");
+  return `toInt64(${[`${at} * ${RESULTS}`, ...results].join(" + ")})`;
 };
 
 const nameOf = (metric: number) => `metric = {metrics:Array(String)}[${metric + 1}]`;
 
 const minuteKeys = (range: RuleRange, metric: number, compared: readonly Compared[]): string => {
-  const days = compared.flatMap(({ leaf }) => ("baseline" in leaf ? leaf.baseline.days : []));
+  const days = [...new Set(compared.flatMap(({ leaf }) => ("baseline" in leaf ? leaf.baseline.days : [])))];
+  const arrays = ["times", "means", ...days.map(usualMeans)];
   return `
-    SELECT ap_id, arrayMap((at, mean) -> toInt64(${keyOf("at", "mean", compared)}), times, means) AS keys
+    SELECT ap_id, arrayMap((${["at", "mean", ...days.map(usualMeans)].join()}) -> ${keyOf("at", "mean", compared)}, ${arrays.join()}) AS keys
     FROM (${minutesQuery(range, nameOf(metric), days)})`;
 };
 
 const OF_PERIOD = `${OF_AGENTS} AND ${IN_RANGE}`;
 const sampleKeys = (metric: number, compared: readonly Compared[]): string => `
-  SELECT ap_id, arraySort(groupArray(toInt64(${keyOf("toUnixTimestamp64Milli(ts)", "value", compared)}))) AS keys
+  SELECT ap_id, arraySort(groupArray(${keyOf("toUnixTimestamp64Milli(ts)", "value", compared)})) AS keys
   FROM points_v1
   WHERE ${OF_PERIOD} AND ${nameOf(metric)}
   GROUP BY ap_id`;
