@@ -92,6 +92,23 @@ describe("the event sink", () => {
     expect(await eventsOfAlert(outside.alertId)).toEqual(["alert.fired"]);
   });
 
+  it("silences one agent, or one rule, by a selector of their ids", async () => {
+    const [one, other, ruleId] = [uniqueName(), uniqueName(), uniqueName()];
+    await createSilence(`ap_id=${one}`);
+    await createSilence(`rule_id=${ruleId}`);
+    // A label of the agent with such a name does not count.
+    const fired = [
+      changeOf(one, true),
+      changeOf(other, true, { labels: { ap_id: one } }),
+      changeOf(other, true, { rule: { ...RULE, id: ruleId } }),
+    ];
+    await sink.upload(outgoing(...fired));
+    const rows = await Promise.all(
+      fired.map(({ alertId }) => database.select().from(alerts).where(eq(alerts.id, alertId))),
+    );
+    expect(rows.flat().map(({ isSilenced }) => isSilenced)).toEqual([true, false, true]);
+  });
+
   it("writes the event of an alert that still fires when its silence ends, and none of one that has ended", async () => {
     const team = uniqueName();
     await createSilence(`team=${team}`);
