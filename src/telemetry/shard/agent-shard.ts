@@ -45,7 +45,6 @@ const MEGABYTE = 1024 * 1024;
 const MAX_NEWS = 1_000;
 /** Points that the live window loads for one agent: 16 bytes each. */
 const MAX_LOADED_POINTS = 200_000;
-
 /** Pending samples in one response: their times are a parameter of a query, which has at most 128 KiB. */
 const MAX_PENDING = 5_000;
 /** Characters in one row of the journal: at most 1 MB in UTF-8. The platform's limit is 2 MB. */
