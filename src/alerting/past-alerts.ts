@@ -221,7 +221,9 @@ export class Evaluation {
     try {
       return await query();
     } catch (error) {
-      throw error instanceof Unavailable && isOverload(error.cause) ? tooLarge() : error;
+      // If ClickHouse stops a query that has begun to respond, it only closes the connection.
+      const isTimeout = error instanceof Unavailable && (isOverload(error.cause) || this.#now() >= this.#deadlineMs);
+      throw isTimeout ? tooLarge() : error;
     }
   }
 }
