@@ -50,7 +50,7 @@ export function numberIn(range: number, cuts: readonly Cut[]): number {
 }
 
 /** Returns the smallest number that is greater. */
-function nextAbove(value: number): number {
+export function nextAbove(value: number): number {
   if (value === 0) return Number.MIN_VALUE;
   const bits = new BigInt64Array(new Float64Array([value]).buffer);
   bits[0] = (bits[0] ?? 0n) + (value > 0 ? 1n : -1n);

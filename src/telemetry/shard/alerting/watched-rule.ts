@@ -10,6 +10,9 @@ export interface BaselineNeed {
   days: number;
 }
 
+/** A comparison of a metric with a fixed value. */
+export type Threshold = Extract<Condition, { value: number; metric: string }>;
+
 /** A rule that the shard evaluates, prepared once for all agents. */
 export interface WatchedRule {
   source: EnabledRule;
@@ -18,8 +21,10 @@ export interface WatchedRule {
   described: AlertingRule;
   /** Two versions of a rule with the same key have the same states. */
   stateKey: string;
-  /** Whether the rule can fire without a report. */
-  hasAbsence: boolean;
+  /** The rule can fire only if one of these holds, or without a report. Undefined if it depends on more than that. */
+  thresholds: readonly Threshold[] | undefined;
+  /** The shortest time without a report that matters. Infinity if none does. */
+  absenceMs: number;
   baselines: readonly BaselineNeed[];
 }
 
@@ -35,12 +40,16 @@ function watchRule(source: EnabledRule): WatchedRule {
     compiled,
     described: { id, name, severity: spec.severity, labels: spec.labels },
     stateKey: JSON.stringify([spec.condition, spec.for_s, spec.clear, spec.group]),
-    hasAbsence: compiled.needs.absencesMs.length > 0,
+    thresholds: compiled.needs.rates.length > 0 ? undefined : thresholdsIn(spec.condition),
+    absenceMs: Math.min(...compiled.needs.absencesMs),
     baselines: compiled.hasBaseline
       ? [spec.condition, ...(spec.clear.condition === undefined ? [] : [spec.clear.condition])].flatMap(baselinesIn)
       : [],
   };
 }
+
+/** Returns whether the rule can fire without a report. */
+export const hasAbsence = ({ absenceMs }: WatchedRule): boolean => absenceMs < Number.POSITIVE_INFINITY;
 
 /** Returns the value of the label that names the agent's group. Undefined if the rule is not about groups. */
 export const groupOf = ({ source }: WatchedRule, labels: Labels): string | undefined =>
@@ -54,6 +63,16 @@ export const appliesTo = (rule: WatchedRule, labels: Labels): boolean =>
 /** Returns whether an agent with new labels is in another group than before. */
 export const hasMoved = (rule: WatchedRule, before: Labels = {}, after: Labels): boolean =>
   groupOf(rule, before) !== groupOf(rule, after);
+
+/** Returns the comparisons of which one must hold. Undefined if the condition is not one of several comparisons and absences. */
+function thresholdsIn(condition: Condition): Threshold[] | undefined {
+  if ("any" in condition) {
+    const inner = condition.any.map(thresholdsIn);
+    return inner.every((list) => list !== undefined) ? inner.flat() : undefined;
+  }
+  if ("no_report_s" in condition) return [];
+  return "metric" in condition && "value" in condition ? [condition] : undefined;
+}
 
 function baselinesIn(condition: Condition): BaselineNeed[] {
   if ("any" in condition) return condition.any.flatMap(baselinesIn);
