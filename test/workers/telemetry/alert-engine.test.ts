@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { compileRule, type RuleState, step } from "../../../src/rules/evaluator.ts";
 import { agentOf, type EngineTest, ruleOf, withEngine } from "./engine-support.ts";
 
 const HIGH = ruleOf("high", { condition: { metric: "load", op: ">", value: 0.9 } });
@@ -13,7 +14,24 @@ const RULES = [
     for_s: 1,
     clear: { condition: { metric: "users", op: ">", value: 2 }, for_s: 1 },
   }),
-  ruleOf("site", { condition: { no_report_s: 3 }, group: { by: "site", percent: 50 } }),
+  ruleOf("both", {
+    condition: {
+      all: [
+        { metric: "load", op: ">=", value: 0.6 },
+        { metric: "users", op: "<=", value: 2 },
+      ],
+    },
+    for_s: 2,
+  }),
+  ruleOf("edge", {
+    condition: {
+      any: [
+        { metric: "load", op: "<", value: 0.6 },
+        { metric: "extra", op: ">=", value: 1 },
+      ],
+    },
+  }),
+  ruleOf("site", { condition: { no_report_s: 5 }, group: { by: "site", percent: 50 } }),
 ];
 const AGENTS = [agentOf("a", { site: "x" }), agentOf("b", { site: "x" })];
 
@@ -165,7 +183,7 @@ const actions = fc.array(
     },
     {
       weight: 8,
-      arbitrary: fc.record({ do: fc.constant("wait" as const), ms: fc.constantFrom(100, 1_000, 1_500, 5_000) }),
+      arbitrary: fc.record({ do: fc.constant("wait" as const), ms: fc.constantFrom(100, 1_000, 1_500, 4_500, 6_000) }),
     },
     { weight: 4, arbitrary: fc.constant({ do: "tick" as const }) },
     { weight: 1, arbitrary: fc.constant({ do: "checkpoint" as const }) },
@@ -199,6 +217,46 @@ function run(test: EngineTest, list: readonly Action[], isDisturbed: boolean): v
   }
 }
 
+describe("live evaluation", () => {
+  it("has the transitions that the evaluator gives for the same samples", async () => {
+    await fc.assert(
+      fc.asyncProperty(actions, async (list) => {
+        const { live, samples } = await withEngine((test) => {
+          const seen: { apId: string; tsMs: number; metrics: Record<string, number> }[] = [];
+          test.watch(RULES, AGENTS);
+          for (const action of list) {
+            if (action.do === "wait") test.nowMs += action.ms;
+            if (action.do !== "report") continue;
+            const extra: Record<string, number> = action.isLong ? { extra: action.users } : {};
+            const metrics = { load: action.load, ...(action.lateMs < 300 && { users: action.users }), ...extra };
+            const apId = AGENTS[action.agent]?.apId ?? "";
+            test.report(apId, metrics);
+            seen.push({ apId, tsMs: test.nowMs, metrics });
+          }
+          return { live: test.transitions.filter((text) => !text.includes("line ")), samples: seen };
+        });
+        const expected = RULES.flatMap(({ id, spec }) =>
+          AGENTS.flatMap(({ apId }) => {
+            const rule = compileRule(spec);
+            let state: RuleState | undefined;
+            return samples
+              .filter((sample) => sample.apId === apId)
+              .flatMap(({ tsMs, metrics }) => {
+                const next = step(rule, state, { atMs: tsMs, metrics });
+                state = next.state;
+                return next.transitions.map(
+                  ({ type, atMs, value }) => `${apId} ${id} ${type} ${atMs} ${spec.group === undefined ? value : "x"}`,
+                );
+              });
+          }),
+        );
+        expect(live.toSorted()).toEqual(expected.toSorted());
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
+
 describe("a shard that is killed between appends", () => {
   it("has the same transitions and the same state as one that runs without interruption", async () => {
     await fc.assert(
@@ -213,7 +271,7 @@ describe("a shard that is killed between appends", () => {
           });
         expect(await outcome(true)).toEqual(await outcome(false));
       }),
-      { numRuns: 150 },
+      { numRuns: 250 },
     );
   });
 });
