@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compileRule, type RuleState, step } from "../../../src/rules/evaluator.ts";
+import { compileRule } from "../../../src/rules/evaluator.ts";
+import { anyReports, anyRule, END_S, transitionsOf } from "../../support/rules.ts";
 import { agentOf, type EngineTest, ruleOf, withEngine } from "./engine-support.ts";
 
 const HIGH = ruleOf("high", { condition: { metric: "load", op: ">", value: 0.9 } });
@@ -220,39 +221,36 @@ function run(test: EngineTest, list: readonly Action[], isDisturbed: boolean): v
 describe("live evaluation", () => {
   it("has the transitions that the evaluator gives for the same samples", async () => {
     await fc.assert(
-      fc.asyncProperty(actions, async (list) => {
-        const { live, samples } = await withEngine((test) => {
-          const seen: { apId: string; tsMs: number; metrics: Record<string, number> }[] = [];
-          test.watch(RULES, AGENTS);
-          for (const action of list) {
-            if (action.do === "wait") test.nowMs += action.ms;
-            if (action.do !== "report") continue;
-            const extra: Record<string, number> = action.isLong ? { extra: action.users } : {};
-            const metrics = { load: action.load, ...(action.lateMs < 300 && { users: action.users }), ...extra };
-            const apId = AGENTS[action.agent]?.apId ?? "";
-            test.report(apId, metrics);
-            seen.push({ apId, tsMs: test.nowMs, metrics });
-          }
-          return { live: test.transitions.filter((text) => !text.includes("line ")), samples: seen };
-        });
-        const expected = RULES.flatMap(({ id, spec }) =>
-          AGENTS.flatMap(({ apId }) => {
-            const rule = compileRule(spec);
-            let state: RuleState | undefined;
-            return samples
-              .filter((sample) => sample.apId === apId)
-              .flatMap(({ tsMs, metrics }) => {
-                const next = step(rule, state, { atMs: tsMs, metrics });
-                state = next.state;
-                return next.transitions.map(
-                  ({ type, atMs, value }) => `${apId} ${id} ${type} ${atMs} ${spec.group === undefined ? value : "x"}`,
-                );
-              });
-          }),
-        );
-        expect(live.toSorted()).toEqual(expected.toSorted());
-      }),
-      { numRuns: 150 },
+      fc.asyncProperty(
+        fc.array(anyRule, { maxLength: 5 }),
+        anyReports,
+        fc.boolean(),
+        async (list, reports, hasTicks) => {
+          const rules = list.map(({ spec }, i) => ruleOf(`r${i}`, spec));
+          const live = await withEngine((test) => {
+            const startMs = test.nowMs;
+            test.watch(rules, AGENTS);
+            for (const { atS, metrics } of reports) {
+              test.nowMs = startMs + atS * 1_000;
+              if (hasTicks) test.tick();
+              test.report("a", metrics);
+            }
+            test.nowMs = startMs + END_S * 1_000;
+            test.tick();
+            return test.events.flatMap((event) => {
+              if (event.kind !== "alert") return [];
+              return [`${event.rule.id} ${event.isFiring ? "fired" : "resolved"} ${(event.atMs - startMs) / 1_000}`];
+            });
+          });
+          const expected = rules.flatMap(({ id, spec }) =>
+            transitionsOf(compileRule(spec), reports, END_S, () => undefined).map(
+              ({ type, atMs }) => `${id} ${type} ${atMs / 1_000}`,
+            ),
+          );
+          expect(live.toSorted()).toEqual(expected.toSorted());
+        },
+      ),
+      { numRuns: 200 },
     );
   });
 });
@@ -271,7 +269,7 @@ describe("a shard that is killed between appends", () => {
           });
         expect(await outcome(true)).toEqual(await outcome(false));
       }),
-      { numRuns: 250 },
+      { numRuns: 150 },
     );
   });
 });

@@ -39,7 +39,8 @@ export class Uploader {
 
   /** Starts to upload, and returns without waiting for it. */
   start(): void {
-    if (this.#options.store.outgoingCount > 0) this.#running ??= this.#run();
+    if (this.#options.store.outgoingCount === 0) return;
+    this.#running ??= this.#run().catch((error: unknown) => log.error("bug", { error: describeError(error) }));
   }
 
   /** Writes the events of alerts whose silence has ended. */
