@@ -23,7 +23,7 @@ export function groupAlerts(members: readonly ReplayedAlert[], { size, percent }
     firing += by;
     const isShare = firing > 0 && firing * 100 >= percent * size;
     if (isShare && current === undefined) {
-      current = { firedMs: atMs, resolvedMs: null, value: (firing * 100) / size, reportedMs: null };
+      current = { firedMs: atMs, resolvedMs: null, value: (firing * 100) / size };
       alerts.push(current);
     } else if (!isShare && current !== undefined) {
       current.resolvedMs = atMs;

@@ -1,9 +1,9 @@
 import { DomainError, Unavailable } from "../lib/errors.ts";
 import { baselineOf, type HourSum } from "../rules/baseline.ts";
-import { type CutRule, cutsOf } from "../rules/cuts.ts";
 import type { CompiledRule } from "../rules/evaluator.ts";
-import type { Condition } from "../schemas/alerts/rule.ts";
+import { explainedBy, type LeafRule, toLeafRule } from "../rules/leaves.ts";
 import { isOverload } from "../storage/clickhouse.ts";
+import { hasChanges } from "../telemetry/store/rule-changes.ts";
 import { MAX_AGENTS_PER_QUERY, MINUTE_MS, type RuleRange } from "../telemetry/store/rule-range.ts";
 import type { RuleReader } from "../telemetry/store/rule-reader.ts";
 import type { ReportColumns, ReportsQuery } from "../telemetry/store/rule-reports.ts";
@@ -21,11 +21,13 @@ const MAX_VALUES_PER_QUERY = 4_000_000;
 const ROWS_PER_PAGE = 100_000;
 /** Rows of reports in all. JavaScript evaluates about a million per second. */
 const MAX_ROWS = 5_000_000;
+/** Times in one query. The server's limit for one parameter is 128 KiB. */
+const MAX_MOMENTS = 5_000;
 const MAX_ALERTS = 100_000;
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-export interface PastRange extends Omit<RuleRange, "timeLimitMs"> {}
+export type PastRange = Omit<RuleRange, "timeLimitMs">;
 
 export interface PastAlerts {
   /** The alerts of each agent of the range. */
@@ -34,11 +36,18 @@ export interface PastAlerts {
   isTruncated: boolean;
 }
 
+/** An alert and the index of its agent in the range. */
+export interface ListedAlert {
+  agent: number;
+  alert: ReplayedAlert;
+}
+
 export class Evaluation {
   readonly #reader: RuleReader;
   readonly #rule: CompiledRule;
   readonly #range: PastRange;
-  readonly #cuts: CutRule | undefined;
+  /** Set if the changes of its comparisons are enough. */
+  readonly #leafRule: LeafRule | undefined;
   readonly #now: () => number;
   readonly #deadlineMs: number;
   readonly #alerts: ReplayedAlert[][];
@@ -50,7 +59,8 @@ export class Evaluation {
     this.#reader = reader;
     this.#rule = rule;
     this.#range = range;
-    this.#cuts = isPlain ? undefined : cutsOf(conditionsOf(rule));
+    const leafRule = isPlain ? undefined : toLeafRule(rule.spec);
+    if (leafRule !== undefined && hasChanges(leafRule, range)) this.#leafRule = leafRule;
     this.#now = now;
     this.#deadlineMs = now() + MAX_MS;
     this.#alerts = range.apIds.map(() => []);
@@ -61,39 +71,40 @@ export class Evaluation {
     const chunks = await this.#chunks();
     await forEachConcurrently(chunks, async (chunk) => {
       if (this.#count > MAX_ALERTS) this.#isTruncated = true;
-      else if (this.#cuts !== undefined) await this.#fromChanges(chunk, this.#cuts);
+      else if (this.#leafRule !== undefined) await this.#fromChanges(chunk, this.#leafRule);
       else await this.#fromReports(chunk);
     });
     return { alerts: this.#alerts, isTruncated: this.#isTruncated };
   }
 
-  /** Sets the values of alerts that were evaluated without values. */
-  async addValues(alerts: readonly { agent: number; alert: ReplayedAlert }[]): Promise<void> {
-    if (this.#cuts === undefined) return;
+  /** Sets the values of alerts, which are in the order of time, if they were evaluated from changes. */
+  async addValues(alerts: readonly ListedAlert[]): Promise<void> {
+    const rule = this.#leafRule;
+    if (rule === undefined) return;
+    const byMetric = Map.groupBy(alerts, ({ alert }) => explainedBy(rule, alert.value)?.metric);
+    for (const [metric, explained] of byMetric) {
+      if (metric === undefined) continue;
+      for (const part of chunksOf(explained, MAX_MOMENTS)) await this.#addValuesOf(metric, part);
+    }
+  }
+
+  async #addValuesOf(metric: string, alerts: readonly ListedAlert[]): Promise<void> {
     const byAgent = [...Map.groupBy(alerts, ({ agent }) => agent)];
     await forEachConcurrently([...chunksOf(byAgent, this.#agentsPerQuery(1))], async (chunk) => {
       const range = this.#part(chunk.map(([agent]) => agent));
       const moments = chunk.map(([, ofAgent]) => ofAgent.map(({ alert }) => alert.firedMs));
-      const metrics = await Promise.all(
-        this.#rule.metrics.map((metric) => this.#ask(() => this.#reader.valuesAt(range, metric, moments))),
-      );
-      for (const [i, [, ofAgent]] of chunk.entries()) {
-        for (const [j, { alert }] of ofAgent.entries()) {
-          const values = metrics.map((found) => found[i]?.[j] ?? null);
-          const reportedMs = alert.reportedMs ?? undefined;
-          const facts = { atMs: alert.firedMs, reportedMs, values, rates: [], baseline: undefined };
-          alert.value = this.#rule.condition.value(facts);
-        }
-      }
+      const values = await this.#ask(() => this.#reader.valuesAt(range, metric, moments));
+      for (const [i, [, ofAgent]] of chunk.entries())
+        for (const [j, { alert }] of ofAgent.entries()) alert.value = values[i]?.[j];
     });
   }
 
-  async #fromChanges(agents: readonly number[], cuts: CutRule): Promise<void> {
+  async #fromChanges(agents: readonly number[], rule: LeafRule): Promise<void> {
     const range = this.#part(agents);
-    const found = await this.#ask(() => this.#reader.changes(range, cuts));
+    const found = await this.#ask(() => this.#reader.changes(range, rule));
     for (const [i, changes] of found.entries()) {
       if (changes.completeUntilMs !== undefined) this.#isTruncated = true;
-      this.#add(agents[i], replayChanges(this.#rule, cuts, changes, range.toMs));
+      this.#add(agents[i], replayChanges(rule, changes, range.toMs));
     }
   }
 
@@ -127,7 +138,7 @@ export class Evaluation {
   /** Returns the lookups of the agents of a range. */
   async #baselines(range: RuleRange) {
     if (!this.#rule.hasBaseline) return undefined;
-    const days = Math.max(...this.#rule.needs.baselineDays);
+    const days = Math.max(...this.#rule.needs.means.map((mean) => mean.days));
     const fromMs = Math.floor(range.fromMs / HOUR_MS) * HOUR_MS - days * DAY_MS;
     const byMetric = new Map<string, Map<number, HourSum>[]>();
     for (const metric of this.#rule.metrics) {
@@ -151,12 +162,15 @@ export class Evaluation {
   /** Divides the agents so that each query stays small. */
   async #chunks(): Promise<number[][]> {
     const all = this.#range.apIds.map((_, i) => i);
-    if (this.#cuts !== undefined && this.#range.resolution === "minutes")
-      return [...chunksOf(all, this.#agentsPerQuery(this.#cuts.cuts.size + 1))];
+    const rule = this.#leafRule;
+    if (rule !== undefined && this.#range.resolution === "minutes")
+      return [
+        ...chunksOf(all, this.#agentsPerQuery(this.#rule.metrics.length + (rule.absenceMs === undefined ? 0 : 1))),
+      ];
     const counts = await this.#counts(all);
     const total = counts.reduce((sum, count) => sum + count, 0);
-    if (this.#cuts === undefined && total > MAX_ROWS) throw tooLarge();
-    const maxRows = this.#cuts === undefined ? ROWS_PER_PAGE - 1 : MAX_VALUES_PER_QUERY;
+    if (rule === undefined && total > MAX_ROWS) throw tooLarge();
+    const maxRows = rule === undefined ? ROWS_PER_PAGE - 1 : MAX_VALUES_PER_QUERY;
     const chunks: number[][] = [];
     let rows = Infinity;
     for (const agent of all) {
@@ -207,7 +221,9 @@ export class Evaluation {
     try {
       return await query();
     } catch (error) {
-      throw error instanceof Unavailable && isOverload(error.cause) ? tooLarge() : error;
+      // If ClickHouse stops a query that has begun to respond, it only closes the connection.
+      const isTimeout = error instanceof Unavailable && (isOverload(error.cause) || this.#now() >= this.#deadlineMs);
+      throw isTimeout ? tooLarge() : error;
     }
   }
 }
@@ -217,9 +233,6 @@ const tooLarge = () =>
     "too_large",
     "The backtest takes too long. Choose a shorter period, fewer agents or the resolution minutes",
   );
-
-const conditionsOf = ({ spec }: CompiledRule): Condition[] =>
-  spec.clear.condition === undefined ? [spec.condition] : [spec.condition, spec.clear.condition];
 
 function* reportsIn({ agent, at, metric, value }: ReportColumns, metrics: readonly string[]) {
   for (let i = 0; i < at.length; ) {
@@ -232,10 +245,15 @@ function* reportsIn({ agent, at, metric, value }: ReportColumns, metrics: readon
   }
 }
 
+/** Runs work for each item, and starts no more of it after an error. */
 async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const rest = items.values();
+  const rest = [...items];
   const worker = async () => {
-    for (const item of rest) await work(item);
+    try {
+      for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item);
+    } finally {
+      rest.length = 0;
+    }
   };
   await Promise.all(Array.from({ length: Math.min(CONCURRENCY, items.length) }, worker));
 }

@@ -1,5 +1,5 @@
-import { type CutRule, numberIn } from "../rules/cuts.ts";
 import { type CompiledRule, type Observation, type RuleState, step } from "../rules/evaluator.ts";
+import { type LeafRule, leafMetric, leafValue } from "../rules/leaves.ts";
 import type { AgentChanges } from "../telemetry/store/rule-changes.ts";
 
 /** Evaluates a rule for one agent over a past period, with the evaluator of live data. */
@@ -10,8 +10,6 @@ export interface ReplayedAlert {
   resolvedMs: number | null;
   /** The value that made it fire. */
   value: number | undefined;
-  /** Time of the last report before it fired. Null for a group. */
-  reportedMs: number | null;
 }
 
 export class Replay {
@@ -24,12 +22,10 @@ export class Replay {
   }
 
   observe(observation: Observation): void {
-    const beforeMs = this.#state?.reportedMs ?? null;
     const { state, transitions } = step(this.#rule, this.#state, observation);
     this.#state = state;
     for (const { type, atMs, value } of transitions) {
-      const reportedMs = observation.metrics !== undefined && atMs === observation.atMs ? atMs : beforeMs;
-      if (type === "fired") this.alerts.push({ firedMs: atMs, resolvedMs: null, value, reportedMs });
+      if (type === "fired") this.alerts.push({ firedMs: atMs, resolvedMs: null, value });
       else this.#end(atMs);
     }
   }
@@ -46,23 +42,16 @@ export class Replay {
   }
 }
 
-/**
- * Evaluates a rule from the changes of its metrics. A number of the right range stands for each value: the alerts have their right times,
- * and not yet their values.
- */
-export function replayChanges(
-  rule: CompiledRule,
-  { cuts }: CutRule,
-  agent: AgentChanges,
-  toMs: number,
-): ReplayedAlert[] {
+/** Evaluates a rule from the changes of its comparisons. The values of its alerts name the comparison that explains them. */
+export function replayChanges({ rule }: LeafRule, agent: AgentChanges, toMs: number): ReplayedAlert[] {
   const replay = new Replay(rule);
   const { periods, completeUntilMs = toMs } = agent;
   const observations = new Map<number, Record<string, number>>(periods.map(({ fromMs }) => [fromMs, {}]));
-  for (const [i, [metric, ofMetric]] of [...cuts].entries()) {
-    for (const { atMs, range } of agent.metrics[i] ?? []) {
+  for (const { leaves, changes } of agent.metrics) {
+    for (const { atMs, results } of changes) {
       const metrics = observations.get(atMs) ?? {};
-      metrics[metric] = numberIn(range, ofMetric);
+      for (const [bit, leaf] of leaves.entries())
+        metrics[leafMetric(leaf)] = leafValue(leaf, Math.floor(results / 2 ** bit) % 2 === 1);
       observations.set(atMs, metrics);
     }
   }

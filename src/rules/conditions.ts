@@ -13,11 +13,9 @@ export interface Facts {
   values: readonly (number | null)[];
   /** The change per second of each rate of the rule. Null: not known yet. */
   rates: readonly (number | null)[];
-  /** Returns the mean at the same hour of earlier days, or undefined if there is none. */
-  baseline: BaselineLookup | undefined;
+  /** For each comparison with earlier days, the mean at the hour of the last value. Null: not known. */
+  means: readonly (number | null)[];
 }
-
-export type BaselineLookup = (metric: string, days: number, atMs: number) => number | undefined;
 
 export interface CompiledCondition {
   holds(facts: Facts): boolean;
@@ -32,14 +30,20 @@ export interface RateSource {
   overMs: number;
 }
 
+/** A mean of earlier days that a rule needs. */
+export interface MeanSource {
+  /** Index of the metric in the rule's list. */
+  metric: number;
+  days: number;
+}
+
 /** Collects what the conditions of a rule need. Conditions refer to it by index. */
 export class Needs {
   readonly metrics: string[] = [];
   readonly rates: RateSource[] = [];
   /** Times without a report after which a condition holds. */
   readonly absencesMs: number[] = [];
-  /** The numbers of days of all comparisons with earlier days. */
-  readonly baselineDays: number[] = [];
+  readonly means: MeanSource[] = [];
 
   metric(name: string): number {
     const index = this.metrics.indexOf(name);
@@ -50,6 +54,12 @@ export class Needs {
     const metric = this.metric(name);
     const index = this.rates.findIndex((rate) => rate.metric === metric && rate.overMs === overMs);
     return index >= 0 ? index : this.rates.push({ metric, overMs }) - 1;
+  }
+
+  mean(name: string, days: number): number {
+    const metric = this.metric(name);
+    const index = this.means.findIndex((mean) => mean.metric === metric && mean.days === days);
+    return index >= 0 ? index : this.means.push({ metric, days }) - 1;
   }
 
   absence(ms: number): void {
@@ -116,13 +126,11 @@ function compileSimple(condition: SimpleCondition, needs: Needs): CompiledCondit
   const value = ({ values }: Facts): number | undefined => values[index] ?? undefined;
   if ("baseline" in condition) {
     const { days, factor } = condition.baseline;
-    needs.baselineDays.push(days);
+    const mean = needs.mean(metric, days);
     return {
-      holds: (facts) => {
-        const current = facts.values[index] ?? null;
-        if (current === null) return false;
-        const mean = facts.baseline?.(metric, days, facts.atMs);
-        return mean !== undefined && compare(current, mean * factor);
+      holds: ({ values, means }) => {
+        const [current, usual] = [values[index] ?? null, means[mean] ?? null];
+        return current !== null && usual !== null && compare(current, usual * factor);
       },
       value,
     };

@@ -1,13 +1,6 @@
 import { parseSelector, type SelectorTerms } from "../lib/selectors.ts";
 import type { RuleSpec } from "../schemas/alerts/rule.ts";
-import {
-  type BaselineLookup,
-  type CompiledCondition,
-  compileCondition,
-  type Facts,
-  Needs,
-  toMs,
-} from "./conditions.ts";
+import { type CompiledCondition, compileCondition, type Facts, Needs, toMs } from "./conditions.ts";
 import { addToRate, NO_RATE, type RateState } from "./rate.ts";
 
 /**
@@ -40,6 +33,8 @@ export interface RuleState {
   values: readonly (number | null)[];
   /** Absent if the rule has no rates of change. */
   rates?: readonly RateState[];
+  /** The means of earlier days at the hour of the last values. Absent if the rule does not compare with them. */
+  means?: readonly (number | null)[];
   isFiring: boolean;
   /** Since when the alert is about to fire, or to end if it fires. Null: it is not. */
   sinceMs: number | null;
@@ -49,9 +44,15 @@ export interface Observation {
   atMs: number;
   /** The metrics of a report. Absent in a tick: time passes, and the last values hold. */
   metrics?: Readonly<Record<string, number>> | undefined;
-  /** Must give the same answer for the same arguments. */
+  /** For reports, if the rule has `hasBaseline`. */
   baseline?: BaselineLookup | undefined;
 }
+
+/**
+ * Returns the mean of a metric at the same hour of the days before a time, or undefined if it is not known: see `baselineOf`. Must return the
+ * same for the same arguments.
+ */
+export type BaselineLookup = (metric: string, days: number, atMs: number) => number | undefined;
 
 export interface Transition {
   type: "fired" | "resolved";
@@ -75,7 +76,7 @@ export function compileRule(spec: RuleSpec): CompiledRule {
     spec,
     selector: parseSelector(spec.selector),
     metrics: needs.metrics,
-    hasBaseline: needs.baselineDays.length > 0,
+    hasBaseline: needs.means.length > 0,
     condition,
     clearCondition,
     forMs: toMs(spec.for_s),
@@ -99,7 +100,7 @@ const NO_TRANSITIONS: readonly Transition[] = [];
  * @param state undefined: nothing is known yet
  */
 export function step(rule: CompiledRule, state: RuleState | undefined, observation: Observation): Step {
-  const { atMs, metrics, baseline } = observation;
+  const { atMs, metrics } = observation;
   if (state === undefined) {
     if (metrics === undefined)
       return { state: initialState(rule, atMs), transitions: NO_TRANSITIONS, nextDueMs: Infinity };
@@ -110,10 +111,11 @@ export function step(rule: CompiledRule, state: RuleState | undefined, observati
   let current = state ?? initialState(rule, atMs);
   // Ends: evaluating at a due time removes it. An absence is due once, and the end of a duration is a transition or the duration starts anew.
   for (let dueMs = nextDueMs(rule, current); metrics === undefined ? dueMs <= atMs : dueMs < atMs; ) {
-    current = evaluate(rule, { ...current, atMs: dueMs }, baseline, transitions);
+    current = evaluate(rule, { ...current, atMs: dueMs }, transitions);
     dueMs = nextDueMs(rule, current);
   }
-  if (metrics !== undefined) current = evaluate(rule, withReport(rule, current, atMs, metrics), baseline, transitions);
+  if (metrics !== undefined)
+    current = evaluate(rule, withReport(rule, current, { ...observation, metrics }), transitions);
   return { state: current, transitions, nextDueMs: nextDueMs(rule, current) };
 }
 
@@ -122,6 +124,7 @@ const initialState = ({ metrics, needs }: CompiledRule, atMs: number): RuleState
   reportedMs: null,
   values: metrics.map(() => null),
   ...(needs.rates.length > 0 && { rates: needs.rates.map(() => NO_RATE) }),
+  ...(needs.means.length > 0 && { means: needs.means.map(() => null) }),
   isFiring: false,
   sinceMs: null,
 });
@@ -142,8 +145,7 @@ export function nextDueMs({ needs, forMs, clearForMs }: CompiledRule, state: Rul
 function withReport(
   { metrics: names, needs }: CompiledRule,
   state: RuleState,
-  atMs: number,
-  metrics: Readonly<Record<string, number>>,
+  { atMs, metrics, baseline }: Observation & { metrics: Readonly<Record<string, number>> },
 ): RuleState {
   const values = names.map((name, i) => reported(metrics, name) ?? state.values[i] ?? null);
   const next: RuleState = { ...state, atMs: Math.max(atMs, state.atMs), reportedMs: atMs, values };
@@ -152,6 +154,12 @@ function withReport(
       const rate = state.rates?.[i] ?? NO_RATE;
       const value = reported(metrics, names[metric] ?? "");
       return value === undefined ? rate : addToRate(rate, overMs, atMs, value);
+    });
+  }
+  if (state.means !== undefined) {
+    next.means = needs.means.map(({ metric, days }, i) => {
+      const name = names[metric] ?? "";
+      return (reported(metrics, name) === undefined ? state.means?.[i] : baseline?.(name, days, atMs)) ?? null;
     });
   }
   return next;
@@ -164,19 +172,14 @@ function reported(metrics: Readonly<Record<string, number>>, name: string): numb
 }
 
 /** Evaluates the conditions at the time of the state. Appends at most one transition, and returns the new state. */
-function evaluate(
-  rule: CompiledRule,
-  state: RuleState,
-  baseline: BaselineLookup | undefined,
-  transitions: Transition[],
-): RuleState {
+function evaluate(rule: CompiledRule, state: RuleState, transitions: Transition[]): RuleState {
   const { atMs, isFiring } = state;
   const facts: Facts = {
     atMs,
     reportedMs: state.reportedMs ?? undefined,
     values: state.values,
-    rates: state.rates === undefined ? NO_RATES : state.rates.map(({ perSecond }) => perSecond),
-    baseline,
+    rates: state.rates === undefined ? NONE : state.rates.map(({ perSecond }) => perSecond),
+    means: state.means ?? NONE,
   };
   const holds = rule.condition.holds(facts);
   // An alert whose condition still holds does not end: it would fire again at once.
@@ -189,4 +192,4 @@ function evaluate(
   return { ...state, isFiring: !isFiring, sinceMs: null };
 }
 
-const NO_RATES: readonly (number | null)[] = [];
+const NONE: readonly (number | null)[] = [];

@@ -78,28 +78,34 @@ export function transitionsWithTicks(rule: CompiledRule, reports: readonly Repor
 const op = fc.constantFrom(">", ">=", "<", "<=");
 const metric = fc.constantFrom("a", "b");
 const limit = fc.integer({ min: 0, max: 3 });
-const simple: fc.Arbitrary<Condition> = fc.oneof(
-  fc.record({ metric, op, value: limit }),
+const fixed = [fc.record({ metric, op, value: limit }), fc.record({ no_report_s: fc.integer({ min: 1, max: 90 }) })];
+const relative = [
   fc.record({ metric, op, baseline: fc.record({ days: fc.constant(7), factor: fc.constantFrom(0.5, 1, 2) }) }),
   fc.record({ rate_of: metric, over_s: fc.integer({ min: 1, max: 60 }), op, value: fc.constantFrom(-0.1, 0, 0.1) }),
-  fc.record({ no_report_s: fc.integer({ min: 1, max: 90 }) }),
-) as fc.Arbitrary<Condition>;
-const inner = fc.array(simple, { minLength: 1, maxLength: 3 });
-const condition: fc.Arbitrary<Condition> = fc.oneof(
-  simple,
-  inner.map((any) => ({ any })),
-  inner.map((all) => ({ all })),
-  fc.tuple(inner, inner).map(([any, all]) => ({ all: [{ any }, ...all] })),
-);
+];
+const conditionOf = (simple: fc.Arbitrary<Condition>): fc.Arbitrary<Condition> => {
+  const inner = fc.array(simple, { minLength: 1, maxLength: 3 });
+  return fc.oneof(
+    simple,
+    inner.map((any) => ({ any })),
+    inner.map((all) => ({ all })),
+    fc.tuple(inner, inner).map(([any, all]) => ({ all: [{ any }, ...all] })),
+  );
+};
 const durationS = fc.constantFrom(0, 0, 10, 15, 30, 60);
 
-export const anyRule: fc.Arbitrary<CompiledRule> = fc
-  .record({
-    condition,
-    for_s: durationS,
-    clear: fc.record({ condition: fc.option(condition, { nil: undefined }), for_s: durationS }),
-  })
-  .map(ruleOf);
+const ruleWith = (condition: fc.Arbitrary<Condition>): fc.Arbitrary<CompiledRule> =>
+  fc
+    .record({
+      condition,
+      for_s: durationS,
+      clear: fc.record({ condition: fc.option(condition, { nil: undefined }), for_s: durationS }),
+    })
+    .map(ruleOf);
+
+/** Rules whose conditions compare metrics with fixed values, or look for absence. */
+export const anyFixedRule = ruleWith(conditionOf(fc.oneof(...fixed)));
+export const anyRule = ruleWith(conditionOf(fc.oneof(...fixed, ...relative)));
 
 const metrics = fc.record({ a: limit, b: limit }, { requiredKeys: [] });
 /** Reports in ascending order, at intervals of about 10 s, some with long pauses before them. */

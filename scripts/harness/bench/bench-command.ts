@@ -7,6 +7,7 @@ import { withClickHouse } from "../clickhouse.ts";
 import { ApiClient } from "../client.ts";
 import { withProduct } from "../product.ts";
 import { buildBareWorker, startWorkerd } from "../workerd.ts";
+import { benchBacktests } from "./backtest-suite.ts";
 import { benchDashboard } from "./dashboard-suite.ts";
 import { benchEmulator } from "./emulator-suite.ts";
 import { benchHistory } from "./history-suite.ts";
@@ -29,6 +30,7 @@ const SUITES: Record<string, Suite> = {
     benchHistory,
   ],
   emulator: ["A thousand emulated access points for five minutes", benchEmulator],
+  backtest: ["Backtests of alert rules over 30 days of 1,000 agents", benchBacktests],
   crowd: ["10,000 sockets at once (needs as many open files: ulimit -n)", benchCrowd],
   dashboard: ["The page in Chromium: a map of 10,000 access points, live charts", benchDashboard],
 };

@@ -8,7 +8,9 @@ import { Description } from "../primitives.ts";
 
 export const OPERATORS = [">", ">=", "<", "<="] as const;
 const Operator = z.enum(OPERATORS);
-const MetricName = z.string().min(1).max(200);
+const isWellFormed = (text: string): boolean => text.isWellFormed();
+const HALF = "the text has half of a character (a lone surrogate)";
+const MetricName = z.string().min(1).max(200).refine(isWellFormed, HALF);
 const DurationS = z
   .number()
   .gte(0)
@@ -96,6 +98,7 @@ export const RuleSpec = z
     text: z
       .string()
       .max(500)
+      .refine(isWellFormed, HALF)
       .default("")
       .describe("For people. `{{ap_id}}`, `{{value}}`, `{{group}}` and `{{label}}` of any label are replaced."),
     description: Description.default(""),

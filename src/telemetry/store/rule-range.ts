@@ -30,27 +30,3 @@ export const meanOf = (total: string, n: string): string => finite(`if(isNaN(${t
 
 export const settingsOf = ({ timeLimitMs }: Pick<RuleRange, "timeLimitMs">): string =>
   `SETTINGS max_execution_time = ${Math.max(1, Math.ceil(timeLimitMs / 1000))}`;
-
-/** Returns the first minute of a range, and the number of minutes. */
-export function minutesIn({ fromMs, toMs }: Pick<RuleRange, "fromMs" | "toMs">): { firstMs: number; count: number } {
-  const first = Math.ceil(fromMs / MINUTE_MS);
-  return { firstMs: first * MINUTE_MS, count: Math.max(1, Math.floor(toMs / MINUTE_MS) - first + 1) };
-}
-
-/**
- * Returns a query for the minutes with samples and their means, in two arrays for each agent. Adds the rows up at their place in an array of
- * all minutes: a minute has several rows until ClickHouse has merged them, and grouping by minute takes several times as long.
- */
-export function minutesQuery(range: RuleRange, condition: string): string {
-  const { firstMs, count } = minutesIn(range);
-  const position = `intDiv(toInt64(toUnixTimestamp(minute)) * 1000 - ${firstMs}, ${MINUTE_MS})`;
-  return `
-    SELECT ap_id, arrayFilter((at, n) -> n > 0, arrayMap(i -> toInt64(${firstMs} + i * ${MINUTE_MS}), range(${count})), counts) AS times,
-      arrayMap((total, n) -> ${meanOf("total", "n")}, arrayFilter((total, n) -> n > 0, totals, counts), arrayFilter(n -> n > 0, counts)) AS means
-    FROM (
-      SELECT ap_id, sumResample(0, ${count}, 1)(n, ${position}) AS counts, sumResample(0, ${count}, 1)(total, ${position}) AS totals
-      FROM minutes_v1
-      WHERE ${OF_AGENTS} AND ${condition} AND ${IN_WHOLE_MINUTES}
-      GROUP BY ap_id
-    )`;
-}

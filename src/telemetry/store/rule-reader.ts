@@ -1,4 +1,4 @@
-import type { CutRule } from "../../rules/cuts.ts";
+import type { LeafRule } from "../../rules/leaves.ts";
 import type { ClickHouse } from "../../storage/clickhouse.ts";
 import { createQuery } from "./clickhouse-query.ts";
 import { type AgentChanges, readChanges } from "./rule-changes.ts";
@@ -15,8 +15,8 @@ import {
 
 /** Reads past samples for the evaluation of rules. Throws `Unavailable` if the store does not respond or a query takes too long. */
 export interface RuleReader {
-  /** Returns the changes of each agent that matter to a rule. */
-  changes(range: RuleRange, cuts: CutRule): Promise<AgentChanges[]>;
+  /** Returns the changes of each agent that matter to a rule, if `hasChanges`. */
+  changes(range: RuleRange, rule: LeafRule): Promise<AgentChanges[]>;
   /** Returns reports in the order of agent and time, up to the limit. */
   reports(query: ReportsQuery): Promise<ReportColumns>;
   /** Returns about how many rows `reports` has for each agent. */
@@ -34,7 +34,7 @@ export interface RuleReader {
 export function createRuleReader(clickhouse: ClickHouse): RuleReader {
   const columns = createQuery(clickhouse, "JSONColumnsWithMetadata");
   return {
-    changes: (range, cuts) => readChanges(columns, range, cuts),
+    changes: (range, rule) => readChanges(columns, range, rule),
     reports: (query) => readReports(columns, query),
     countReports: (query) => countReports(columns, query),
     valuesAt: (range, metric, momentsMs) => readValuesAt(columns, range, metric, momentsMs),

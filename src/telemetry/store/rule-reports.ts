@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { column, IN_RANGE, type RunQuery } from "./clickhouse-query.ts";
-import { AGENT, IN_WHOLE_MINUTES, meanOf, minutesQuery, OF_AGENTS, type RuleRange, settingsOf } from "./rule-range.ts";
+import { minutesQuery } from "./rule-minutes.ts";
+import { AGENT, IN_WHOLE_MINUTES, meanOf, OF_AGENTS, type RuleRange, settingsOf } from "./rule-range.ts";
 
 /** Reads the reports of agents as a rule sees them, and single values for the texts of alerts. */
 
@@ -106,30 +107,35 @@ export async function readValuesAt(
   metric: string,
   momentsMs: readonly (readonly number[])[],
 ): Promise<(number | undefined)[][]> {
-  const series =
+  const points =
     range.resolution === "minutes"
       ? `SELECT ap_id, arrayZip(times, means) AS points FROM (${minutesQuery(range, "metric = {metric:String}")})`
-      : `SELECT ap_id, groupArray((toUnixTimestamp64Milli(ts), value)) AS points
-         FROM points_v1 WHERE ${OF_AGENTS} AND metric = {metric:String} AND ${IN_RANGE} GROUP BY ap_id`;
-  // Sorts the moments among the samples, and gives each the value before it.
-  const query = `
-    SELECT agent, arrayMap(one -> if(one.2 = 1, NULL, one.3), arrayFilter((one, own) -> own.2 = 1, filled, merged)) AS values
-    FROM (
-      SELECT agent, merged, arrayFill(one -> one.2 = 0, merged) AS filled
-      FROM (
-        SELECT ${AGENT}, arraySort(one -> (one.1, one.2), arrayConcat(
-          arrayMap(point -> (point.1, 0, point.2), points),
-          arrayMap(at -> (at, 1, 0.), {moments:Array(Array(Int64))}[agent + 1])
-        )) AS merged
-        FROM (${series})
-      )
-    )
-    ${settingsOf(range)}`;
+      : SAMPLE_POINTS;
   const params = { ap_ids: range.apIds, metric, from: range.fromMs, to: range.toMs, moments: momentsMs };
-  const { data } = await runQuery(Values, query, params);
+  const { data } = await runQuery(Values, `${valuesQuery(points)} ${settingsOf(range)}`, params);
   const values = new Map(data.agent.map((agent, i) => [agent, data.values[i] ?? []]));
   return momentsMs.map((moments, i) => moments.map((_, j) => values.get(i)?.[j] ?? undefined));
 }
+
+const SAMPLE_POINTS = `
+  SELECT ap_id, groupArray((toUnixTimestamp64Milli(ts), value)) AS points
+  FROM points_v1
+  WHERE ${OF_AGENTS} AND metric = {metric:String} AND ${IN_RANGE}
+  GROUP BY ap_id`;
+
+/** Sorts the moments among the points, each after the point of its time, and gives each the value before it. Points have even keys. */
+const valuesQuery = (points: string): string => `
+  SELECT agent, arrayMap(one -> if(one.1 % 2 = 1, NULL, one.2), arrayFilter((one, own) -> own.1 % 2 = 1, filled, merged)) AS values
+  FROM (
+    SELECT agent, merged, arrayFill(one -> one.1 % 2 = 0, merged) AS filled
+    FROM (
+      SELECT ${AGENT}, arraySort(one -> one.1, arrayConcat(
+        arrayMap(point -> (toInt64(point.1 * 2), point.2), points),
+        arrayMap(at -> (toInt64(at * 2 + 1), 0.), {moments:Array(Array(Int64))}[agent + 1])
+      )) AS merged
+      FROM (${points})
+    )
+  )`;
 
 /** The samples of an agent in one hour. `hour` counts hours from the epoch on. */
 export interface AgentHour {

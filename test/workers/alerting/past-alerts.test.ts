@@ -9,7 +9,7 @@ import type { CompiledRule } from "../../../src/rules/evaluator.ts";
 import { createClickHouse } from "../../../src/storage/clickhouse.ts";
 import { createRuleReader } from "../../../src/telemetry/store/rule-reader.ts";
 import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
-import { anyRule } from "../../support/rules.ts";
+import { anyFixedRule, anyRule, ruleOf } from "../../support/rules.ts";
 import { testStore, uniqueName } from "../support.ts";
 
 const MINUTE_MS = 60_000;
@@ -21,8 +21,14 @@ const toMs = fromMs + 3 * HOUR_MS - 30_500;
 type Report = Pick<AgentSample, "tsMs" | "metrics" | "texts">;
 
 const value = fc.integer({ min: 0, max: 3 });
+/** Not empty: the store has no trace of a report without any value. */
 const fields = fc.oneof(
-  { weight: 5, arbitrary: fc.record({ metrics: fc.record({ a: value, b: value }, { requiredKeys: [] }) }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      metrics: fc.oneof(fc.record({ a: value, b: value }), fc.record({ a: value }), fc.record({ b: value })),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ metrics: fc.record({ other: value }) }) },
   { weight: 1, arbitrary: fc.constant({ metrics: {}, texts: { state: "idle" } }) },
 );
@@ -102,7 +108,7 @@ describe("a backtest", () => {
   }, async () => {
     const networks = fc.record({
       network: fc.array(reports, { minLength: 3, maxLength: 6 }),
-      rules: fc.array(anyRule, { minLength: 3, maxLength: 3 }),
+      rules: fc.tuple(anyRule, anyFixedRule, anyFixedRule),
     });
     await fc.assert(
       fc.asyncProperty(networks, async ({ network, rules }) => {
@@ -119,7 +125,18 @@ describe("a backtest", () => {
           }
         }
       }),
-      { numRuns: 6, endOnFailure: true },
+      { numRuns: 4, endOnFailure: true },
     );
+  });
+
+  it("ends with a clear error if it takes too long", async () => {
+    let nowMs = 0;
+    const now = () => (nowMs += 20_000);
+    const rule = ruleOf({ condition: { metric: "a", op: ">", value: 1 } });
+    const range = { apIds: [uniqueName()], fromMs, toMs, resolution: "samples" } as const;
+    await expect(new Evaluation(reader, rule, range, { now }).run()).rejects.toMatchObject({
+      code: "too_large",
+      message: expect.stringContaining("shorter period"),
+    });
   });
 });

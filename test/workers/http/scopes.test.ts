@@ -2,7 +2,18 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { StoredGrant } from "../../../src/accounts/account-tables.ts";
 import type { GrantRole } from "../../../src/auth/agent-scope.ts";
 import { newAlert } from "../alerting/requests.ts";
-import { adminToken, newAgent, newApp, PASSWORD, request, send, signedUp, tokenOf, uniqueName } from "../support.ts";
+import {
+  adminToken,
+  newAgent,
+  newApp,
+  PASSWORD,
+  request,
+  send,
+  signedUp,
+  testStore,
+  tokenOf,
+  uniqueName,
+} from "../support.ts";
 
 /**
  * Calls every operation on an agent as every kind of limited caller, for an agent in its scope, one out of its scope, and one that does
@@ -120,6 +131,22 @@ describe.each(CALLERS)("$caller", ({ role, login }) => {
       if (role === "none") expect(text).not.toContain(site);
       else if (path.startsWith("/api/v1/agents/") || path.endsWith("agent_details")) expect(text).toContain(seen);
     }
+  });
+
+  it("tests alert rules on agents in its scope only", async () => {
+    const [seen, hidden] = [await inScope(), await outOfScope()];
+    const nowMs = Date.now();
+    const sample = (apId: string) => ({ apId, tsMs: nowMs - 60_000, metrics: { load: 1 }, texts: {} });
+    await testStore().insert([sample(seen), sample(hidden)], uniqueName());
+    const rule = { condition: { metric: "load", op: ">", value: 0 } };
+    const read = async () => {
+      const body = { rule, from: nowMs - 120_000, to: nowMs };
+      return await (await send("POST", "/api/v1/alerts/rules/test", body, token)).text();
+    };
+    // The labels may be a few seconds old.
+    if (role !== "none") await expect.poll(read, { timeout: 10_000, interval: 300 }).toContain(seen);
+    expect(await read()).not.toContain(hidden);
+    if (role === "none") expect(await read()).not.toContain(seen);
   });
 
   it("gets the same refusal for an agent out of scope and an absent one in a bulk command", async () => {
