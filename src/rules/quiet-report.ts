@@ -1,4 +1,4 @@
-import type { BaselineLookup, Facts } from "./conditions.ts";
+import type { Facts } from "./conditions.ts";
 import { type CompiledRule, nextDueMs, type RuleState } from "./evaluator.ts";
 
 /** A state that its owner may change. */
@@ -11,7 +11,7 @@ const facts: { -readonly [K in keyof Facts]: Facts[K] } = {
   reportedMs: undefined,
   values,
   rates: [],
-  baseline: undefined,
+  means: [],
 };
 
 /**
@@ -23,9 +23,9 @@ export function takeQuietReport(
   state: RuleState,
   atMs: number,
   metrics: Readonly<Record<string, number>>,
-  baseline: BaselineLookup | undefined,
 ): boolean {
-  if (state.isFiring || state.sinceMs !== null || state.rates !== undefined || state.reportedMs === null) return false;
+  if (state.isFiring || state.sinceMs !== null || state.reportedMs === null) return false;
+  if (state.rates !== undefined || state.means !== undefined) return false;
   if (atMs <= state.reportedMs || atMs < state.atMs || nextDueMs(rule, state) < atMs) return false;
   const names = rule.metrics;
   for (let i = 0; i < names.length; i++) {
@@ -34,7 +34,6 @@ export function takeQuietReport(
   }
   facts.atMs = atMs;
   facts.reportedMs = atMs;
-  facts.baseline = baseline;
   if (rule.condition.holds(facts)) return false;
   const own = state as MutableState;
   own.atMs = atMs;

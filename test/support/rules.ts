@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
-import type { BaselineLookup } from "../../src/rules/conditions.ts";
 import {
+  type BaselineLookup,
   type CompiledRule,
   compileRule,
   nextDueMs,

@@ -240,7 +240,7 @@ export class AlertEngine {
     let canSettle = false;
     for (const watch of watches.active) {
       const { rule, state } = watch;
-      if (state !== undefined && takeQuietReport(rule.compiled, state, atMs, metrics, baseline))
+      if (state !== undefined && takeQuietReport(rule.compiled, state, atMs, metrics))
         watch.dueMs = atMs + rule.absenceMs;
       else this.#step(entry, watch, { atMs, metrics, baseline });
       canSettle ||= rule.thresholds !== undefined && watch.state?.isFiring === false && watch.state.sinceMs === null;
@@ -266,7 +266,7 @@ export class AlertEngine {
     entry.watches.wakeAbsent(entry.tsMs, atMs);
     for (const watch of entry.watches.active) {
       if (watch.dueMs > atMs) continue;
-      this.#step(entry, watch, { atMs, baseline: entry.baseline });
+      this.#step(entry, watch, { atMs });
       this.#touched.add(entry);
     }
     this.#events.sortFrom(before);

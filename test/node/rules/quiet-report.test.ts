@@ -13,7 +13,7 @@ describe("a quiet report", () => {
           const atMs = atS * 1000;
           const expected = step(rule, state, { atMs, metrics, baseline: baselineAt });
           const before = structuredClone(state);
-          if (state !== undefined && takeQuietReport(rule, state, atMs, metrics, baselineAt)) {
+          if (state !== undefined && takeQuietReport(rule, state, atMs, metrics)) {
             expect([state, nextDueMs(rule, state)]).toEqual([expected.state, expected.nextDueMs]);
             expect(expected.transitions).toEqual([]);
           } else expect(state).toEqual(before);

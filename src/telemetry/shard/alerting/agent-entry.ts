@@ -1,6 +1,5 @@
 import type { WatchedAgent } from "../../../accounts/agents/agent-lists.ts";
-import type { BaselineLookup } from "../../../rules/conditions.ts";
-import type { RuleState } from "../../../rules/evaluator.ts";
+import type { BaselineLookup, RuleState } from "../../../rules/evaluator.ts";
 import { onlineTimeoutMs } from "../../presence.ts";
 import { newWatch, type Watch, WatchSet } from "./watch-set.ts";
 import type { WatchedRule } from "./watched-rule.ts";
@@ -56,6 +55,7 @@ type StoredState = [
   isFiring: 0 | 1,
   sinceAgeMs: number | null,
   rates: NonNullable<RuleState["rates"]> | null,
+  means: NonNullable<RuleState["means"]> | null,
 ];
 type StoredWatch = [ruleId: string, state: StoredState | null, alert: [id: string, firedMs: number] | null];
 type StoredEntry = [
@@ -72,10 +72,7 @@ export function serializeEntry({ isOnline, receivedMs, tsMs, offsetMs, watches }
   const stored = watches.active.map(({ rule, state, alert }): StoredWatch => {
     const firing: StoredWatch[2] = alert === undefined ? null : [alert.id, alert.firedMs];
     if (state === undefined) return [rule.source.id, null, firing];
-    const { atMs, reportedMs, values, isFiring, sinceMs, rates } = state;
-    const age = (ms: number | null): number | null => (ms === null ? null : tsMs - ms);
-    const fields: StoredState = [tsMs - atMs, age(reportedMs), values, isFiring ? 1 : 0, age(sinceMs), rates ?? null];
-    return [rule.source.id, fields, firing];
+    return [rule.source.id, fromState(state, tsMs), firing];
   });
   const entry: StoredEntry = [isOnline ? 1 : 0, receivedMs, tsMs, offsetMs, watches.limits.pairs(), stored];
   return JSON.stringify(entry);
@@ -105,13 +102,21 @@ export function restoreEntry(entry: AgentEntry, text: string, rules: readonly Wa
   entry.watches.limits.restore(values);
 }
 
-function toState([ageMs, reportAgeMs, values, isFiring, sinceAgeMs, rates]: StoredState, tsMs: number): RuleState {
+function fromState(state: RuleState, tsMs: number): StoredState {
+  const { atMs, reportedMs, values, isFiring, sinceMs, rates = null, means = null } = state;
+  const age = (ms: number | null): number | null => (ms === null ? null : tsMs - ms);
+  return [tsMs - atMs, age(reportedMs), values, isFiring ? 1 : 0, age(sinceMs), rates, means];
+}
+
+function toState(stored: StoredState, tsMs: number): RuleState {
+  const [ageMs, reportAgeMs, values, isFiring, sinceAgeMs, rates, means] = stored;
   const time = (age: number | null): number | null => (age === null ? null : tsMs - age);
   return {
     atMs: tsMs - ageMs,
     reportedMs: time(reportAgeMs),
     values,
     ...(rates !== null && { rates }),
+    ...(means !== null && { means }),
     isFiring: isFiring === 1,
     sinceMs: time(sinceAgeMs),
   };

@@ -1,5 +1,5 @@
 import { HOUR_MS } from "../../../rules/baseline.ts";
-import type { BaselineLookup } from "../../../rules/conditions.ts";
+import type { BaselineLookup } from "../../../rules/evaluator.ts";
 import type { EngineStore } from "./engine-store.ts";
 import type { BaselineNeed } from "./watched-rule.ts";
 

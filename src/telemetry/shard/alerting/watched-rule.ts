@@ -35,16 +35,15 @@ export const watchRules = (rules: readonly EnabledRule[]): Map<string, WatchedRu
 function watchRule(source: EnabledRule): WatchedRule {
   const { id, name, spec } = source;
   const compiled = compileRule(spec);
+  const { rates, means, absencesMs } = compiled.needs;
   return {
     source,
     compiled,
     described: { id, name, severity: spec.severity, labels: spec.labels },
     stateKey: JSON.stringify([spec.condition, spec.for_s, spec.clear, spec.group]),
-    thresholds: compiled.needs.rates.length > 0 ? undefined : thresholdsIn(spec.condition),
-    absenceMs: Math.min(...compiled.needs.absencesMs),
-    baselines: compiled.hasBaseline
-      ? [spec.condition, ...(spec.clear.condition === undefined ? [] : [spec.clear.condition])].flatMap(baselinesIn)
-      : [],
+    thresholds: rates.length > 0 || means.length > 0 ? undefined : thresholdsIn(spec.condition),
+    absenceMs: Math.min(...absencesMs),
+    baselines: means.map(({ metric, days }) => ({ metric: compiled.metrics[metric] ?? "", days })),
   };
 }
 
@@ -72,10 +71,4 @@ function thresholdsIn(condition: Condition): Threshold[] | undefined {
   }
   if ("no_report_s" in condition) return [];
   return "metric" in condition && "value" in condition ? [condition] : undefined;
-}
-
-function baselinesIn(condition: Condition): BaselineNeed[] {
-  if ("any" in condition) return condition.any.flatMap(baselinesIn);
-  if ("all" in condition) return condition.all.flatMap(baselinesIn);
-  return "baseline" in condition ? [{ metric: condition.metric, days: condition.baseline.days }] : [];
 }
