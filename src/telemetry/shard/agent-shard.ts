@@ -44,7 +44,6 @@ const MEGABYTE = 1024 * 1024;
 const MAX_NEWS = 1_000;
 /** Points that the live window loads for one agent: 16 bytes each. */
 const MAX_LOADED_POINTS = 200_000;
-
 /** Pending samples in one response: their times are a parameter of a query, which has at most 128 KiB. */
 const MAX_PENDING = 5_000;
 /** Characters in one row of the journal: at most 1 MB in UTF-8. The platform's limit is 2 MB. */
@@ -196,10 +195,11 @@ export class AgentShard extends DurableObject<Env> {
 
   /** Sets the alarm, unless it is set for an earlier time. */
   async #setAlarm(): Promise<void> {
-    const flushMs = this.#journal.isEmpty ? Number.POSITIVE_INFINITY : now() + ALARM_INTERVAL_MS;
+    const flushMs = this.#journal.isEmpty ? Infinity : now() + ALARM_INTERVAL_MS;
     const dueMs = Math.min(flushMs, this.#alerting.dueMs);
-    const isSet = this.#alarmMs >= now() && this.#alarmMs <= dueMs;
-    if (isSet || dueMs === Number.POSITIVE_INFINITY) return;
+    // An alarm that is due may wait for its turn. Setting it again would postpone it, perhaps with every report.
+    const isSet = this.#alarmMs > now() - ALARM_INTERVAL_MS && this.#alarmMs <= dueMs;
+    if (isSet || dueMs === Infinity) return;
     this.#alarmMs = dueMs;
     this.#alerting.recordAlarm(dueMs);
     await this.ctx.storage.setAlarm(dueMs);
