@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import {
+  type BaselineLookup,
   type CompiledRule,
   compileRule,
   nextDueMs,
@@ -35,12 +36,17 @@ const show = ({ type, atMs }: Transition): string => `${type} ${atMs / 1000}`;
 export const run = (rule: CompiledRule, reports: readonly Report[], untilS?: number): string[] =>
   transitionsOf(rule, reports, untilS).map(show);
 
-export function transitionsOf(rule: CompiledRule, reports: readonly Report[], untilS?: number): Transition[] {
+export function transitionsOf(
+  rule: CompiledRule,
+  reports: readonly Report[],
+  untilS?: number,
+  baseline: BaselineLookup = baselineAt,
+): Transition[] {
   let state: RuleState | undefined;
   const all: Transition[] = [];
-  const observations = reports.map(({ atS, metrics }) => ({ atMs: atS * 1000, metrics, baseline: baselineAt }));
+  const observations = reports.map(({ atS, metrics }) => ({ atMs: atS * 1000, metrics }));
   for (const observation of [...observations, ...(untilS === undefined ? [] : [{ atMs: untilS * 1000 }])]) {
-    const result = step(rule, state, { baseline: baselineAt, ...observation });
+    const result = step(rule, state, { baseline, ...observation });
     state = result.state;
     all.push(...result.transitions);
   }

@@ -39,7 +39,6 @@ const REFUSED = series("controller_ingest_samples_total", "refused");
 const QUARANTINED = series("controller_ingest_samples_total", "quarantined");
 
 const now = (): number => Date.now();
-
 const MEGABYTE = 1024 * 1024;
 /** Samples of several agents in one response. The caller holds the responses of all shards in memory. */
 const MAX_NEWS = 1_000;
@@ -196,10 +195,11 @@ export class AgentShard extends DurableObject<Env> {
 
   /** Sets the alarm, unless it is set for an earlier time. */
   async #setAlarm(): Promise<void> {
-    const flushMs = this.#journal.isEmpty ? Number.POSITIVE_INFINITY : now() + ALARM_INTERVAL_MS;
+    const flushMs = this.#journal.isEmpty ? Infinity : now() + ALARM_INTERVAL_MS;
     const dueMs = Math.min(flushMs, this.#alerting.dueMs);
-    const isSet = this.#alarmMs >= now() && this.#alarmMs <= dueMs;
-    if (isSet || dueMs === Number.POSITIVE_INFINITY) return;
+    // An alarm that is due may wait for its turn. Setting it again would postpone it, perhaps with every report.
+    const isSet = this.#alarmMs > now() - ALARM_INTERVAL_MS && this.#alarmMs <= dueMs;
+    if (isSet || dueMs === Infinity) return;
     this.#alarmMs = dueMs;
     this.#alerting.recordAlarm(dueMs);
     await this.ctx.storage.setAlarm(dueMs);

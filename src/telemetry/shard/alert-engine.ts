@@ -1,16 +1,17 @@
-import type { ShardEvent } from "../../alerts/shard-events.ts";
 import type { WatchChanges } from "../../alerts/watch-feed.ts";
 import { log } from "../../lib/log.ts";
-import { type Observation, step, type Transition } from "../../rules/evaluator.ts";
+import { type Observation, step } from "../../rules/evaluator.ts";
+import { takeQuietReport } from "../../rules/quiet-report.ts";
 import { onlineTimeoutMs } from "../presence.ts";
 import type { AgentSample } from "../store/telemetry-store.ts";
 import { AgentEntries } from "./alerting/agent-entries.ts";
-import { type AgentEntry, restoreEntry, serializeEntry, type Watch } from "./alerting/agent-entry.ts";
+import { type AgentEntry, restoreEntry, serializeEntry } from "./alerting/agent-entry.ts";
 import { Baselines } from "./alerting/baselines.ts";
-import { alertChange, memberChange } from "./alerting/changes.ts";
 import type { EngineStore } from "./alerting/engine-store.ts";
+import { EventRecorder } from "./alerting/event-recorder.ts";
 import { baselineNeeds, unseenAgents } from "./alerting/needs.ts";
-import { appliesTo, hasMoved, type WatchedRule, watchRules } from "./alerting/watched-rule.ts";
+import { newWatch, type Watch } from "./alerting/watch-set.ts";
+import { appliesTo, hasAbsence, hasMoved, type WatchedRule, watchRules } from "./alerting/watched-rule.ts";
 
 /**
  * Evaluates the alert rules, and whether agents are online, for every report of the shard's agents.
@@ -28,7 +29,6 @@ export interface AlertEngineOptions {
   /** Returns whether the agent belongs to this shard. */
   owns(apId: string): boolean;
   now(): number;
-  newId?: () => string;
 }
 
 /** Events that wait for libSQL. Beyond it, new ones are dropped. */
@@ -38,7 +38,6 @@ const MAX_AGENTS = 100_000;
 export class AlertEngine {
   readonly #options: AlertEngineOptions;
   readonly #store: EngineStore;
-  readonly #newId: () => string;
   #entries = new AgentEntries(MAX_AGENTS);
   #rules = new Map<string, WatchedRule>();
   #baselines: Baselines;
@@ -46,14 +45,17 @@ export class AlertEngine {
   #dirty = new Set<AgentEntry>();
   /** Agents whose state must be written with the next transaction. */
   #touched = new Set<AgentEntry>();
-  #events: ShardEvent[] = [];
+  readonly #events: EventRecorder;
   #dueMs = Number.POSITIVE_INFINITY;
   readonly #unknown = new Set<string>();
 
   constructor(options: AlertEngineOptions) {
     this.#options = options;
     this.#store = options.store;
-    this.#newId = options.newId ?? (() => crypto.randomUUID());
+    this.#events = new EventRecorder({
+      onEvent: (entry) => this.#touched.add(entry),
+      newId: () => crypto.randomUUID(),
+    });
     this.#baselines = new Baselines(this.#store);
     this.restore();
   }
@@ -86,12 +88,15 @@ export class AlertEngine {
     this.#entries = new AgentEntries(MAX_AGENTS);
     this.#dirty = new Set();
     this.#touched = new Set();
-    this.#events = [];
+    this.#events.takeAll();
     this.#store.recount();
     this.#baselines = new Baselines(this.#store);
     this.#rules = watchRules(this.#store.rules());
     for (const agent of this.#store.agents()) this.#entries.getOrAdd(agent.apId).info = agent;
-    for (const { key, value } of this.#store.states()) restoreEntry(this.#entries.getOrAdd(key), value, this.#rules);
+    for (const { key, value } of this.#store.states()) {
+      const entry = this.#entries.getOrAdd(key);
+      restoreEntry(entry, value, this.#rulesFor(entry));
+    }
     for (const entry of this.#entries) this.#assign(entry);
     for (const sample of this.#options.replay()) this.#evaluate(sample);
     this.#dueMs = this.#entries.earliestDueMs();
@@ -133,10 +138,7 @@ export class AlertEngine {
       if (entry.info !== undefined && JSON.stringify(entry.info) === JSON.stringify(agent)) continue;
       this.#store.saveAgent(agent);
       // First with the old labels: they name the group that the agent leaves.
-      this.#drop(
-        entry,
-        (watch) => !appliesTo(watch.rule, agent.labels) || hasMoved(watch.rule, entry.info?.labels, agent.labels),
-      );
+      this.#drop(entry, (rule) => !appliesTo(rule, agent.labels) || hasMoved(rule, entry.info?.labels, agent.labels));
       const isNew = entry.info === undefined;
       entry.info = agent;
       changed.add(entry);
@@ -145,7 +147,12 @@ export class AlertEngine {
     }
     const gone = agents === undefined ? [] : (agents.names ?? [...this.#entries.names()]);
     for (const apId of gone) if (!found.has(apId)) this.#forget(apId);
-    for (const entry of changed) this.#assign(entry);
+    for (const entry of changed) {
+      if (this.#entries.get(entry.apId) !== entry) continue;
+      this.#assign(entry);
+      // What is stored must belong to the rules that are stored.
+      this.#touched.add(entry);
+    }
     if (changed.size > 0) this.#baselines.invalidate();
     this.#unknown.clear();
     this.#dueMs = this.#entries.earliestDueMs();
@@ -183,12 +190,10 @@ export class AlertEngine {
       this.#dirty.delete(entry);
     }
     this.#touched.clear();
-    if (this.#events.length === 0) return;
-    const room = MAX_OUTGOING - this.#store.outgoingCount;
-    for (const event of this.#events.slice(0, Math.max(room, 0))) this.#store.addOutgoing(event);
-    if (room < this.#events.length)
-      log.error("shard events dropped", { events: this.#events.length - Math.max(room, 0) });
-    this.#events = [];
+    const events = this.#events.takeAll();
+    const room = Math.max(MAX_OUTGOING - this.#store.outgoingCount, 0);
+    for (const event of events.slice(0, room)) this.#store.addOutgoing(event);
+    if (room < events.length) log.error("shard events dropped", { events: events.length - room });
   }
 
   /** Writes all states. Samples until now need no replay afterwards. Call it in a transaction, and `restore` if that fails. */
@@ -210,9 +215,11 @@ export class AlertEngine {
     }
     // A late or repeated sample, or one without values: none of them is newer than the last report of any rule.
     if (tsMs > entry.tsMs) {
+      const lastMs = entry.tsMs;
       entry.tsMs = tsMs;
       entry.offsetMs = receivedMs - tsMs;
-      this.#observe(entry, { atMs: tsMs, metrics, baseline: entry.baseline });
+      this.#dirty.add(entry);
+      this.#observe(entry, lastMs, metrics);
     }
     entry.schedule();
     if (entry.dueMs < this.#dueMs) this.#dueMs = entry.dueMs;
@@ -223,112 +230,88 @@ export class AlertEngine {
     this.#dirty.add(entry);
     if (entry.isOnline || this.#options.now() - receivedMs >= onlineTimeoutMs(entry.info?.interval)) return;
     entry.isOnline = true;
-    this.#addEvent(entry, {
-      kind: "presence",
-      isOnline: true,
-      atMs: receivedMs,
-      apId: entry.apId,
-      lastSeenMs: receivedMs,
-    });
+    this.#events.presence(entry, true, receivedMs);
   }
 
-  #observe(entry: AgentEntry, observation: Observation): void {
-    const before = this.#events.length;
-    let dueMs = Number.POSITIVE_INFINITY;
-    for (const watch of entry.watches) {
-      this.#step(entry, watch, observation);
-      if (watch.dueMs < dueMs) dueMs = watch.dueMs;
+  #observe(entry: AgentEntry, lastMs: number, metrics: AgentSample["metrics"]): void {
+    const { watches, tsMs: atMs, baseline } = entry;
+    const before = this.#events.count;
+    watches.take(lastMs, atMs, metrics);
+    let canSettle = false;
+    for (const watch of watches.active) {
+      const { rule, state } = watch;
+      if (state !== undefined && takeQuietReport(rule.compiled, state, atMs, metrics))
+        watch.dueMs = atMs + rule.absenceMs;
+      else this.#step(entry, watch, { atMs, metrics, baseline });
+      canSettle ||= rule.thresholds !== undefined && watch.state?.isFiring === false && watch.state.sinceMs === null;
     }
-    entry.ruleDueMs = dueMs;
-    if (this.#events.length > before + 1) this.#sortFrom(before);
-  }
-
-  /** Sorts the last events by time: a report after a pause may cause several, of different times. */
-  #sortFrom(first: number): void {
-    const sorted = this.#events.splice(first).sort((a, b) => a.atMs - b.atMs);
-    for (const event of sorted) this.#events.push(event);
+    if (canSettle) watches.settle(atMs);
+    this.#events.sortFrom(before);
   }
 
   #step(entry: AgentEntry, watch: Watch, observation: Observation): void {
     const { state, transitions, nextDueMs } = step(watch.rule.compiled, watch.state, observation);
     watch.state = state;
     watch.dueMs = nextDueMs;
-    if (transitions.length > 0) for (const transition of transitions) this.#transition(entry, watch, transition);
-  }
-
-  #transition(entry: AgentEntry, watch: Watch, { type, atMs, value }: Transition): void {
-    const change = { isFiring: type === "fired", atMs, value };
-    const member = memberChange(entry, watch, change);
-    if (member !== undefined) {
-      this.#addEvent(entry, member);
-      return;
-    }
-    if (change.isFiring) watch.alert = { id: this.#newId(), firedMs: atMs };
-    const { alert } = watch;
-    if (alert === undefined) return;
-    this.#addEvent(entry, alertChange(entry, watch, alert, change));
-    if (!change.isFiring) watch.alert = undefined;
-  }
-
-  #addEvent(entry: AgentEntry, event: ShardEvent): void {
-    this.#events.push(event);
-    this.#touched.add(entry);
+    if (transitions.length > 0) for (const transition of transitions) this.#events.transition(entry, watch, transition);
   }
 
   #tick(entry: AgentEntry, nowMs: number): void {
-    const { offlineMs, apId, receivedMs } = entry;
+    const { offlineMs } = entry;
     if (nowMs >= offlineMs) {
       entry.isOnline = false;
-      this.#addEvent(entry, { kind: "presence", isOnline: false, atMs: offlineMs, apId, lastSeenMs: receivedMs });
+      this.#events.presence(entry, false, offlineMs);
     }
-    const [atMs, before] = [entry.sampleTimeAt(nowMs), this.#events.length];
-    for (const watch of entry.watches) {
+    const [atMs, before] = [entry.sampleTimeAt(nowMs), this.#events.count];
+    entry.watches.wakeAbsent(entry.tsMs, atMs);
+    for (const watch of entry.watches.active) {
       if (watch.dueMs > atMs) continue;
-      this.#step(entry, watch, { atMs, baseline: entry.baseline });
+      this.#step(entry, watch, { atMs });
       this.#touched.add(entry);
     }
-    this.#sortFrom(before);
-    entry.reschedule();
+    this.#events.sortFrom(before);
+    entry.schedule();
+  }
+
+  #rulesFor({ info }: AgentEntry): WatchedRule[] {
+    return info === undefined ? [] : [...this.#rules.values()].filter((rule) => appliesTo(rule, info.labels));
   }
 
   /** Gives an agent the rules that apply to it. Keeps the states of rules that it has already. */
   #assign(entry: AgentEntry): void {
-    const { info } = entry;
-    if (info === undefined) return;
-    const rules = [...this.#rules.values()].filter((rule) => appliesTo(rule, info.labels));
+    if (entry.info === undefined) return;
+    const rules = this.#rulesFor(entry);
     const keys = new Map(rules.map((rule) => [rule.source.id, rule.stateKey]));
-    this.#drop(entry, ({ rule }) => keys.get(rule.source.id) !== rule.stateKey);
-    const known = new Map(entry.watches.map((watch) => [watch.rule.source.id, watch]));
-    entry.watches = rules.map((rule) => {
-      const watch = known.get(rule.source.id);
-      if (watch !== undefined) return { ...watch, rule };
-      return { rule, state: undefined, dueMs: Number.POSITIVE_INFINITY, alert: undefined };
-    });
-    entry.baseline = rules.some(({ baselines }) => baselines.length > 0)
-      ? this.#baselines.lookup(entry.apId)
-      : undefined;
-    for (const watch of entry.watches) {
+    this.#drop(entry, (rule) => keys.get(rule.source.id) !== rule.stateKey);
+    const { watches } = entry;
+    const active = new Map(watches.active.map((watch) => [watch.rule.source.id, watch]));
+    const quiet = new Set([...watches.quiet].map(({ source }) => source.id));
+    watches.reset(
+      rules
+        .filter(({ source }) => !quiet.has(source.id))
+        .map((rule) => ({ ...(active.get(rule.source.id) ?? newWatch(rule)), rule })),
+      rules.filter(({ source }) => quiet.has(source.id)),
+    );
+    const hasBaseline = rules.some(({ baselines }) => baselines.length > 0);
+    entry.baseline = hasBaseline ? this.#baselines.lookup(entry.apId) : undefined;
+    for (const watch of watches.active) {
       // Absence counts from the last report, also if the rule is newer than that.
-      if (watch.state !== undefined || !watch.rule.hasAbsence || entry.tsMs === 0) continue;
+      if (watch.state !== undefined || !hasAbsence(watch.rule) || entry.tsMs === 0) continue;
       this.#step(entry, watch, { atMs: entry.tsMs, metrics: {}, baseline: entry.baseline });
       this.#touched.add(entry);
     }
-    entry.reschedule();
+    entry.schedule();
   }
 
   /** Ends the evaluation of some rules for an agent, and their alerts. */
-  #drop(entry: AgentEntry, isDropped: (watch: Watch) => boolean): void {
-    const kept = entry.watches.filter((watch) => !isDropped(watch));
-    if (kept.length === entry.watches.length) return;
-    const change = { isFiring: false, atMs: this.#options.now(), value: undefined, reason: "not_watched" } as const;
-    for (const watch of entry.watches) {
-      if (kept.includes(watch) || watch.state?.isFiring !== true) continue;
-      const member = memberChange(entry, watch, change);
-      if (member !== undefined) this.#addEvent(entry, member);
-      else if (watch.alert !== undefined) this.#addEvent(entry, alertChange(entry, watch, watch.alert, change));
-    }
-    entry.watches = kept;
-    this.#touched.add(entry);
+  #drop(entry: AgentEntry, isDropped: (rule: WatchedRule) => boolean): void {
+    const { watches } = entry;
+    for (const watch of watches.active)
+      if (isDropped(watch.rule)) this.#events.dropped(entry, watch, this.#options.now());
+    watches.reset(
+      watches.active.filter(({ rule }) => !isDropped(rule)),
+      [...watches.quiet].filter((rule) => !isDropped(rule)),
+    );
   }
 
   /** Removes an agent that does not exist or belongs to another shard. */

@@ -2,7 +2,7 @@ import { env, evictDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
 import { parseEnv } from "../../../src/env.ts";
 import { shardName, shardOf } from "../../../src/telemetry/shard/placement.ts";
-import { adminToken, newAgent, send, uniqueName } from "../support.ts";
+import { adminToken, newAgent, send, testStore, uniqueName } from "../support.ts";
 import { post } from "../telemetry/requests.ts";
 import { createRule, createSilence, deleteRule, eventsOf, listAlerts } from "./requests.ts";
 
@@ -83,6 +83,17 @@ describe("an alert", () => {
     await post({ payload: { load: 0.5 } }, token);
     await ruleFor(site, { condition: { no_report_s: 1 } });
     await expect.poll(() => listAlerts(`selector=site=${site}`), SOON).toMatchObject([{ ap_id: apId }]);
+  });
+
+  it("fires if a metric is below its mean at this hour of earlier days", async () => {
+    const site = uniqueName();
+    const { apId, token } = await newAgent({}, { site });
+    const tsMs = Date.now() - 86_400_000;
+    await testStore().insert([{ apId, tsMs, metrics: { users: 100 }, texts: {} }], uniqueName());
+    await ruleFor(site, { condition: { metric: "users", op: "<", baseline: { days: 2, factor: 0.5 } } });
+    await post({ payload: { users: 60 } }, token);
+    await post({ ts: at(5), payload: { users: 40 } }, token);
+    await expect.poll(() => listAlerts(`selector=site=${site}`), SOON).toMatchObject([{ ap_id: apId, value: 40 }]);
   });
 
   it("ends when its rule is disabled", async () => {

@@ -1,5 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { compileRule } from "../../../src/rules/evaluator.ts";
+import { anyReports, anyRule, END_S, transitionsOf } from "../../support/rules.ts";
 import { agentOf, type EngineTest, ruleOf, withEngine } from "./engine-support.ts";
 
 const HIGH = ruleOf("high", { condition: { metric: "load", op: ">", value: 0.9 } });
@@ -13,7 +15,24 @@ const RULES = [
     for_s: 1,
     clear: { condition: { metric: "users", op: ">", value: 2 }, for_s: 1 },
   }),
-  ruleOf("site", { condition: { no_report_s: 3 }, group: { by: "site", percent: 50 } }),
+  ruleOf("both", {
+    condition: {
+      all: [
+        { metric: "load", op: ">=", value: 0.6 },
+        { metric: "users", op: "<=", value: 2 },
+      ],
+    },
+    for_s: 2,
+  }),
+  ruleOf("edge", {
+    condition: {
+      any: [
+        { metric: "load", op: "<", value: 0.6 },
+        { metric: "extra", op: ">=", value: 1 },
+      ],
+    },
+  }),
+  ruleOf("site", { condition: { no_report_s: 5 }, group: { by: "site", percent: 50 } }),
 ];
 const AGENTS = [agentOf("a", { site: "x" }), agentOf("b", { site: "x" })];
 
@@ -165,7 +184,7 @@ const actions = fc.array(
     },
     {
       weight: 8,
-      arbitrary: fc.record({ do: fc.constant("wait" as const), ms: fc.constantFrom(100, 1_000, 1_500, 5_000) }),
+      arbitrary: fc.record({ do: fc.constant("wait" as const), ms: fc.constantFrom(100, 1_000, 1_500, 4_500, 6_000) }),
     },
     { weight: 4, arbitrary: fc.constant({ do: "tick" as const }) },
     { weight: 1, arbitrary: fc.constant({ do: "checkpoint" as const }) },
@@ -198,6 +217,43 @@ function run(test: EngineTest, list: readonly Action[], isDisturbed: boolean): v
     else if (action.do === "flush") test.flush(action.isRewritten);
   }
 }
+
+describe("live evaluation", () => {
+  it("has the transitions that the evaluator gives for the same samples", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(anyRule, { maxLength: 5 }),
+        anyReports,
+        fc.boolean(),
+        async (list, reports, hasTicks) => {
+          const rules = list.map(({ spec }, i) => ruleOf(`r${i}`, spec));
+          const live = await withEngine((test) => {
+            const startMs = test.nowMs;
+            test.watch(rules, AGENTS);
+            for (const { atS, metrics } of reports) {
+              test.nowMs = startMs + atS * 1_000;
+              if (hasTicks) test.tick();
+              test.report("a", metrics);
+            }
+            test.nowMs = startMs + END_S * 1_000;
+            test.tick();
+            return test.events.flatMap((event) => {
+              if (event.kind !== "alert") return [];
+              return [`${event.rule.id} ${event.isFiring ? "fired" : "resolved"} ${(event.atMs - startMs) / 1_000}`];
+            });
+          });
+          const expected = rules.flatMap(({ id, spec }) =>
+            transitionsOf(compileRule(spec), reports, END_S, () => undefined).map(
+              ({ type, atMs }) => `${id} ${type} ${atMs / 1_000}`,
+            ),
+          );
+          expect(live.toSorted()).toEqual(expected.toSorted());
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
 
 describe("a shard that is killed between appends", () => {
   it("has the same transitions and the same state as one that runs without interruption", async () => {

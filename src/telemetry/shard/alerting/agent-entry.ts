@@ -1,24 +1,8 @@
 import type { WatchedAgent } from "../../../accounts/agents/agent-lists.ts";
-import type { BaselineLookup } from "../../../rules/evaluator.ts";
-import { nextDueMs, type RuleState } from "../../../rules/evaluator.ts";
+import type { BaselineLookup, RuleState } from "../../../rules/evaluator.ts";
 import { onlineTimeoutMs } from "../../presence.ts";
+import { newWatch, type Watch, WatchSet } from "./watch-set.ts";
 import type { WatchedRule } from "./watched-rule.ts";
-
-/** A rule and its state for one agent. */
-export interface Watch {
-  rule: WatchedRule;
-  /** Undefined: nothing is known yet. */
-  state: RuleState | undefined;
-  /** When a tick may change the state, in the time of the agent's samples. */
-  dueMs: number;
-  /** The alert that fires. Undefined for a rule about groups: their alerts are in libSQL. */
-  alert: FiringAlert | undefined;
-}
-
-export interface FiringAlert {
-  id: string;
-  firedMs: number;
-}
 
 /** Reports may be under way for this long when a tick is due: the report comes first then. */
 const TICK_DELAY_MS = 1_000;
@@ -28,7 +12,7 @@ export class AgentEntry {
   readonly apId: string;
   /** Undefined: libSQL has no such agent yet, as far as the shard knows. */
   info: WatchedAgent | undefined;
-  watches: Watch[] = [];
+  readonly watches = new WatchSet();
   isOnline = false;
   /** When the service last received something from it. */
   receivedMs = 0;
@@ -40,8 +24,6 @@ export class AgentEntry {
   isSeeded = false;
   /** Undefined if no rule compares with earlier days. */
   baseline: BaselineLookup | undefined;
-  /** When a tick may change the state of a rule, in the time of the agent's samples. */
-  ruleDueMs = Number.POSITIVE_INFINITY;
   /** When `tick` may change something, by the clock of the service. */
   dueMs = Number.POSITIVE_INFINITY;
 
@@ -59,16 +41,9 @@ export class AgentEntry {
     return info !== undefined && isOnline ? receivedMs + onlineTimeoutMs(info.interval) : Number.POSITIVE_INFINITY;
   }
 
-  /** Computes `dueMs` from the due times of all rules. */
-  reschedule(): void {
-    this.ruleDueMs = Number.POSITIVE_INFINITY;
-    for (const { dueMs } of this.watches) if (dueMs < this.ruleDueMs) this.ruleDueMs = dueMs;
-    this.schedule();
-  }
-
   /** Computes `dueMs`. */
   schedule(): void {
-    this.dueMs = Math.min(this.offlineMs, this.ruleDueMs + this.offsetMs + TICK_DELAY_MS);
+    this.dueMs = Math.min(this.offlineMs, this.watches.dueMs(this.tsMs) + this.offsetMs + TICK_DELAY_MS);
   }
 }
 
@@ -80,44 +55,69 @@ type StoredState = [
   isFiring: 0 | 1,
   sinceAgeMs: number | null,
   rates: NonNullable<RuleState["rates"]> | null,
+  means: NonNullable<RuleState["means"]> | null,
 ];
 type StoredWatch = [ruleId: string, state: StoredState | null, alert: [id: string, firedMs: number] | null];
-type StoredEntry = [isOnline: 0 | 1, receivedMs: number, tsMs: number, offsetMs: number, watches: StoredWatch[]];
+type StoredEntry = [
+  isOnline: 0 | 1,
+  receivedMs: number,
+  tsMs: number,
+  offsetMs: number,
+  values: [metric: string, value: number | null][],
+  /** The active ones. Quiet rules have no state. */
+  watches: StoredWatch[],
+];
 
 export function serializeEntry({ isOnline, receivedMs, tsMs, offsetMs, watches }: AgentEntry): string {
-  const stored = watches.map(({ rule, state, alert }): StoredWatch => {
+  const stored = watches.active.map(({ rule, state, alert }): StoredWatch => {
     const firing: StoredWatch[2] = alert === undefined ? null : [alert.id, alert.firedMs];
     if (state === undefined) return [rule.source.id, null, firing];
-    const { atMs, reportedMs, values, isFiring, sinceMs, rates } = state;
-    const age = (ms: number | null): number | null => (ms === null ? null : tsMs - ms);
-    const fields: StoredState = [tsMs - atMs, age(reportedMs), values, isFiring ? 1 : 0, age(sinceMs), rates ?? null];
-    return [rule.source.id, fields, firing];
+    return [rule.source.id, fromState(state, tsMs), firing];
   });
-  return JSON.stringify([isOnline ? 1 : 0, receivedMs, tsMs, offsetMs, stored] satisfies StoredEntry);
+  const entry: StoredEntry = [isOnline ? 1 : 0, receivedMs, tsMs, offsetMs, watches.limits.pairs(), stored];
+  return JSON.stringify(entry);
 }
 
 /**
- * Restores an entry. Drops the states of rules that are not known.
+ * Restores an entry.
  * @param text written by `serializeEntry`
+ * @param rules those that apply to the agent, as they were when the text was written
  */
-export function restoreEntry(entry: AgentEntry, text: string, rules: ReadonlyMap<string, WatchedRule>): void {
-  const [isOnline, receivedMs, tsMs, offsetMs, watches] = JSON.parse(text) as StoredEntry;
+export function restoreEntry(entry: AgentEntry, text: string, rules: readonly WatchedRule[]): void {
+  const [isOnline, receivedMs, tsMs, offsetMs, values, watches] = JSON.parse(text) as StoredEntry;
   Object.assign(entry, { isOnline: isOnline === 1, receivedMs, tsMs, offsetMs });
-  const time = (ageMs: number | null): number | null => (ageMs === null ? null : tsMs - ageMs);
-  entry.watches = watches.flatMap(([ruleId, stored, alert]): Watch[] => {
-    const rule = rules.get(ruleId);
-    if (rule === undefined) return [];
+  const stored = new Map(watches.map((watch) => [watch[0], watch]));
+  const active = rules.flatMap((rule): Watch[] => {
+    const watch = stored.get(rule.source.id);
+    if (watch === undefined) return rule.thresholds === undefined ? [newWatch(rule)] : [];
+    const [, state, alert] = watch;
     const firing = alert === null ? undefined : { id: alert[0], firedMs: alert[1] };
-    if (stored === null) return [{ rule, state: undefined, dueMs: Number.POSITIVE_INFINITY, alert: firing }];
-    const [ageMs, reportAgeMs, values, isFiring, sinceAgeMs, rates] = stored;
-    const state: RuleState = {
-      atMs: tsMs - ageMs,
-      reportedMs: time(reportAgeMs),
-      values,
-      ...(rates !== null && { rates }),
-      isFiring: isFiring === 1,
-      sinceMs: time(sinceAgeMs),
-    };
-    return [{ rule, state, dueMs: nextDueMs(rule.compiled, state), alert: firing }];
+    return [newWatch(rule, state === null ? undefined : toState(state, tsMs), firing)];
   });
+  const activeRules = new Set(active.map(({ rule }) => rule));
+  entry.watches.reset(
+    active,
+    rules.filter((rule) => !activeRules.has(rule)),
+  );
+  entry.watches.limits.restore(values);
+}
+
+function fromState(state: RuleState, tsMs: number): StoredState {
+  const { atMs, reportedMs, values, isFiring, sinceMs, rates = null, means = null } = state;
+  const age = (ms: number | null): number | null => (ms === null ? null : tsMs - ms);
+  return [tsMs - atMs, age(reportedMs), values, isFiring ? 1 : 0, age(sinceMs), rates, means];
+}
+
+function toState(stored: StoredState, tsMs: number): RuleState {
+  const [ageMs, reportAgeMs, values, isFiring, sinceAgeMs, rates, means] = stored;
+  const time = (age: number | null): number | null => (age === null ? null : tsMs - age);
+  return {
+    atMs: tsMs - ageMs,
+    reportedMs: time(reportAgeMs),
+    values,
+    ...(rates !== null && { rates }),
+    ...(means !== null && { means }),
+    isFiring: isFiring === 1,
+    sinceMs: time(sinceAgeMs),
+  };
 }

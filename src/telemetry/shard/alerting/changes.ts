@@ -1,6 +1,7 @@
 import type { AlertChange, MemberChange, ResolvedReason } from "../../../alerts/shard-events.ts";
 import { renderText } from "../../../rules/rule-text.ts";
-import type { AgentEntry, FiringAlert, Watch } from "./agent-entry.ts";
+import type { AgentEntry } from "./agent-entry.ts";
+import type { FiringAlert, Watch } from "./watch-set.ts";
 import { groupOf } from "./watched-rule.ts";
 
 /** Describes what has happened to a rule of an agent. */

@@ -32,7 +32,7 @@ const MIN_REFRESH_MS = 1_000;
 /** While no reports arrive. Services refresh the shards when a rule changes; this is for labels of agents that do not report. */
 const IDLE_REFRESH_MS = 60_000;
 /** Samples of this time are evaluated again after a restart. Shorter: more writes. */
-const CHECKPOINT_INTERVAL_MS = 10_000;
+const CHECKPOINT_INTERVAL_MS = 20_000;
 /** An alarm that is later than this was missed: the service was down. */
 const MAX_ALARM_DELAY_MS = 1_000;
 /** After an outage of the service, agents get this time to report before they count as absent. */

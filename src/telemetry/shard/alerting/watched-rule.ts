@@ -10,6 +10,9 @@ export interface BaselineNeed {
   days: number;
 }
 
+/** A comparison of a metric with a fixed value. */
+export type Threshold = Extract<Condition, { value: number; metric: string }>;
+
 /** A rule that the shard evaluates, prepared once for all agents. */
 export interface WatchedRule {
   source: EnabledRule;
@@ -18,8 +21,10 @@ export interface WatchedRule {
   described: AlertingRule;
   /** Two versions of a rule with the same key have the same states. */
   stateKey: string;
-  /** Whether the rule can fire without a report. */
-  hasAbsence: boolean;
+  /** The rule can fire only if one of these holds, or without a report. Undefined if it depends on more than that. */
+  thresholds: readonly Threshold[] | undefined;
+  /** The shortest time without a report that matters. Infinity if none does. */
+  absenceMs: number;
   baselines: readonly BaselineNeed[];
 }
 
@@ -30,17 +35,20 @@ export const watchRules = (rules: readonly EnabledRule[]): Map<string, WatchedRu
 function watchRule(source: EnabledRule): WatchedRule {
   const { id, name, spec } = source;
   const compiled = compileRule(spec);
+  const { rates, means, absencesMs } = compiled.needs;
   return {
     source,
     compiled,
     described: { id, name, severity: spec.severity, labels: spec.labels },
     stateKey: JSON.stringify([spec.condition, spec.for_s, spec.clear, spec.group]),
-    hasAbsence: compiled.needs.absencesMs.length > 0,
-    baselines: compiled.hasBaseline
-      ? [spec.condition, ...(spec.clear.condition === undefined ? [] : [spec.clear.condition])].flatMap(baselinesIn)
-      : [],
+    thresholds: rates.length > 0 || means.length > 0 ? undefined : thresholdsIn(spec.condition),
+    absenceMs: Math.min(...absencesMs),
+    baselines: means.map(({ metric, days }) => ({ metric: compiled.metrics[metric] ?? "", days })),
   };
 }
+
+/** Returns whether the rule can fire without a report. */
+export const hasAbsence = ({ absenceMs }: WatchedRule): boolean => absenceMs < Number.POSITIVE_INFINITY;
 
 /** Returns the value of the label that names the agent's group. Undefined if the rule is not about groups. */
 export const groupOf = ({ source }: WatchedRule, labels: Labels): string | undefined =>
@@ -55,8 +63,12 @@ export const appliesTo = (rule: WatchedRule, labels: Labels): boolean =>
 export const hasMoved = (rule: WatchedRule, before: Labels = {}, after: Labels): boolean =>
   groupOf(rule, before) !== groupOf(rule, after);
 
-function baselinesIn(condition: Condition): BaselineNeed[] {
-  if ("any" in condition) return condition.any.flatMap(baselinesIn);
-  if ("all" in condition) return condition.all.flatMap(baselinesIn);
-  return "baseline" in condition ? [{ metric: condition.metric, days: condition.baseline.days }] : [];
+/** Returns the comparisons of which one must hold. Undefined if the condition is not one of several comparisons and absences. */
+function thresholdsIn(condition: Condition): Threshold[] | undefined {
+  if ("any" in condition) {
+    const inner = condition.any.map(thresholdsIn);
+    return inner.every((list) => list !== undefined) ? inner.flat() : undefined;
+  }
+  if ("no_report_s" in condition) return [];
+  return "metric" in condition && "value" in condition ? [condition] : undefined;
 }
