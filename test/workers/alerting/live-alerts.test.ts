@@ -147,6 +147,8 @@ describe("a site whose access points stop to report", () => {
     await expect.poll(all, SOON).toHaveLength(1);
     expect(await all()).toMatchObject([{ ap_id: null, group: site, labels: { site }, state: "firing" }]);
     for (const { token } of agents.slice(0, 5)) await post({ payload: { load: 0.5 } }, token);
-    await expect.poll(all, SOON).toMatchObject([{ state: "resolved" }]);
+    // They stop to report again, so on a slow machine the next alert may already fire.
+    const ended = async () => (await all()).filter(({ state }) => state === "resolved").length;
+    await expect.poll(ended, SOON).toBeGreaterThanOrEqual(1);
   });
 });
