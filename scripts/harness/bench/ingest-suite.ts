@@ -72,7 +72,7 @@ async function ingestOverHttp(context: BenchContext, agents: readonly TestAgent[
       "inserts per second and shard": inserts,
     });
     report.add(
-      `its CPU of ClickHouse, ${what}`,
+      `CPU of ClickHouse for each report, ${what}`,
       cpuUs,
       "µs",
       {},

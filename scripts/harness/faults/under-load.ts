@@ -133,32 +133,37 @@ interface LoadOptions {
   atLeast?: number;
 }
 
-/** Starts workloads. Returns them when each has acknowledged something, and a function that ends them and compares. */
+/** Starts workloads. Returns them when each has acknowledged something, with a function that ends them, and one that also compares. */
 async function startLoad(target: Target, { signal, start = startAll, atLeast = 0 }: LoadOptions) {
   const workloads = await start(target);
   await until(() => workloads.every(({ acknowledged }) => acknowledged > 0), STARTED_WITHIN_MS);
   target.client.reset();
   const total = () => workloads.reduce((sum, { acknowledged }) => sum + acknowledged, 0);
 
+  const stop = () => Promise.all(workloads.map((workload) => workload.stop()));
   const finish = async () => {
     const isEnough = () => total() >= atLeast || signal?.aborted === true;
     await until(isEnough, ACKNOWLEDGED_WITHIN_MS).catch(() => {});
-    await Promise.all(workloads.map((workload) => workload.stop()));
+    await stop();
     const stoppedMs = performance.now();
     const settling = workloads.map(async (load) => ({ ...load, ...(await load.settle()) }));
     const verdicts = await Promise.all(settling);
     const acknowledged = total();
+    const bugs = target.client.statuses.get(500) ?? 0;
     return {
       acknowledged,
       kinds: Object.fromEntries(verdicts.map((verdict) => [verdict.name, verdict.acknowledged])),
       lost: verdicts.reduce((sum, { lost }) => sum + lost, 0),
       duplicates: verdicts.reduce((sum, { duplicates }) => sum + duplicates, 0),
       settledMs: performance.now() - stoppedMs,
-      inexact: verdicts.flatMap((verdict) => problemsOf(verdict.name, verdict)),
+      inexact: [
+        ...verdicts.flatMap((verdict) => problemsOf(verdict.name, verdict)),
+        ...(bugs > 0 ? [`${bugs} responses with 500`] : []),
+      ],
       tooFew: acknowledged < atLeast ? [`only ${acknowledged} operations were acknowledged`] : [],
     };
   };
-  return { workloads, finish };
+  return { workloads, stop, finish };
 }
 
 /** Runs a row of another kind while all workloads run. Nothing that either acknowledges is lost or duplicated. */
@@ -167,8 +172,17 @@ export async function besideLoad(
   run: (environment: FaultEnvironment, signal: AbortSignal) => Promise<Outcome>,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const { finish } = await startLoad(at.target(), { signal, atLeast: ENOUGH });
-  const { kinds: ownKinds, violations, remarks, ...own } = await run(at, signal);
+  const { stop, finish } = await startLoad(at.target(), { signal, atLeast: ENOUGH });
+  const {
+    kinds: ownKinds,
+    violations,
+    remarks,
+    ...own
+  } = await run(at, signal).catch(async (error: unknown) => {
+    // The next row starts workloads of its own.
+    await stop();
+    throw error;
+  });
   const { inexact, tooFew, kinds, ...load } = await finish();
   return {
     ...own,
@@ -216,7 +230,6 @@ export async function underLoad(at: FaultTarget, fault: Fault, options: LoadOpti
 
   const { inexact, tooFew, ...load } = await finish();
   const { isExact, isPrompt, readyzName } = fault;
-  const bugs = client.statuses.get(500) ?? 0;
   const slowestS = (slowest.ms / 1000).toFixed(1);
   const statuses = [...client.statuses].sort(([a], [b]) => a - b).map(([status, n]) => `${n} × ${status}`);
   return {
@@ -224,7 +237,6 @@ export async function underLoad(at: FaultTarget, fault: Fault, options: LoadOpti
     recoveredMs,
     violations: [
       ...(isExact ? [...inexact, ...tooFew] : []),
-      ...(isExact && bugs > 0 ? [`${bugs} responses with 500`] : []),
       ...(isPrompt && slowest.ms > PROMPT_MS ? [`${slowest.path} took ${slowestS} s`] : []),
       ...(readyzName && !readiness.down.has(readyzName) ? [`/readyz did not report ${readyzName}`] : []),
     ],

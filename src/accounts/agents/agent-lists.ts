@@ -72,7 +72,7 @@ const json = z.string().transform((text): unknown => JSON.parse(text));
 const storedObject = <T extends object>() =>
   json.pipe(z.custom<T>((value) => typeof value === "object" && value !== null));
 
-/** Rows that a query of this module has made of validated values, as JSON. Validating ten thousand again takes longer than the query. */
+/** Rows of a query of this module, as JSON. Their values were validated when they were stored. */
 const storedRows = <Row extends readonly unknown[]>() => json.pipe(z.custom<Row[]>(Array.isArray));
 
 type Position = [latitude: number | null, longitude: number | null];

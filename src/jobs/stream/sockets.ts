@@ -43,8 +43,6 @@ export class JobSockets {
   readonly #options: SocketsOptions;
   readonly #attachments = new SocketAttachments();
   readonly #checks: AccessChecks;
-  /** All sockets, some of which may be closed. Listing them is a call into the platform, and a message needs the list several times. */
-  #listed: WebSocket[] | undefined;
 
   constructor(options: SocketsOptions) {
     this.#options = options;
@@ -92,7 +90,6 @@ export class JobSockets {
     const { 0: client, 1: socket } = new WebSocketPair();
     buffer.acknowledge(after, this.neededAfter);
     ctx.acceptWebSocket(socket);
-    this.#listed = undefined;
     // The platform responds to pings without waking the object.
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(KEEP_ALIVE.ping, KEEP_ALIVE.pong));
     this.#attachments.save(socket, {
@@ -161,10 +158,7 @@ export class JobSockets {
   }
 
   get #open(): WebSocket[] {
-    this.#listed ??= this.#options.ctx.getWebSockets();
-    // Do not keep closed sockets alive.
-    if (!this.#listed.every(isOpen)) this.#listed = this.#listed.filter(isOpen);
-    return this.#listed;
+    return this.#options.ctx.getWebSockets().filter(isOpen);
   }
 
   /**

@@ -1,5 +1,5 @@
--- ClickHouse refuses an insert while less than 32 MB are free. A disk that fills up while a part is being written has left a part
--- behind that could not be read.
+-- ClickHouse refuses an insert while less than 32 MB are free, so that it does not begin to write a part to a full disk. After a full disk
+-- a part could not be read (docs/faults.md).
 
 ALTER TABLE points_local_v1 ON CLUSTER <cluster> MODIFY SETTING min_free_disk_bytes_to_perform_insert = 33554432;
 
