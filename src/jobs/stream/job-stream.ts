@@ -89,16 +89,18 @@ export class JobStream extends DurableObject<Env> {
   }
 
   /**
-   * Stores a message, then sends it. The platform's output gates hold back both the result and the sockets until the message is on
-   * disk. So a caller that gets "stored", and a reader that gets the message, can rely on it.
+   * Stores messages, then sends them. Returns the result of each. The platform's output gates hold back both the results and the sockets
+   * until the messages are on disk. So a caller that gets "stored", and a reader that gets the message, can rely on it.
    */
-  async post(message: NewMessage): Promise<Posted> {
-    const appended = this.#buffer.append(message);
-    if (appended.outcome !== "stored") return appended;
+  async post(messages: readonly NewMessage[]): Promise<Posted[]> {
+    const appended = messages.map((message) => this.#buffer.append(message));
     await this.#sockets.deliver();
     await this.#scheduleNext();
-    const { seq } = appended;
-    return { ...appended, delivered: this.#sockets.countSentUpTo(seq), queued: seq > this.#buffer.sentUpTo };
+    return appended.map((result) => {
+      if (result.outcome !== "stored") return result;
+      const { seq } = result;
+      return { ...result, delivered: this.#sockets.countSentUpTo(seq), queued: seq > this.#buffer.sentUpTo };
+    });
   }
 
   /** Opens a socket for a request made by `encodeHandshake`. */

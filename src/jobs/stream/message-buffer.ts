@@ -23,7 +23,7 @@ export const MAX_DATA_BYTES = 1_900_000;
 const PAGE_MESSAGES = 64;
 const PAGE_BYTES = 1024 * 1024;
 
-/** Up to this size, the newest message also stays in memory: most messages are sent immediately. */
+/** Up to this size, the newest messages also stay in memory: most messages are sent immediately. */
 const MAX_NEWEST_BYTES = 64 * 1024;
 
 /** A reader may connect and make room at any moment, so no caller waits longer than this. */
@@ -52,8 +52,8 @@ export interface BufferOptions {
 interface State extends StreamRecord {
   droppedUpTo: number;
   bytes: number;
-  /** When the oldest stored message arrived. */
-  oldestMs: number | undefined;
+  /** The stored messages without their data, oldest first. */
+  stored: readonly MessageSize[];
 }
 
 const EMPTY: State = {
@@ -64,7 +64,7 @@ const EMPTY: State = {
   closed: undefined,
   droppedUpTo: 0,
   bytes: 0,
-  oldestMs: undefined,
+  stored: [],
 };
 
 /**
@@ -84,8 +84,8 @@ export class MessageBuffer {
   #cached: State | undefined;
   /** The first write creates the tables, so that an object that was only read leaves no storage behind. */
   #hasTables = false;
-  /** The last message, to send it without reading it. */
-  #newest: StoredMessage | undefined;
+  /** The last messages, to send them without reading them. */
+  #newest: StoredMessage[] = [];
 
   constructor(options: BufferOptions) {
     this.#options = options;
@@ -111,7 +111,7 @@ export class MessageBuffer {
   }
 
   get messages(): number {
-    return this.#state.lastSeq - this.#state.droppedUpTo;
+    return this.#state.stored.length;
   }
 
   get bytes(): number {
@@ -129,7 +129,7 @@ export class MessageBuffer {
 
   /** When the oldest message expires; infinity if there is none. */
   get nextExpiryMs(): number {
-    return (this.#state.oldestMs ?? Number.POSITIVE_INFINITY) + this.#options.limits.retentionMs;
+    return (this.#state.stored[0]?.tsMs ?? Number.POSITIVE_INFINITY) + this.#options.limits.retentionMs;
   }
 
   /** What can be appended before the buffer drops or rejects messages. */
@@ -162,9 +162,9 @@ export class MessageBuffer {
     const message: StoredMessage = { seq, type, tsMs, final, bytes, data };
     const insert = (state: State): State => {
       this.#store.insert(message);
-      const { bytes: before, oldestMs = tsMs } = state;
+      const stored = [...state.stored, { seq, tsMs, bytes }];
       // The row has the number and the time, so the table `stream` needs no write.
-      return { ...state, lastSeq: seq, lastActiveMs: tsMs, bytes: before + bytes, oldestMs };
+      return { ...state, lastSeq: seq, lastActiveMs: tsMs, bytes: state.bytes + bytes, stored };
     };
     // One statement needs no transaction, which would be two more statements.
     if (this.#hasTables && dropUpTo === 0 && key === undefined) this.#cached = insert(this.#state);
@@ -173,20 +173,22 @@ export class MessageBuffer {
         if (key !== undefined) this.#keys.remember(key, { seq, tsMs });
         return insert(this.#drop(state, dropUpTo));
       });
-    this.#newest = bytes <= MAX_NEWEST_BYTES ? message : undefined;
+    this.#keep(message);
     return { outcome: "stored", seq };
   }
 
   /** Returns the next messages after a number; empty if there are no more. */
   page(afterSeq: number): StoredMessage[] {
     if (afterSeq >= this.lastSeq) return [];
-    if (this.messages > 0 && this.#newest?.seq === afterSeq + 1) return [this.#newest];
-    let [upTo, messages, bytes] = [afterSeq, 0, 0];
-    for (const size of this.#store.sizesAfter(afterSeq)) {
+    const { stored, droppedUpTo } = this.#state;
+    const from = this.#newest.findIndex(({ seq }) => seq === afterSeq + 1);
+    if (from !== -1 && afterSeq >= droppedUpTo) return this.#newest.slice(from);
+    let [upTo, bytes] = [afterSeq, 0];
+    const first = stored.findIndex(({ seq }) => seq > afterSeq);
+    for (const size of stored.slice(first, first + PAGE_MESSAGES)) {
       upTo = size.seq;
-      messages += 1;
       bytes += size.bytes;
-      if (messages === PAGE_MESSAGES || bytes >= PAGE_BYTES) break;
+      if (bytes >= PAGE_BYTES) break;
     }
     return this.#store.between(afterSeq, upTo);
   }
@@ -222,11 +224,8 @@ export class MessageBuffer {
   /** Drops expired messages. */
   expire(): void {
     if (this.nextExpiryMs > this.#options.now()) return;
-    let upTo = 0;
-    for (const { seq, tsMs } of this.#store.sizesAfter(0)) {
-      if (tsMs + this.#options.limits.retentionMs > this.#options.now()) break;
-      upTo = seq;
-    }
+    const isExpired = ({ tsMs }: MessageSize) => tsMs + this.#options.limits.retentionMs <= this.#options.now();
+    const upTo = this.#state.stored.findLast(isExpired)?.seq ?? 0;
     this.#write((state) => this.#drop(state, upTo));
   }
 
@@ -247,7 +246,7 @@ export class MessageBuffer {
   forget(): void {
     this.#cached = undefined;
     this.#hasTables = false;
-    this.#newest = undefined;
+    this.#newest = [];
   }
 
   get #state(): State {
@@ -258,16 +257,23 @@ export class MessageBuffer {
   #read(): State {
     this.#hasTables = this.#store.hasTables;
     if (!this.#hasTables) return EMPTY;
-    const [stream, totals] = [this.#store.readStream(), this.#store.totals()];
-    const lastSeq = Math.max(stream.lastSeq, totals.lastSeq);
+    const [stream, stored] = [this.#store.readStream(), this.#store.sizes()];
+    const [first, last] = [stored[0], stored.at(-1)];
+    const lastSeq = Math.max(stream.lastSeq, last?.seq ?? 0);
     return {
       ...stream,
       lastSeq,
-      lastActiveMs: Math.max(stream.lastActiveMs, totals.newestMs),
-      droppedUpTo: totals.firstSeq === undefined ? lastSeq : totals.firstSeq - 1,
-      bytes: totals.bytes,
-      oldestMs: totals.oldestMs,
+      lastActiveMs: Math.max(stream.lastActiveMs, last?.tsMs ?? 0),
+      droppedUpTo: first === undefined ? lastSeq : first.seq - 1,
+      bytes: stored.reduce((sum, { bytes }) => sum + bytes, 0),
+      stored,
     };
+  }
+
+  #keep(message: StoredMessage): void {
+    this.#newest.push(message);
+    let bytes = this.#newest.reduce((sum, kept) => sum + kept.bytes, 0);
+    while (bytes > MAX_NEWEST_BYTES || this.#newest.length > PAGE_MESSAGES) bytes -= this.#newest.shift()?.bytes ?? 0;
   }
 
   /** Applies a change atomically. Updates the memory only if the tables were written. */
@@ -292,10 +298,13 @@ export class MessageBuffer {
 
   #drop(state: State, upTo: number): State {
     if (upTo <= state.droppedUpTo) return state;
-    const freedBytes = this.#store.deleteUpTo(upTo);
-    const [oldest] = this.#store.sizesAfter(upTo);
-    // The last row holds the last number. Record it, in case that row was deleted.
-    return this.#writeStream({ ...state, droppedUpTo: upTo, bytes: state.bytes - freedBytes, oldestMs: oldest?.tsMs });
+    this.#store.deleteUpTo(upTo);
+    const kept = state.stored.findIndex(({ seq }) => seq > upTo);
+    const stored = kept === -1 ? [] : state.stored.slice(kept);
+    const bytes = stored.reduce((sum, size) => sum + size.bytes, 0);
+    const next = { ...state, droppedUpTo: upTo, bytes, stored };
+    // The last row holds the last number. Record it if that row was deleted.
+    return stored.length === 0 ? this.#writeStream(next) : next;
   }
 
   /** Returns the number up to which to drop messages to make room, or undefined if that is not possible. */
@@ -304,20 +313,14 @@ export class MessageBuffer {
     let [messages, totalBytes] = [this.messages + count, this.bytes + bytes];
     const fits = () => messages <= limits.messages && totalBytes <= limits.bytes;
     if (fits()) return 0;
-    for (const size of this.#droppable()) {
+    for (const size of this.#state.stored) {
+      // No socket was sent it yet.
+      if (size.seq > this.sentUpTo) return undefined;
       messages--;
       totalBytes -= size.bytes;
       if (fits()) return size.seq;
     }
     return undefined;
-  }
-
-  /** Yields the messages that were sent to a socket and may be dropped, oldest first. */
-  *#droppable(): Generator<MessageSize> {
-    for (const size of this.#store.sizesAfter(0)) {
-      if (size.seq > this.sentUpTo) return;
-      yield size;
-    }
   }
 
   #retryAfterS(): number {

@@ -17,15 +17,6 @@ export interface StreamRecord {
   closed: ClosedState | undefined;
 }
 
-/** Aggregates over the stored messages. */
-export interface MessageTotals {
-  bytes: number;
-  firstSeq: number | undefined;
-  lastSeq: number;
-  oldestMs: number | undefined;
-  newestMs: number;
-}
-
 const SCHEMA = `
   CREATE TABLE message (
     seq INTEGER PRIMARY KEY, type TEXT NOT NULL, ts_ms INTEGER NOT NULL, final INTEGER NOT NULL, bytes INTEGER NOT NULL,
@@ -57,24 +48,6 @@ const StreamRow = z
     }),
   );
 
-const TotalsRow = z
-  .object({
-    bytes: z.int(),
-    first: z.int().nullable(),
-    last: z.int(),
-    oldest_ms: z.number().nullable(),
-    newest_ms: z.number(),
-  })
-  .transform(
-    (row): MessageTotals => ({
-      bytes: row.bytes,
-      firstSeq: row.first ?? undefined,
-      lastSeq: row.last,
-      oldestMs: row.oldest_ms ?? undefined,
-      newestMs: row.newest_ms,
-    }),
-  );
-
 const MessageRow = z
   .object({
     seq: z.int(),
@@ -93,8 +66,6 @@ const SizeRow = z
 /** The message that an idempotency key was first used for. */
 export type KeyRecord = z.output<typeof KeyRow>;
 export type MessageSize = z.output<typeof SizeRow>;
-
-const SIZES_PER_QUERY = 16;
 
 /** Reads every query to its end at once: a cursor that is only half read stays open in the database. */
 export class MessageStore {
@@ -128,12 +99,10 @@ export class MessageStore {
     );
   }
 
-  totals(): MessageTotals {
-    const rows = this.#sql.exec(
-      `SELECT ifnull(sum(bytes), 0) AS bytes, min(seq) AS first, ifnull(max(seq), 0) AS last,
-         min(ts_ms) AS oldest_ms, ifnull(max(ts_ms), 0) AS newest_ms FROM message`,
-    );
-    return TotalsRow.parse(rows.one());
+  /** Returns all messages without their data, oldest first. */
+  sizes(): MessageSize[] {
+    const rows = this.#sql.exec("SELECT seq, ts_ms, bytes FROM message ORDER BY seq");
+    return rows.toArray().map((row) => SizeRow.parse(row));
   }
 
   insert({ seq, type, tsMs, final, bytes, data }: StoredMessage): void {
@@ -148,25 +117,8 @@ export class MessageStore {
     );
   }
 
-  /** Returns the number of deleted bytes. */
-  deleteUpTo(seq: number): number {
-    const rows = this.#sql.exec("DELETE FROM message WHERE seq <= ? RETURNING seq, ts_ms, bytes", seq).toArray();
-    return rows.reduce((sum, row) => sum + SizeRow.parse(row).bytes, 0);
-  }
-
-  /** Yields the messages after a number without their data, oldest first. */
-  *sizesAfter(seq: number): Generator<MessageSize> {
-    for (let from = seq; ; ) {
-      const rows = this.#sql
-        .exec("SELECT seq, ts_ms, bytes FROM message WHERE seq > ? ORDER BY seq LIMIT ?", from, SIZES_PER_QUERY)
-        .toArray();
-      for (const row of rows) {
-        const size = SizeRow.parse(row);
-        yield size;
-        from = size.seq;
-      }
-      if (rows.length < SIZES_PER_QUERY) return;
-    }
+  deleteUpTo(seq: number): void {
+    this.#sql.exec("DELETE FROM message WHERE seq <= ?", seq);
   }
 
   between(afterSeq: number, upToSeq: number): StoredMessage[] {

@@ -1,4 +1,5 @@
 import { type DomainError, NotAllowed, NotAuthenticated, TooMany, Unavailable } from "../../lib/errors.ts";
+import { CallBatcher } from "../../storage/call-batcher.ts";
 import { callObject } from "../../storage/durable-objects.ts";
 import type { ProducerInput } from "../producers/producer.ts";
 import { encodeHandshake, type StreamHandshake } from "./handshake.ts";
@@ -7,6 +8,11 @@ import type { NewMessage } from "./message-buffer.ts";
 import type { ClosedState } from "./message-store.ts";
 
 const COMPONENT = "job";
+/** A message waits so long for a call in flight. */
+const MAX_HOLD_MS = 100;
+/** Characters in one call. A longer message is sent alone. */
+const MAX_CALL_LENGTH = 1_000_000;
+const TIMEOUT_MS = 10_000;
 
 /** Calls jobs' Durable Objects. */
 export interface StreamClient {
@@ -23,9 +29,28 @@ export interface StreamClient {
 
 export function createStreamClient(namespace: DurableObjectNamespace<JobStream>): StreamClient {
   const stream = (jobNumber: string) => namespace.getByName(jobNumber);
+  /** Messages of several requests to one job share a call: most of a message's cost is the call and its commit. */
+  const createBatcher = (jobNumber: string) =>
+    new CallBatcher<NewMessage, Posted>({
+      component: COMPONENT,
+      maxHoldMs: MAX_HOLD_MS,
+      maxWeight: MAX_CALL_LENGTH,
+      timeoutMs: TIMEOUT_MS,
+      // Cast: the platform types the result of a union as a union of promises.
+      call: (messages) => callObject(COMPONENT, stream(jobNumber).post([...messages]) as Promise<Posted[]>),
+    });
+  /** Of the jobs with a message in flight. */
+  const batchers = new Map<string, ReturnType<typeof createBatcher>>();
   return {
-    // Cast: the platform types the result of a union as a union of promises.
-    post: (jobNumber, message) => callObject(COMPONENT, stream(jobNumber).post(message) as Promise<Posted>),
+    async post(jobNumber, message) {
+      const batcher = batchers.get(jobNumber) ?? createBatcher(jobNumber);
+      batchers.set(jobNumber, batcher);
+      try {
+        return await batcher.add(message, message.data.length);
+      } finally {
+        if (batcher.isIdle) batchers.delete(jobNumber);
+      }
+    },
     start: (jobNumber, input) => callObject(COMPONENT, stream(jobNumber).start(jobNumber, input)),
     describe: (jobNumber) => callObject(COMPONENT, stream(jobNumber).describe()),
     close: (jobNumber, state) => callObject(COMPONENT, stream(jobNumber).close(state)),

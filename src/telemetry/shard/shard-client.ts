@@ -1,11 +1,14 @@
 import { withDeadline } from "../../lib/deadline.ts";
 import { Unavailable } from "../../lib/errors.ts";
 import { describeError, log } from "../../lib/log.ts";
+import { CallBatcher } from "../../storage/call-batcher.ts";
 import { callObject } from "../../storage/durable-objects.ts";
 import type { SeriesQuery } from "../store/series-queries.ts";
 import type { AgentSample } from "../store/telemetry-store.ts";
 import type { AgentShard, AppendResult, PendingSamples } from "./agent-shard.ts";
 import { CallBatcher } from "./call-batcher.ts";
+=======
+import type { AgentShard, AppendResult, PendingSamples, ReceiptColumns } from "./agent-shard.ts";
 import type { ChangeFeedPage, FeedCursor, SelectionPage } from "./change-feed.ts";
 import { parseSamples } from "./journal.ts";
 import type { LatestColumns, LatestMetrics } from "./latest.ts";

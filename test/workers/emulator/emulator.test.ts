@@ -300,7 +300,7 @@ describe("an emulator job", () => {
     const [user, app] = await Promise.all([signedUp(), newApp({ callbacks: true })]);
     const { job_number } = await queued([spec()], user.token);
     await runInDurableObject(env.JOB_STREAM.getByName(job_number), async (object) => {
-      while ((await object.post({ type: "emulator", data: encodeJson([]) })).outcome === "stored");
+      while ((await object.post([{ type: "emulator", data: encodeJson([]) }]))[0]?.outcome === "stored");
     });
     expect((await report(job_number, { emulator: "a", part: 1, state: "done" }, app.token)).status).toBe(429);
     expect(await stateOf(job_number, user.token)).toBe("done");

@@ -153,9 +153,9 @@ describe("the AsyncAPI document matches the messages on a socket", () => {
 
   it("for dropped messages", async () => {
     const job = newJob();
-    for (const i of [1, 2]) await job.post({ type: "agent_data", data: encodeJson([i]) });
+    await job.post([1, 2].map((i) => ({ type: "agent_data", data: encodeJson([i]) })));
     clock.forwardMs = BUFFER_LIMITS.retentionMs + 1_000;
-    await job.post({ type: "agent_data", data: encodeJson([3]) });
+    await job.post([{ type: "agent_data", data: encodeJson([3]) }]);
     const client = await connect(job);
     await client.receives(2);
     expect(client.messages.map(({ type }) => type)).toEqual(["gap", "agent_data"]);
@@ -164,7 +164,7 @@ describe("the AsyncAPI document matches the messages on a socket", () => {
 
   it("for the messages of a client", async () => {
     const job = newJob();
-    await job.post({ type: "agent_data", data: encodeJson([1]) });
+    await job.post([{ type: "agent_data", data: encodeJson([1]) }]);
     const client = await connect(job);
     await client.receives(1);
     const { acknowledgement, ping, pong } = document.components.messages;

@@ -46,6 +46,28 @@ describe("a callback", () => {
     expect((await post("agent_data", job, [], token, long)).status).toBe(422);
   });
 
+  it("gets its own number if many arrive at once, and each is delivered once", async () => {
+    const { token } = await signedUp();
+    const job = uniqueName();
+    await post("agent_data", job, [0], token);
+    const client = await stream(job, token);
+    const numbers = Array.from({ length: 40 }, (_, i) => i + 1);
+    const answers = await Promise.all(
+      numbers.map(async (n) => {
+        // The last ten repeat a key.
+        const key = { "Idempotency-Key": `k${Math.min(n, 31)}` };
+        return (await (await post("agent_data", job, [n], token, key)).json()) as { seq: number; delivered: number };
+      }),
+    );
+    const received = await client.until((messages) => messages.length === 32);
+    expect(received.map(({ seq }) => seq)).toEqual(Array.from({ length: 32 }, (_, i) => i + 1));
+    for (const [i, { seq, delivered }] of answers.entries()) {
+      expect(delivered).toBe(1);
+      const [n] = received.find((message) => message.seq === seq)?.data as [number];
+      expect(Math.min(n, 31)).toBe(Math.min(i + 1, 31));
+    }
+  });
+
   it.each([
     ["agent_data", [1, "a", null, { b: 2 }], 200],
     ["agent_data", { a: 1 }, 422],

@@ -161,7 +161,7 @@ async function apply(job: Job, model: Model, next: Step, number: number): Promis
     case "post": {
       const key = next.key === undefined ? undefined : `k${next.key}`;
       const data = encodeJson([number]);
-      const posted = await job.post({ type: next.type, data, key });
+      const [posted] = await job.post([{ type: next.type, data, key }]);
       const seq = model.post(next.type, data, key);
       expect(posted).toEqual({
         outcome: "stored",

@@ -21,7 +21,10 @@ import {
 const HOUR_MS = 3_600_000;
 
 const clock = movableClock();
-const post = (job: Job, data = "[]", key?: string) => job.post({ type: "agent_data", data: asJsonText(data), key });
+const post = async (job: Job, data = "[]", key?: string) => {
+  const [posted] = await job.post([{ type: "agent_data", data: asJsonText(data), key }]);
+  return posted;
+};
 
 describe("access to a stream", () => {
   it("ends exactly when the token expires", async () => {

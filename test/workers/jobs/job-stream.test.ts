@@ -8,14 +8,17 @@ const HOUR_MS = 3_600_000;
 const MIB = 1024 * 1024;
 
 const clock = movableClock();
-const post = (job: Job, data = "[]", key?: string) => job.post({ type: "agent_data", data: asJsonText(data), key });
+const post = async (job: Job, data = "[]", key?: string) => {
+  const [posted] = await job.post([{ type: "agent_data", data: asJsonText(data), key }]);
+  return posted;
+};
 const ofBytes = (bytes: number) => `["${"x".repeat(bytes - 4)}"]`;
 
 describe("a job's stream", () => {
   it("delivers messages queued before the socket connected, in order, then new ones", async () => {
     const job = newJob();
     expect(await post(job, "[1]")).toEqual({ outcome: "stored", seq: 1, delivered: 0, queued: true });
-    await job.post({ type: "status", data: asJsonText('[{"state":"done"}]'), final: true });
+    await job.post([{ type: "status", data: asJsonText('[{"state":"done"}]'), final: true }]);
     const client = await connect(job);
     expect(await post(job, "[3]")).toEqual({ outcome: "stored", seq: 3, delivered: 1, queued: false });
     await client.receives(3);
@@ -30,7 +33,7 @@ describe("a job's stream", () => {
     const job = newJob();
     const [whole, bare] = [await connect(job), await connect(job, { form: "bare" })];
     expect(await post(job, "[1.0]")).toMatchObject({ delivered: 2 });
-    await job.post({ type: "status", data: asJsonText("[]") });
+    await job.post([{ type: "status", data: asJsonText("[]") }]);
     await post(job, "[2]");
     await whole.receives(3);
     await bare.receives(2);

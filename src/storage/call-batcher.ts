@@ -1,6 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
-import { Batch } from "../../lib/batch.ts";
-import { Unavailable } from "../../lib/errors.ts";
+import { Batch } from "../lib/batch.ts";
+import { Unavailable } from "../lib/errors.ts";
 
 /**
  * Combines calls of several requests to the same Durable Object into one: for a small request, the call is a large share of its cost. It
@@ -38,6 +38,11 @@ export class CallBatcher<T, R> {
     this.#options = options;
   }
 
+  /** Whether no item waits for a call or its result. */
+  get isIdle(): boolean {
+    return this.#inFlight === 0 && this.#pending === undefined;
+  }
+
   /** Resolves with the item's result when the call with the item has ended. */
   async add(item: T, weight: number): Promise<R> {
     const { component, maxHoldMs, maxWeight, timeoutMs } = this.#options;
@@ -46,11 +51,13 @@ export class CallBatcher<T, R> {
       () => outcome.reject(new Unavailable(component, new Error("No result in time"))),
       timeoutMs,
     );
-    if (!this.#pending?.add([{ item, outcome }], weight)) {
-      const batch = new Batch<PendingItem<T, R>>({ gatherMs: this.#inFlight === 0 ? 0 : maxHoldMs, maxWeight });
-      batch.add([{ item, outcome }], weight);
+    const pending = [{ item, outcome }];
+    if (this.isIdle) waitUntil(this.#send(pending));
+    else if (!this.#pending?.add(pending, weight)) {
+      const batch = new Batch<PendingItem<T, R>>({ gatherMs: maxHoldMs, maxWeight });
+      batch.add(pending, weight);
       this.#pending = batch;
-      waitUntil(this.#send(batch));
+      waitUntil(this.#sendWhenDue(batch));
     }
     try {
       return await outcome.promise;
@@ -59,16 +66,20 @@ export class CallBatcher<T, R> {
     }
   }
 
-  async #send(batch: Batch<PendingItem<T, R>>): Promise<void> {
-    this.#inFlight++;
+  async #sendWhenDue(batch: Batch<PendingItem<T, R>>): Promise<void> {
     await batch.due;
     if (this.#pending === batch) this.#pending = undefined;
+    await this.#send(batch.items);
+  }
+
+  async #send(batch: readonly PendingItem<T, R>[]): Promise<void> {
+    this.#inFlight++;
     try {
-      const results = await this.#options.call(batch.items.map(({ item }) => item));
+      const results = await this.#options.call(batch.map(({ item }) => item));
       // `call` returns one result for each item.
-      for (const [i, { outcome }] of batch.items.entries()) outcome.resolve(results[i] as R);
+      for (const [i, { outcome }] of batch.entries()) outcome.resolve(results[i] as R);
     } catch (error) {
-      for (const { outcome } of batch.items) outcome.reject(error);
+      for (const { outcome } of batch) outcome.reject(error);
     }
     this.#inFlight--;
     this.#pending?.makeDue();

@@ -1,11 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
 import { Unavailable } from "../../../src/lib/errors.ts";
-import { CallBatcher } from "../../../src/telemetry/shard/call-batcher.ts";
+import { CallBatcher } from "../../../src/storage/call-batcher.ts";
 
 describe("the call batcher", () => {
   const options = { component: "store", maxHoldMs: 5, maxWeight: 10, timeoutMs: 1_000 };
 
-  it("combines concurrent items into one call and gives each caller its result", async () => {
+  it("combines items that arrive during a call into the next one, and gives each caller its result", async () => {
     const calls: number[][] = [];
     const batcher = new CallBatcher<number, number>({
       ...options,
@@ -15,11 +15,11 @@ describe("the call batcher", () => {
         return items.map((item) => -item);
       },
     });
-    expect(await Promise.all([batcher.add(1, 1), batcher.add(2, 1)])).toEqual([-1, -2]);
-    const outcomes = await Promise.allSettled([batcher.add(3, 1), batcher.add(4, 1)]);
-    expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-    await batcher.add(5, 1);
-    expect(calls).toEqual([[1, 2], [3, 4], [5]]);
+    expect(await Promise.all([0, 1, 2].map((item) => batcher.add(item, 1)))).toEqual([-0, -1, -2]);
+    const outcomes = await Promise.allSettled([5, 3, 4].map((item) => batcher.add(item, 1)));
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
+    expect(batcher.isIdle).toBe(true);
+    expect(calls).toEqual([[0], [1, 2], [5], [3, 4]]);
   });
 
   it("limits the weight of a call and sends a heavier item alone", async () => {
@@ -31,8 +31,9 @@ describe("the call batcher", () => {
         return items;
       },
     });
-    await Promise.all([batcher.add(1, 6), batcher.add(2, 4), batcher.add(3, 1), batcher.add(4, 50), batcher.add(5, 1)]);
-    expect(calls).toEqual([[1, 2], [3], [4], [5]]);
+    const weights = [1, 6, 4, 1, 50, 1];
+    await Promise.all(weights.map((weight, item) => batcher.add(item, weight)));
+    expect(calls).toEqual([[0], [1, 2], [3], [4], [5]]);
   });
 
   it("rejects a caller with Unavailable after the time-out", async () => {
