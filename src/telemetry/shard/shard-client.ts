@@ -6,9 +6,6 @@ import { callObject } from "../../storage/durable-objects.ts";
 import type { SeriesQuery } from "../store/series-queries.ts";
 import type { AgentSample } from "../store/telemetry-store.ts";
 import type { AgentShard, AppendResult, PendingSamples } from "./agent-shard.ts";
-import { CallBatcher } from "./call-batcher.ts";
-=======
-import type { AgentShard, AppendResult, PendingSamples, ReceiptColumns } from "./agent-shard.ts";
 import type { ChangeFeedPage, FeedCursor, SelectionPage } from "./change-feed.ts";
 import { parseSamples } from "./journal.ts";
 import type { LatestColumns, LatestMetrics } from "./latest.ts";
