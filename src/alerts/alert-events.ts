@@ -86,12 +86,15 @@ export const presenceEvent = (
   alertId: null,
 });
 
-/** Returns the statement that inserts events, in their order. Those that exist stay as they are. */
+/**
+ * Returns the statement that inserts events, in their order. Those that exist stay as they are. The end of an alert has the labels and the
+ * severity of its beginning, which may have changed meanwhile: receivers recognise an alert by them.
+ */
 export const insertEvents = (list: readonly NewEvent[]): SQL => sql`
   insert into ${events} (at, type, severity, ap_id, labels, owner_id, data, source)
-  select new.value ->> '$.at', new.value ->> '$.type', new.value ->> '$.severity', new.value ->> '$.apId',
-    iif(new.value ->> '$.labels' is not null, new.value -> '$.labels',
-      (select json_group_object(key, value) from ${agentLabels} where ap_id = new.value ->> '$.apId')),
+  select new.value ->> '$.at', new.value ->> '$.type', coalesce(alert.severity, new.value ->> '$.severity'), new.value ->> '$.apId',
+    coalesce(alert.labels, iif(new.value ->> '$.labels' is not null, new.value -> '$.labels',
+      (select json_group_object(key, value) from ${agentLabels} where ap_id = new.value ->> '$.apId'))),
     coalesce(new.value ->> '$.ownerId', agent.owner_id), new.value -> '$.data', new.value ->> '$.source'
   from json_each(${JSON.stringify(list)}) as new
   left join ${agents} as agent on agent.ap_id = new.value ->> '$.apId'

@@ -9,8 +9,8 @@ import type { EventViewer } from "../events/visibility.ts";
 import { limitCalls } from "../lib/limit-calls.ts";
 import { parseSelector } from "../lib/selectors.ts";
 import type { TargetKind } from "../schemas/subscriptions.ts";
-import type { Database } from "../storage/libsql.ts";
 import { CallBatcher } from "../storage/call-batcher.ts";
+import type { Database } from "../storage/libsql.ts";
 import { type ReadEvents, type RunnerOptions, SubscriptionRunner } from "./subscription-runner.ts";
 import type { Destination, Target } from "./targets/target.ts";
 

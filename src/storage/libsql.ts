@@ -1,5 +1,5 @@
-import { createClient, LibsqlError } from "@libsql/client/web";
-import { drizzle } from "drizzle-orm/libsql/web";
+import { createClient, LibsqlError } from "@libsql/client/http";
+import { drizzle } from "drizzle-orm/libsql/http";
 import { withDeadline } from "../lib/deadline.ts";
 import { Unavailable } from "../lib/errors.ts";
 

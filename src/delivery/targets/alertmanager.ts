@@ -1,3 +1,4 @@
+import * as z from "zod";
 import type { NetworkEvent } from "../../schemas/events.ts";
 import type { Post } from "./http-post.ts";
 import type { Target } from "./target.ts";
@@ -20,10 +21,14 @@ export function createAlertmanagerTarget(post: Post): Target {
   };
 }
 
+/** Of the agent or the site, and of the rule. */
+const Labels = z.record(z.string(), z.string());
+
 function toAlert({ type, time, severity, ap_id, labels, data }: NetworkEvent) {
   const startsAt = timeOf(data.fired_at) ?? time;
   const endsAt = type === "alert.resolved" ? time : new Date(Date.parse(startsAt) + LONGEST_MS).toISOString();
-  const own = Object.entries(labels).map(([key, value]) => [labelName(key), value]);
+  const { data: ruleLabels = {} } = Labels.safeParse(data.labels);
+  const own = Object.entries({ ...labels, ...ruleLabels }).map(([key, value]) => [labelName(key), value]);
   return {
     // The labels identify an alert, so those of its end must be the same.
     labels: {
