@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { events, subscriptions } from "../../../src/events/event-tables.ts";
+import { events } from "../../../src/events/event-tables.ts";
 import type { NetworkEvent } from "../../../src/schemas/events.ts";
 import {
   addEvents,
