@@ -16,10 +16,10 @@ describe("an e-mail subscription", () => {
     await addEvents({ data: { text: "first\r\nBcc: x" } });
     await world.step();
     await addEvents(...Array.from({ length: 79 }, (_, i) => ({ apId: `ap-${i}` })));
-    await world.step(10 * SECOND_MS);
+    await world.step(10 * 1_000);
     expect(world.mails).toEqual([]);
-    await world.step(11 * SECOND_MS);
-    await world.step(60 * SECOND_MS);
+    await world.step(11 * 1_000);
+    await world.step(60 * 1_000);
     expect(world.mails).toMatchObject([{ to: owner.name, subject: "80 events: Test" }]);
     const { text = "" } = world.mails[0] ?? {};
     expect(text.split("\n\n")[0]?.split("\n").length).toBe(51);
