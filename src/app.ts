@@ -1,8 +1,6 @@
 import { Hono } from "hono";
 import { cors } from "hono/cors";
 import type { AppEnv } from "./http/context.ts";
-import { type AsyncApiDocument, buildAsyncApi } from "./http/docs/asyncapi.ts";
-import { buildOpenApi, type OpenApiDocument } from "./http/docs/openapi.ts";
 import { createNotFound } from "./http/not-found.ts";
 import { onError } from "./http/on-error.ts";
 import { createOperation } from "./http/operation.ts";
@@ -54,13 +52,6 @@ export function createApp(services: Services) {
   }
 
   const operation = createOperation(services.authenticate);
-  // Built on first use to keep cold starts short: few requests need the document.
-  let document: OpenApiDocument | undefined;
-  const openApi = (): OpenApiDocument => {
-    document ??= buildOpenApi(declaredRoutes(app.routes));
-    return document;
-  };
-  const asyncApi = (url: URL): AsyncApiDocument => buildAsyncApi(declaredRoutes(app.routes), url);
   app.route("/", tokenRoutes(operation, services));
   app.route("/", usersRoutes(operation, services));
   app.route("/", agentsRoutes(operation, services));
@@ -81,7 +72,10 @@ export function createApp(services: Services) {
   app.route("/", subscriptionsRoutes(operation, services));
   app.route("/", auditRoutes(operation, services));
   app.route("/", eventsRoutes(operation, services));
-  app.route("/", serviceRoutes(operation, services, openApi, asyncApi));
+  app.route(
+    "/",
+    serviceRoutes(operation, services, () => declaredRoutes(app.routes)),
+  );
   app.route("/", dashboardRoutes(operation, services));
 
   app.notFound(createNotFound(declaredRoutes(app.routes)));

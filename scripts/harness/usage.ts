@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import type { Product } from "./product.ts";
 
@@ -30,6 +31,15 @@ export function cpuOf(
   };
 }
 
+/** Waits until a process uses less than a twentieth of a core for a second. */
+export async function untilIdle(pid: number): Promise<void> {
+  for (let usedS = Number.POSITIVE_INFINITY; usedS > 0.05; ) {
+    const beforeS = cpuSeconds(pid);
+    await sleep(1_000);
+    usedS = cpuSeconds(pid) - beforeS;
+  }
+}
+
 /** Returns the resident memory of a process. */
 export function residentMib(pid: number): number {
   const [, kib] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
@@ -38,6 +48,23 @@ export function residentMib(pid: number): number {
 
 /** Returns the compressed size of what is uploaded to Cloudflare. */
 export function bundleBytes(buildDir: string): number {
-  const shipped = readdirSync(buildDir).filter((file) => /\.(js|wasm)$/.test(file));
-  return shipped.reduce((sum, file) => sum + gzipSync(readFileSync(join(buildDir, file))).length, 0);
+  return gzipBytes(
+    buildDir,
+    readdirSync(buildDir).filter((file) => /\.(js|wasm)$/.test(file)),
+  );
 }
+
+/** Returns the compressed size of what a Worker loads at its start: its main module and everything that is not imported on demand. */
+export function startupBytes(buildDir: string): number {
+  const loaded = new Set(["worker.js"]);
+  for (const file of loaded) {
+    if (file.endsWith(".wasm")) continue;
+    // `import("…")` imports on demand.
+    const imports = readFileSync(join(buildDir, file), "utf8").matchAll(/\b(?:from|import)"\.\/([^"]+)"/g);
+    for (const [, imported = ""] of imports) loaded.add(imported);
+  }
+  return gzipBytes(buildDir, [...loaded]);
+}
+
+const gzipBytes = (folder: string, files: readonly string[]): number =>
+  files.reduce((sum, file) => sum + gzipSync(readFileSync(join(folder, file))).length, 0);

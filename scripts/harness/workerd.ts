@@ -11,15 +11,11 @@ import type { Product } from "./product.ts";
 /** Further workerd processes for comparisons: the bare Worker, and copies of the product's Worker. */
 
 /** Builds the bare Worker in the same way as the product. Returns the folder of the build. */
-export async function buildBareWorker(folder: string, signal: AbortSignal): Promise<string> {
-  const [config, buildDir] = [join(folder, "bare.json"), join(folder, "bare")];
+export async function buildBareWorker(folder: string): Promise<string> {
+  const buildDir = join(folder, "bare");
   const { compatibility_date } = await readWranglerConfig(WRANGLER_CONFIG);
   const main = fileURLToPath(new URL("bare-worker.js", import.meta.url));
-  const durable_objects = { bindings: [{ name: "ECHO", class_name: "Echo" }] };
-  const migrations = [{ tag: "v1", new_sqlite_classes: ["Echo"] }];
-  const settings = { name: "bare", main, compatibility_date, keep_names: false, durable_objects, migrations };
-  writeFileSync(config, JSON.stringify(settings));
-  await buildWorker({ outdir: buildDir, config, signal });
+  await buildWorker(main, buildDir);
   writeFileSync(
     join(buildDir, "workerd.capnp"),
     `using Workerd = import "/workerd/workerd.capnp";

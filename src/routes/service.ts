@@ -1,10 +1,9 @@
 import { Hono } from "hono";
 import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
-import type { AsyncApiDocument } from "../http/docs/asyncapi.ts";
 import type { OpenApiDocument } from "../http/docs/openapi.ts";
-import { docsPage, docsStyle } from "../http/docs/reference-page.ts";
 import type { Operation } from "../http/operation.ts";
+import type { DeclaredRoute } from "../http/route-registry.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import { CONTENT_TYPE } from "../monitoring/exposition.ts";
 import { type OutboxSize, Readiness } from "../schemas/service.ts";
@@ -20,13 +19,19 @@ async function sizeOf(outbox: Services["outbox"]): Promise<OutboxSize | undefine
   return state && { messages: state.messages, oldest_ms: state.oldestMs };
 }
 
+const loadDocuments = () => import("../http/docs/documents.ts");
+
 /** Serves the state of the service, its keys, and the documentation of its API. */
 export function serviceRoutes(
   operation: Operation,
   { health, outbox, scrape, tokens }: Pick<Services, "health" | "outbox" | "scrape" | "tokens">,
-  openApi: () => OpenApiDocument,
-  asyncApi: (url: URL) => AsyncApiDocument,
+  routes: () => readonly DeclaredRoute[],
 ) {
+  let document: OpenApiDocument | undefined;
+  const openApi = async (): Promise<OpenApiDocument> => {
+    document ??= (await loadDocuments()).buildOpenApi(routes());
+    return document;
+  };
   let docs: string | undefined;
 
   return new Hono<AppEnv>()
@@ -94,7 +99,7 @@ export function serviceRoutes(
         summary: "Get the OpenAPI 3.1 document of the API",
         response: AnyObject,
       }),
-      (c) => c.json(openApi()),
+      async (c) => c.json(await openApi()),
     )
     .get(
       "/asyncapi.json",
@@ -104,7 +109,7 @@ export function serviceRoutes(
         summary: "Get the AsyncAPI 3.0 document of the WebSockets",
         response: AnyObject,
       }),
-      (c) => c.json(asyncApi(new URL(c.req.url))),
+      async (c) => c.json((await loadDocuments()).buildAsyncApi(routes(), new URL(c.req.url))),
     )
     .get(
       "/docs",
@@ -115,8 +120,8 @@ export function serviceRoutes(
         response: z.string(),
         produces: "text/html",
       }),
-      (c) => {
-        docs ??= docsPage(openApi());
+      async (c) => {
+        docs ??= (await loadDocuments()).docsPage(await openApi());
         return c.html(docs);
       },
     )
@@ -130,7 +135,10 @@ export function serviceRoutes(
         produces: "text/css",
         hidden: true,
       }),
-      (c) =>
-        c.body(docsStyle, 200, { "Content-Type": "text/css; charset=utf-8", "Cache-Control": "public, max-age=300" }),
+      async (c) => {
+        const { docsStyle } = await loadDocuments();
+        const headers = { "Content-Type": "text/css; charset=utf-8", "Cache-Control": "public, max-age=300" };
+        return c.body(docsStyle, 200, headers);
+      },
     );
 }

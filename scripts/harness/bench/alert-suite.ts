@@ -79,7 +79,10 @@ async function measureRules(context: BenchContext, agents: readonly TestAgent[],
   };
   // Warms up V8.
   await reports();
-  const { without, with100 } = await inTurns({ without: withoutRules, with100: withRules }, (result) => result.perSecond);
+  const { without, with100 } = await inTurns(
+    { without: withoutRules, with100: withRules },
+    (result) => result.perSecond,
+  );
   const what = `reports of ${agents.length} agents, ${CONNECTIONS} at a time`;
   report.add(`${what}, without rules`, without.perSecond, "/s", without.details);
   const ratio = { of: "the rate without rules", value: with100.perSecond / without.perSecond, wanted: "at least 0.9" };
@@ -125,8 +128,15 @@ async function measureWebhook(context: BenchContext, agents: readonly TestAgent[
   await until(() => tookMs.count >= sent, RECEIVED_WITHIN_MS).catch(() => {});
   server.closeAllConnections();
   server.close();
-  report.require("every change of an alert reached the webhook", tookMs.count >= sent, { sent, received: tookMs.count });
+  report.require("every change of an alert reached the webhook", tookMs.count >= sent, {
+    sent,
+    received: tookMs.count,
+  });
   const what = `from a sample to the webhook, ${agents.length} alerts at a time`;
   const p99Ms = tookMs.at(0.99);
-  report.add(`its p99: ${what}`, p99Ms, "ms", tookMs.details(), { of: "1 s", value: p99Ms / 1000, wanted: "at most 1" });
+  report.add(`its p99: ${what}`, p99Ms, "ms", tookMs.details(), {
+    of: "1 s",
+    value: p99Ms / 1000,
+    wanted: "at most 1",
+  });
 }

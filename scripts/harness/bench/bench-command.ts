@@ -95,7 +95,7 @@ await runCommand(async () => {
     }
     // Each on a new product, so that it does not measure what another suite left in memory and in the stores.
     await withProduct("bench", ENV, signal, async (product, folder) => {
-      const bareBuildDir = await buildBareWorker(folder, signal);
+      const bareBuildDir = await buildBareWorker(folder);
       const bare = await startWorkerd(product, bareBuildDir, folder);
       const supervisor = new Supervisor();
       const end = async () => void (await Promise.all([bare.end(), supervisor.stop()]));

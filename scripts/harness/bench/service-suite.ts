@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { print } from "../../../src/programs/shared/cli.ts";
-import { bundleBytes } from "../usage.ts";
+import { startupBytes } from "../usage.ts";
 import { startWorkerd } from "../workerd.ts";
 import { type BenchContext, inTurns, load, loadBareHono, ME } from "./suite.ts";
 
@@ -52,5 +52,5 @@ export async function benchService(context: BenchContext): Promise<void> {
   const ofBareStart = { of: "bare workerd", value: starts.own / starts.bare, wanted: "at most 2" };
   report.add("cold start of bare workerd until the first response", starts.bare, "ms");
   report.add("cold start of the Worker until the first response", starts.own, "ms", {}, ofBareStart);
-  report.add("the Worker's bundle, gzip", bundleBytes(buildDir) / KIB, "KiB (at most 250)");
+  report.add("what the Worker loads at its start, gzip", startupBytes(buildDir) / KIB, "KiB (at most 250)");
 }

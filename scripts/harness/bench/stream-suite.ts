@@ -5,7 +5,7 @@ import { acknowledge, callbackPath, closeSockets, openSocket, seqOf, streamPath 
 import { until } from "../product.ts";
 import { concurrencyLimiter, forEachConcurrently, Quantiles } from "../stats.ts";
 import { StreamWorkload, sumVerdicts, untilRead } from "../stream-oracle.ts";
-import { cpuSeconds, residentMib } from "../usage.ts";
+import { cpuSeconds, residentMib, untilIdle } from "../usage.ts";
 import { problemsOf } from "../workload.ts";
 import { type BenchContext, CONNECTIONS, load } from "./suite.ts";
 
@@ -120,6 +120,8 @@ async function memoryOfIdle(stream: Stream, sockets: number) {
     figures.push({ kb: ((now - before) * MIB) / 1000 / count, details });
   }
   closeSockets(opened);
+  // Each job ends with its socket. The next measurement must not share the process with thousands of ends.
+  await untilIdle(stream.pid);
   return figures;
 }
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ROOT } from "../../../src/programs/shared/system.ts";
-import { buildDashboard, buildWorker } from "../../../src/programs/stack/components/builds.ts";
+import { buildDashboard, buildForCloudflare } from "../../../src/programs/stack/components/builds.ts";
 import { bundleBytes } from "../../harness/usage.ts";
 import type { Problem } from "./worker-settings.ts";
 
@@ -14,7 +14,7 @@ export async function checkBuild(): Promise<{ problems: Problem[]; bytes: number
   const folder = mkdtempSync(join(tmpdir(), "deploy-"));
   try {
     await buildDashboard(join(ROOT, "dist/dashboard"));
-    await buildWorker({ outdir: folder });
+    await buildForCloudflare(folder);
     const bytes = bundleBytes(folder);
     const isTooLarge = bytes > MAX_BYTES;
     return { bytes, problems: isTooLarge ? [{ area: "build", message: "The Worker is larger than 3 MiB gzip." }] : [] };

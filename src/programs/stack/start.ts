@@ -76,8 +76,7 @@ export async function startComponents(
     step("password hasher", supervisor.start(passwordHasherComponent(addresses.passwords))),
   ]);
   const startWorker = async () => {
-    const signal = supervisor.stopSignal;
-    const component = await mode.workerComponent({ host, port, socket, url: serviceUrl, signal, dataDir, env });
+    const component = await mode.workerComponent({ host, port, socket, url: serviceUrl, dataDir, env });
     // In production, requests may already wait for the port to open. They need all other components.
     if (mode.startsWorkerLast) await others;
     await supervisor.start(component);

@@ -8,8 +8,6 @@ export interface WorkerOptions {
   socket: InheritedSocket | undefined;
   /** The URL of the Worker on this machine. */
   url: string;
-  /** Fires when the stack stops. */
-  signal: AbortSignal;
   dataDir: string;
   /** The Worker's settings and secrets. */
   env: Record<string, string>;

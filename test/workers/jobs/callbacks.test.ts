@@ -63,7 +63,7 @@ describe("a callback", () => {
     expect(received.map(({ seq }) => seq)).toEqual(Array.from({ length: 32 }, (_, i) => i + 1));
     for (const [i, { seq, delivered }] of answers.entries()) {
       expect(delivered).toBe(1);
-      const [n] = received.find((message) => message.seq === seq)?.data as [number];
+      const [n] = (received.find((message) => message.seq === seq)?.data ?? []) as [number];
       expect(Math.min(n, 31)).toBe(Math.min(i + 1, 31));
     }
   });

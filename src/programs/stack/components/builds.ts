@@ -1,13 +1,14 @@
 import { spawn } from "node:child_process";
-import { mkdirSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { UserError } from "../../shared/cli.ts";
-import { binPath, ROOT, signalGroup } from "../../shared/system.ts";
+import { binPath, ROOT } from "../../shared/system.ts";
 
 /** Builds of the Worker and of the dashboard. */
 
 export const WRANGLER_CONFIG = join(ROOT, "wrangler.toml");
+export const WORKER_MAIN = join(ROOT, "src/worker.ts");
 
 /** Keeps wrangler from sending usage data, from decorating its output, and from writing a log file into the user's home at every start. */
 export const WRANGLER_ENVIRONMENT = {
@@ -20,47 +21,48 @@ export const WRANGLER_ENVIRONMENT = {
   NO_COLOR: "1",
 };
 
-export interface BuildOptions {
-  outdir: string;
-  config?: string;
-  /** Further options of wrangler. */
-  options?: string[];
-  signal?: AbortSignal | undefined;
+/**
+ * Bundles a Worker for workerd into a folder. What the Worker imports on demand becomes a file of its own, which workerd compiles when it is
+ * first used.
+ */
+export async function buildWorker(main: string, outdir: string): Promise<void> {
+  rmSync(outdir, { recursive: true, force: true });
+  // Imported here so that `--help` and errors in the settings need not wait for it.
+  const { build } = await import("esbuild");
+  try {
+    await build({
+      entryPoints: [main],
+      outdir,
+      bundle: true,
+      splitting: true,
+      minify: true,
+      format: "esm",
+      target: "es2024",
+      conditions: ["workerd", "worker", "browser"],
+      external: ["cloudflare:*"],
+      loader: { ".wasm": "copy" },
+      absWorkingDir: ROOT,
+      logLevel: "silent",
+    });
+  } catch (error) {
+    throw new UserError(`The Worker cannot be built:\n${(error as Error).message}`);
+  }
 }
 
-/** Bundles the Worker of a wrangler configuration. */
-export async function buildWorker({
-  outdir,
-  config = WRANGLER_CONFIG,
-  options = [],
-  signal,
-}: BuildOptions): Promise<void> {
-  rmSync(outdir, { recursive: true, force: true });
-  mkdirSync(outdir, { recursive: true });
-  const { main = "" } = await readWranglerConfig(config);
-  // An abort that happened meanwhile would not kill a process that starts after it.
-  signal?.throwIfAborted();
+/** Bundles the Worker as Cloudflare gets it, in one file, without deploying it. */
+export async function buildForCloudflare(outdir: string): Promise<void> {
   const wrangler = spawn(
     process.execPath,
-    [
-      binPath("wrangler"),
-      ...["deploy", main, "--config", config, "--dry-run", "--minify", "--outdir", outdir],
-      ...options,
-    ],
+    [binPath("wrangler"), ...["deploy", "--config", WRANGLER_CONFIG, "--dry-run", "--minify", "--outdir", outdir]],
     {
       // With `--config`, wrangler keeps temporary files in the working directory. The source folder may be read-only.
       cwd: outdir,
-      // A process group, because wrangler has child processes, which must end with it.
-      detached: true,
       env: { ...process.env, ...WRANGLER_ENVIRONMENT },
     },
   );
-  const kill = () => wrangler.pid !== undefined && signalGroup(wrangler.pid, "SIGKILL");
-  signal?.addEventListener("abort", kill, { once: true });
   const output = Promise.all([text(wrangler.stdout), text(wrangler.stderr)]);
   const code = await new Promise((resolve) => wrangler.once("close", resolve));
-  signal?.removeEventListener("abort", kill);
-  if (code !== 0 && !signal?.aborted) throw new UserError(`The Worker cannot be built:\n${(await output).join("")}`);
+  if (code !== 0) throw new UserError(`The Worker cannot be built:\n${(await output).join("")}`);
 }
 
 export async function readWranglerConfig(config: string) {

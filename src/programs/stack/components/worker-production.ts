@@ -5,7 +5,7 @@ import * as z from "zod";
 import { removeEmptyObjects } from "../prune-objects.ts";
 import type { Component } from "../supervisor.ts";
 import type { WorkerOptions } from "../types.ts";
-import { buildDashboard, buildWorker, readWranglerConfig, WRANGLER_CONFIG } from "./builds.ts";
+import { buildDashboard, buildWorker, readWranglerConfig, WORKER_MAIN, WRANGLER_CONFIG } from "./builds.ts";
 import { isWorthShowing } from "./worker-dev.ts";
 
 /** Builds the Worker once and runs it on plain workerd, without a proxy in front of it and without watching files. */
@@ -14,7 +14,6 @@ export async function productionWorkerComponent({
   port,
   socket,
   url,
-  signal,
   dataDir,
   env,
 }: WorkerOptions): Promise<Component> {
@@ -23,12 +22,7 @@ export async function productionWorkerComponent({
   mkdirSync(objectsDir, { recursive: true });
   removeEmptyObjects(objectsDir);
   const pageDir = join(dataDir, "dashboard");
-  // wrangler requires the folder but does not read it, so both builds can run at the same time.
-  mkdirSync(pageDir, { recursive: true });
-  await Promise.all([
-    buildWorker({ outdir: buildDir, signal, options: ["--assets", pageDir] }),
-    buildDashboard(pageDir),
-  ]);
+  await Promise.all([buildWorker(WORKER_MAIN, buildDir), buildDashboard(pageDir)]);
   const configFile = join(buildDir, "workerd.capnp");
   writeFileSync(
     configFile,
@@ -77,10 +71,12 @@ async function workerdConfig(options: WorkerdOptions): Promise<string> {
   const wrangler = WranglerConfig.parse(await readWranglerConfig(WRANGLER_CONFIG));
   const objects = wrangler.durable_objects.bindings;
   const modules = [
+    // First, because it is the main module.
     `(name = "worker.js", esModule = embed "worker.js")`,
-    ...readdirSync(buildDir)
-      .filter((file) => file.endsWith(".wasm"))
-      .map((file) => `(name = ${quoted(`./${file}`)}, wasm = embed ${quoted(file)})`),
+    ...moduleFiles(buildDir).map((file) => {
+      const kind = file.endsWith(".wasm") ? "wasm" : "esModule";
+      return `(name = ${quoted(file)}, ${kind} = embed ${quoted(file)})`;
+    }),
   ];
   const bindings = [
     `(name = ${quoted(wrangler.assets.binding)}, service = "page")`,
@@ -129,5 +125,8 @@ const controller :Workerd.Worker = (
  */
 export const webhookService = (allowsPrivate: boolean): string =>
   `(name = "webhooks", network = (allow = [${allowsPrivate ? '"public", "private"' : '"public"'}], tlsOptions = (trustBrowserCas = true)))`;
+
+const moduleFiles = (buildDir: string): string[] =>
+  readdirSync(buildDir).filter((file) => /\.(js|wasm)$/.test(file) && file !== "worker.js");
 
 const quoted = (value: string): string => JSON.stringify(value);
