@@ -5,7 +5,8 @@ import { ROOT } from "../src/programs/shared/system.ts";
 
 /** Bottom to top: a folder of `src` imports only from itself and from those before it. */
 const ORDER = [
-  ...["lib", "env.ts", "auth", "schemas", "rules", "storage", "monitoring", "mail", "accounts", "geo", "broker"],
+  ...["lib", "protocols", "env.ts", "auth", "schemas", "rules", "storage", "monitoring", "mail", "accounts"],
+  ...["geo", "broker"],
   ...["events", "alerts", "telemetry", "fleet", "jobs", "commands", "emulator", "alerting", "delivery"],
   ...["http", "routes"],
   ...["instrumentation.ts", "services.ts", "app.ts", "worker.ts"],
