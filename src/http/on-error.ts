@@ -14,6 +14,7 @@ const STATUS: Record<ErrorCode, ContentfulStatusCode> = {
   duplicate: 409,
   conflict: 409,
   too_large: 413,
+  unsupported: 415,
   upgrade_required: 426,
   too_many: 429,
   unavailable: 503,

@@ -8,6 +8,7 @@ export type ErrorCode =
   | "duplicate"
   | "conflict"
   | "too_large"
+  | "unsupported"
   | "upgrade_required"
   | "too_many"
   | "unavailable";
