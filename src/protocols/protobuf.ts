@@ -102,11 +102,6 @@ export class ProtobufReader {
     return this.#pbf.dataView.getFloat64(this.#advance(8), true);
   }
 
-  /** Reads the bits of a `double`: numbers cannot tell one NaN from another. */
-  doubleBits(): bigint {
-    return this.fixed64();
-  }
-
   fixed64(): bigint {
     this.#expect(FIXED64);
     return this.#pbf.dataView.getBigUint64(this.#advance(8), true);

@@ -97,11 +97,11 @@ describe("a protobuf message", () => {
   it("has 64-bit integers with all their bits", () => {
     const bytes = Uint8Array.of(0x09, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff);
     const values: bigint[] = [];
-    for (const method of ["fixed64", "sfixed64", "doubleBits"] as const) {
+    for (const method of ["fixed64", "sfixed64"] as const) {
       const reader = new ProtobufReader(bytes);
       reader.fields(() => values.push(reader[method]()));
     }
-    expect(values).toEqual([2n ** 64n - 1n, -1n, 2n ** 64n - 1n]);
+    expect(values).toEqual([2n ** 64n - 1n, -1n]);
   });
 
   it("is malformed if a value goes beyond its end, or beyond the end of its message", () => {
