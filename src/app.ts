@@ -20,6 +20,7 @@ import { dashboardRoutes } from "./routes/dashboard.ts";
 import { emulatorRoutes } from "./routes/emulator.ts";
 import { enrolmentTokensRoutes } from "./routes/enrolment-tokens.ts";
 import { eventsRoutes } from "./routes/events.ts";
+import { exportsRoutes } from "./routes/exports.ts";
 import { groupsRoutes } from "./routes/fleet/groups.ts";
 import { labelsRoutes } from "./routes/fleet/labels.ts";
 import { overviewRoutes } from "./routes/fleet/overview.ts";
@@ -60,6 +61,7 @@ export function createApp(services: Services) {
   app.route("/", appsRoutes(operation, services));
   app.route("/", enrolmentTokensRoutes(operation, services));
   app.route("/", telemetryRoutes(operation, services));
+  app.route("/", exportsRoutes(operation, services));
   app.route("/", overviewRoutes(operation, services));
   app.route("/", backtestsRoutes(operation, services));
   app.route("/", alertsRoutes(operation, services));

@@ -76,11 +76,13 @@ import { createScrape, type Scrape } from "./monitoring/scrape.ts";
 import type { DashboardSettings } from "./schemas/service.ts";
 import { createClickHouse } from "./storage/clickhouse.ts";
 import { createDatabase } from "./storage/libsql.ts";
+import { createExports, type Exports } from "./telemetry/export/exports.ts";
 import { createIngest, type Ingest } from "./telemetry/ingest.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { createReadings } from "./telemetry/readings.ts";
 import type { AgentShard } from "./telemetry/shard/agent-shard.ts";
 import { createShardClient } from "./telemetry/shard/shard-client.ts";
+import { createExportStore } from "./telemetry/store/export-queries.ts";
 import { createRuleReader } from "./telemetry/store/rule-reader.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
@@ -108,6 +110,7 @@ export interface Services {
   countRequest: CountRequest;
   emulators: Emulators;
   events: EventReader;
+  exports: Exports;
   groups: Groups;
   enrolmentTokens: EnrolmentTokens;
   health: Health;
@@ -269,6 +272,15 @@ export function createServices(config: Config, bindings: Bindings): Services {
       secretHasher,
     }),
     events: createEventReader({ eventLog, newest: createNewestEvent(eventLog) }),
+    exports: createExports({
+      agents: labelledAgents,
+      agentStore: agents,
+      findAgent: agentCache.find,
+      readings,
+      store: createExportStore(clickhouse),
+      shards,
+      telemetryDays: config.TELEMETRY_DAYS,
+    }),
     groups: createGroups(groups, visibleGroups, rechecks),
     enrolmentTokens: createEnrolmentTokens(enrolment),
     health,

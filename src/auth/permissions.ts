@@ -107,6 +107,10 @@ const matrix = {
     own: { agent: "telemetry:read" },
   },
   "telemetry.aggregate": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
+  // The responses name agents: they additionally require `agents.list`.
+  "telemetry.remote_read": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
+  "telemetry.export": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
+  "telemetry.download": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
 
   // The response names agents: it additionally requires `agents.list`.
   "alerts.test": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },

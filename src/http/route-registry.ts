@@ -17,8 +17,10 @@ export interface OperationSpec {
   response: z.ZodType;
   /** Responds with a WebSocket. A browser cannot set headers there, and offers its token as a protocol instead. */
   webSocket?: WebSocketFormat;
-  /** Content type of the response, if it is not JSON. */
-  produces?: string;
+  /** Content type of the response, or several, if it is not JSON. */
+  produces?: string | readonly string[];
+  /** Content types of a body of bytes. */
+  consumes?: readonly string[];
   /** Not in the OpenAPI document: belongs to a page, not to the API. */
   hidden?: true;
   /** Further statuses that this operation responds with, and their meaning. */

@@ -75,6 +75,12 @@ async function readJson<S extends z.ZodType>(
   return { value: valid("body", parse(schema, value)), text };
 }
 
+/** Reads a body of bytes, for protocols that have their own format. */
+export async function bodyBytes(c: AppContext): Promise<Uint8Array<ArrayBuffer>> {
+  await limitBody(c);
+  return new Uint8Array(await c.req.arrayBuffer());
+}
+
 const CSV_TYPE = /^text\/csv\s*(?:;|$)/i;
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 

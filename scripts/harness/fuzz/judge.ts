@@ -45,9 +45,11 @@ export class Judge {
   #undocumented(operation: Operation, { status, type, text }: FuzzResponse): string[] {
     const documented = operation.responses[status];
     if (documented === undefined) return [`returned ${status}, which is not documented`];
-    const [[mediaType, media] = []] = Object.entries(documented.content ?? {});
-    if (mediaType === undefined || text === "") return [];
-    if (!type.startsWith(mediaType)) return [`returned ${type || "no type"} instead of ${mediaType}`];
+    const content = Object.entries(documented.content ?? {});
+    if (content.length === 0 || text === "") return [];
+    const [mediaType, media] = content.find(([one]) => type.startsWith(one)) ?? [];
+    if (mediaType === undefined)
+      return [`returned ${type || "no type"} instead of ${content.map(([one]) => one).join()}`];
     if (mediaType !== "application/json") return [];
     const key = `${operation.id} ${status}`;
     const schema = { ...media?.schema, components: this.#document.components } as object;

@@ -82,7 +82,7 @@ function toOperation(
     ...parametersOf(inputs.query, "query", convert),
     ...parametersOf(inputs.header, "header", convert),
   ];
-  const requestBody = bodyOf(inputs, convert);
+  const requestBody = bodyOf(inputs, convert) ?? bytesOf(operation.consumes);
   return {
     summary: operation.summary,
     description: [operation.description, open ? undefined : `Callers: ${callersOf(operation.action).join(", ")}.`]
@@ -102,9 +102,7 @@ function toOperation(
             200: {
               description: "Success",
               content:
-                operation.produces === undefined
-                  ? json(operation.response)
-                  : { [operation.produces]: { schema: { type: "string" } } },
+                operation.produces === undefined ? json(operation.response) : asText([operation.produces].flat()),
             },
           }),
       ...(!open && {
@@ -145,6 +143,12 @@ const MEDIA_TYPES: Partial<Record<InputPlace, string[]>> = {
   csv: ["text/csv"],
   form: ["application/x-www-form-urlencoded", "multipart/form-data"],
 };
+
+const asText = (types: readonly string[]) =>
+  Object.fromEntries(types.map((type) => [type, { schema: { type: "string" as const } }]));
+
+const bytesOf = (types: readonly string[] | undefined): OpenApiOperation["requestBody"] =>
+  types && { required: true, content: asText(types) };
 
 function bodyOf(inputs: DeclaredRoute["inputs"], convert: Convert): OpenApiOperation["requestBody"] {
   for (const place of ["json", "csv", "form"] as const) {

@@ -44,9 +44,6 @@ export interface TimeSeries {
   samples: readonly ChunkSample[];
 }
 
-export const SAMPLES_HEADERS = { "Content-Type": "application/x-protobuf", "Content-Encoding": "snappy" };
-export const CHUNKS_TYPE = "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse";
-
 const MAX_QUERIES = 16;
 const MAX_MATCHERS = 64;
 const MAX_REQUEST_BYTES = 1024 * 1024;

@@ -19,6 +19,7 @@ import { Flusher } from "./flusher.ts";
 import { Journal, type JournalRow, parseSamples, type SerializedSamples } from "./journal.ts";
 import { LatestCache, type LatestColumns } from "./latest.ts";
 import { LiveWindow } from "./live-window.ts";
+import { PendingReads } from "./pending-reads.ts";
 import { type ReceiptColumns, Receipts } from "./receipts.ts";
 import { RecentMinutes, type RecentSums } from "./recent-minutes.ts";
 
@@ -44,8 +45,6 @@ const MEGABYTE = 1024 * 1024;
 const MAX_NEWS = 1_000;
 /** Points that the live window loads for one agent: 16 bytes each. */
 const MAX_LOADED_POINTS = 200_000;
-/** Pending samples in one response: their times are a parameter of a query, which has at most 128 KiB. */
-const MAX_PENDING = 5_000;
 /** Characters in one row of the journal: at most 1 MB in UTF-8. The platform's limit is 2 MB. */
 const MAX_ROW_LENGTH = 330_000;
 /** The longest time without an alarm while the journal has samples. Alarms wake an object that was stopped. */
@@ -62,6 +61,7 @@ export class AgentShard extends DurableObject<Env> {
   readonly #journal: Journal;
   readonly #deduplicator: Deduplicator;
   readonly #flusher: Flusher;
+  readonly #pendingReads: PendingReads;
   readonly #liveWindow: LiveWindow;
   readonly #changeFeed = new ChangeFeed({
     maxSamples: 1_000,
@@ -121,6 +121,7 @@ export class AgentShard extends DurableObject<Env> {
       maxLength: 4 * MEGABYTE,
       now,
     });
+    this.#pendingReads = new PendingReads({ journal: this.#journal, drain: () => this.flush() });
     this.#recorder = new MetricRecorder({ ledger: ledgerOf(env.LEDGER), now });
     this.#gatherMs = config.COMMIT_GATHER_MS;
     this.#windowMs = config.LIVE_WINDOW_MINUTES * 60_000;
@@ -258,18 +259,14 @@ export class AgentShard extends DurableObject<Env> {
     return this.#journal.count;
   }
 
-  /**
-   * Returns the agent's samples in a range of time that may not be in the store yet, the last ones if there are many. First writes a
-   * backlog to the store; during an outage, its beginning is missing.
-   */
+  /** Returns the agent's samples in a range of time that may not be in the store yet. */
   async pending(apId: string, fromMs: number, toMs: number): Promise<PendingSamples> {
-    const find = () => this.#journal.samplesOf(apId).filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs);
-    let samples = find();
-    if (samples.length > MAX_PENDING) {
-      await this.#drain();
-      samples = find().slice(-MAX_PENDING);
-    }
-    return { text: JSON.stringify(samples).slice(1, -1), isStoreDown: this.#flusher.isStalled };
+    return { text: await this.#pendingReads.ofAgent(apId, { fromMs, toMs }), isStoreDown: this.#flusher.isStalled };
+  }
+
+  /** Like `pending`, for several agents. */
+  async pendingOfMany(apIds: string[], fromMs: number, toMs: number): Promise<PendingSamples> {
+    return { text: await this.#pendingReads.ofMany(apIds, { fromMs, toMs }), isStoreDown: this.#flusher.isStalled };
   }
 
   /** Returns when the shard last received something from agents, as far as it knows. Default: from all agents. */
@@ -287,14 +284,14 @@ export class AgentShard extends DurableObject<Env> {
    * the sums have.
    */
   async recentMinutes(metrics: string[], fromMs: number): Promise<RecentSums> {
-    if (this.#unannounced.size > 0 || this.#journal.oldestMs < this.#recentMinutes.completeFromMs) await this.#drain();
+    if (this.#unannounced.size > 0 || this.#journal.oldestMs < this.#recentMinutes.completeFromMs) await this.flush();
     return this.#recentMinutes.read(metrics, fromMs);
   }
 
   /** Returns the agent's samples that were announced after a cursor. Waits up to `waitMs` if there are none. */
   async news(apId: string, cursor: FeedCursor | undefined, waitMs: number): Promise<ChangeFeedPage> {
     // The reader may not return, so it must get all samples that were accepted.
-    if (waitMs <= 0 && cursor !== undefined && this.#hasUnannounced(apId)) await this.#drain();
+    if (waitMs <= 0 && cursor !== undefined && this.#hasUnannounced(apId)) await this.flush();
     return await this.#changeFeed.since(apId, cursor, waitMs);
   }
 
@@ -306,12 +303,14 @@ export class AgentShard extends DurableObject<Env> {
     return false;
   }
 
-  /** Writes the journal to the store, unless the store does not respond. */
-  async #drain(): Promise<void> {
+  /** Writes the journal to the store. Returns false if the store does not respond. */
+  async flush(): Promise<boolean> {
     try {
       await this.#flusher.drain();
+      return true;
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
+      return false;
     }
   }
 

@@ -29,6 +29,10 @@ export interface ShardClient {
   append(samples: readonly AgentSample[]): Promise<void>;
   /** Returns the agent's samples in a range of time that may not be in the telemetry store yet. */
   pending(apId: string, fromMs: number, toMs: number): Promise<Pending>;
+  /** Returns the samples of several agents in a range of time that may not be in the telemetry store yet. */
+  pendingOfMany(apIds: readonly string[], fromMs: number, toMs: number): Promise<AgentSample[]>;
+  /** Writes the journals of these agents to the telemetry store. Throws `Unavailable` if the store does not respond. */
+  flush(apIds: readonly string[]): Promise<void>;
   /** Returns when the service last received something, by agent, as far as the shards know. Default: all agents. */
   received(apIds?: readonly string[]): Promise<Received>;
   /** Returns points from the live window, one JSON text for each metric, or `undefined` if it lacks some points or has too many. */
@@ -141,6 +145,22 @@ export function createShardClient(namespace: DurableObjectNamespace<AgentShard>,
       const call = stubOf(shardOf(apId)).pending(apId, fromMs, toMs);
       const { text, isStoreDown } = await callObject<PendingSamples>(COMPONENT, call);
       return { samples: parseSamples(text), isStoreDown };
+    },
+
+    async pendingOfMany(apIds, fromMs, toMs) {
+      const read = async ([shard, names]: [number, string[]]): Promise<AgentSample[]> => {
+        const call = stubOf(shard).pendingOfMany(names, fromMs, toMs);
+        return parseSamples((await callObject<PendingSamples>(COMPONENT, call)).text);
+      };
+      return (await Promise.all([...Map.groupBy(apIds, shardOf)].map(read))).flat();
+    },
+
+    async flush(apIds) {
+      const write = async (shard: number): Promise<void> => {
+        if (!(await callObject<boolean>(COMPONENT, stubOf(shard).flush())))
+          throw new Unavailable(COMPONENT, new Error("The shard could not write its journal"));
+      };
+      await Promise.all([...new Set(apIds.map(shardOf))].map(write));
     },
 
     async received(apIds) {

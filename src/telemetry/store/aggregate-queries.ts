@@ -136,7 +136,7 @@ function toParameters(groupOf: ReadonlyMap<string, number>): MappingParameters {
 }
 
 /** Returns parameters with the text of a list, and an expression for the list. */
-function toTexts(name: string, items: readonly (string | number)[]): { values: object; expression: string } {
+export function toTexts(name: string, items: readonly (string | number)[]): { values: object; expression: string } {
   const text = items.join();
   const texts = Array.from({ length: Math.ceil(text.length / MAX_PARAMETER_LENGTH) }, (_, i) =>
     text.slice(i * MAX_PARAMETER_LENGTH, (i + 1) * MAX_PARAMETER_LENGTH),

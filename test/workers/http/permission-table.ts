@@ -313,6 +313,20 @@ export const TABLE: Row[] = [
     access: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
   },
   {
+    route: "POST /api/v1/prometheus/read",
+    // A request without queries, as a snappy block.
+    body: () => "\0",
+    contentType: "application/x-protobuf",
+    access: viewerAccess,
+  },
+  { route: "GET /api/v1/metrics/export", query: "selector=site%3Dnone", access: viewerAccess },
+  {
+    route: "GET /api/v1/metrics/download",
+    query: "metrics=x&agent=",
+    object: "agent",
+    access: { admin: "any", user: "any", app: "any", "app of one agent": "listed" },
+  },
+  {
     route: "POST /api/v1/alerts/rules/test",
     body: () => ({ rule: { condition: { no_report_s: 60 } }, from: Date.now() - 60_000 }),
     access: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },

@@ -38,6 +38,7 @@ const OPERATIONS: Operation[] = [
   { route: "GET /api/v1/metrics/agent_data?window=1&agent={name}", role: "viewer" },
   { route: "GET /api/v1/metrics/agent_multi_metric_data?metrics=x&window=1&agent={name}", role: "viewer" },
   { route: "GET /api/v1/metrics/agent_metrics?window=1&agent={name}", role: "viewer" },
+  { route: "GET /api/v1/metrics/download?metrics=x&agent={name}", role: "viewer" },
   {
     route: "POST /api/v1/agent_data/request_agent_data?start_time=1000&end_time=2000&agent_id={name}",
     role: "viewer",
@@ -117,6 +118,8 @@ describe.each(CALLERS)("$caller", ({ role, login }) => {
       "/api/v1/labels/export",
       "/api/v1/groups/",
       "/api/v1/metrics/aggregate?metrics=load&by=site&statistic=count&window=1",
+      "/api/v1/metrics/export",
+      "/api/v1/metrics/download",
       "/api/v1/alerts?state=all",
       "/api/v1/alerts/silences",
     ];
