@@ -1,0 +1,216 @@
+import { describe, expect, it } from "vitest";
+import type { WatchedAgent } from "../../../src/accounts/agents/agent-lists.ts";
+import type { Actor } from "../../../src/auth/identity.ts";
+import { Invalid, Malformed } from "../../../src/lib/errors.ts";
+import type { Matcher } from "../../../src/protocols/prometheus/remote-read.ts";
+import type { ExportSources } from "../../../src/telemetry/export/export-sources.ts";
+import { exportLatest } from "../../../src/telemetry/export/latest-values.ts";
+import { readRemotely } from "../../../src/telemetry/export/remote-read.ts";
+import type { Point } from "../../../src/telemetry/pending-samples.ts";
+import type { SeriesKey } from "../../../src/telemetry/store/export-queries.ts";
+import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
+import { decodeFrames, decodeReadResponse, encodeRequest } from "../../support/remote-read.ts";
+
+const NOW_MS = 1_800_000_000_000;
+const ACTOR: Actor = {
+  kind: "admin",
+  id: "1",
+  name: "admin",
+  version: 1,
+  expiresAtMs: NOW_MS + 1,
+  roles: ["admin"],
+  scopes: new Set(["agents:read", "telemetry:read"]),
+  hasFullScope: true,
+  requestId: "1",
+};
+
+interface World {
+  agents: (Omit<WatchedAgent, "ownerId"> & { seenMs?: number })[];
+  stored?: (SeriesKey & { points: Point[] })[];
+  pending?: AgentSample[];
+  /** Says that there are many more points than there are. */
+  count?: number;
+}
+
+/** Returns sources in memory. */
+function sourcesOf({ agents, stored = [], pending = [], count = 0 }: World): ExportSources {
+  const watched = agents.map(({ seenMs: _, ...agent }) => ({ ...agent, ownerId: null }));
+  const within = (points: Point[], fromMs: number, toMs: number) =>
+    points.filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs);
+  return {
+    agents: async () => watched,
+    agentStore: { watched: async () => watched, names: async () => watched.map(({ apId }) => apId) },
+    findAgent: async (apId) => watched.find((agent) => agent.apId === apId),
+    readings: {
+      lastSeen: async () =>
+        new Map(agents.flatMap(({ apId, seenMs }) => (seenMs === undefined ? [] : [[apId, seenMs] as const]))),
+    },
+    store: {
+      series: async ({ apIds, metrics, limit }) =>
+        stored
+          .filter(({ apId }) => apIds.includes(apId))
+          .filter(
+            ({ metric }) =>
+              metrics?.some(({ exact, prefix }) => exact.includes(metric) || metric.startsWith(prefix)) ?? true,
+          )
+          .map(({ apId, metric, points }) => ({ apId, metric, count: points.length + count }))
+          .slice(0, limit),
+      points: async (series, { fromMs, toMs }) =>
+        stored
+          .filter(({ apId, metric }) => series.some((one) => one.apId === apId && one.metric === metric))
+          .map((one) => ({ ...one, points: within(one.points, fromMs, toMs) })),
+      latest: async (apIds, { fromMs, toMs }, limit) =>
+        stored
+          .filter(({ apId }) => apIds.includes(apId))
+          .flatMap(({ apId, metric, points }) =>
+            within(points, fromMs, toMs)
+              .slice(-1)
+              .map((point) => ({ apId, metric, ...point })),
+          )
+          .slice(0, limit),
+      count: async () => 0,
+      download: async () => new ReadableStream(),
+    },
+    shards: {
+      pendingOfMany: async (apIds, fromMs, toMs) =>
+        pending.filter(({ apId, tsMs }) => apIds.includes(apId) && tsMs >= fromMs && tsMs <= toMs),
+      flush: async () => {},
+    },
+    telemetryDays: 30,
+    now: () => NOW_MS,
+  };
+}
+
+const MINUTE_MS = 60_000;
+const series = (apId: string, metric: string, ...values: number[]) => ({
+  apId,
+  metric,
+  points: values.map((value, i) => ({ tsMs: NOW_MS - (values.length - i) * 1_000, value })),
+});
+const agent = (apId: string, labels = {}, seenMs = NOW_MS, interval: number | null = null) => ({
+  apId,
+  labels,
+  interval,
+  seenMs,
+});
+const matcher = (name: string, type: Matcher["type"], value: string): Matcher => ({ name, type, value });
+
+async function read(world: World, matchers: Matcher[], accepted = [1], periodMs = MINUTE_MS) {
+  const query = { startMs: NOW_MS - periodMs, endMs: NOW_MS, matchers, hints: undefined };
+  const response = await readRemotely(sourcesOf(world), ACTOR, encodeRequest([query], accepted));
+  const found = response.type === "samples" ? (decodeReadResponse(response.body)[0] ?? []) : await framesOf(response);
+  return found.map(({ labels, samples }) => ({
+    series: labels.map(([name, value]) => `${name}=${value}`).join(),
+    values: (samples as Point[]).map(({ value }) => value),
+  }));
+}
+
+async function framesOf({ frames }: { frames: AsyncGenerator<Uint8Array> }) {
+  const found = [];
+  for await (const frame of frames) found.push(...decodeFrames(frame));
+  return found;
+}
+
+describe("remote read", () => {
+  const world: World = {
+    agents: [agent("ap-2", { site: "b" }), agent("ap-1", { site: "a", "x/y": "1" })],
+    stored: [
+      series("ap-1", "load", 1, 2),
+      series("ap-1", 'load{cpu="0"}', 3),
+      series("ap-1", "RRC.ConnMean", 4),
+      series("ap-2", "load", 5),
+    ],
+    pending: [{ apId: "ap-2", tsMs: NOW_MS, metrics: { load: 6, users: 7 }, texts: { load: "x" } }],
+  };
+
+  it.each([[[1]], [[0]]])("that accepts %j returns the series in the order of Prometheus", async (accepted) => {
+    expect(await read(world, [matcher("__name__", "=~", "load|users|access_point_info")], accepted)).toEqual([
+      { series: "U__x_2f_y=1,__name__=access_point_info,instance=ap-1,site=a", values: [1, 1] },
+      { series: "__name__=access_point_info,instance=ap-2,site=b", values: [1, 1] },
+      { series: "__name__=load,cpu=0,instance=ap-1", values: [3] },
+      { series: "__name__=load,instance=ap-1", values: [1, 2] },
+      { series: "__name__=load,instance=ap-2", values: [5, 6] },
+      { series: "__name__=users,instance=ap-2", values: [7] },
+    ]);
+  });
+
+  it("finds escaped and original names, and returns them as the query has them", async () => {
+    const found = (name: string) => [{ series: `__name__=${name},instance=ap-1`, values: [4] }];
+    expect(await read(world, [matcher("__name__", "=", "U__RRC_2e_ConnMean")])).toEqual(found("U__RRC_2e_ConnMean"));
+    expect(await read(world, [matcher("__name__", "=", "RRC.ConnMean")])).toEqual(found("RRC.ConnMean"));
+  });
+
+  it("selects agents by their label, and the series of agents by their labels", async () => {
+    expect(
+      await read(world, [matcher("instance", "=", "ap-2"), matcher("__name__", "!=", "access_point_info")]),
+    ).toEqual([
+      { series: "__name__=load,instance=ap-2", values: [5, 6] },
+      { series: "__name__=users,instance=ap-2", values: [7] },
+    ]);
+    expect(await read(world, [matcher("__name__", "=", "access_point_info"), matcher("site", "=", "b")])).toEqual([
+      { series: "__name__=access_point_info,instance=ap-2,site=b", values: [1, 1] },
+    ]);
+  });
+
+  it("has few samples of the series of agents over a long period", async () => {
+    const [info] = await read(world, [matcher("__name__", "=", "access_point_info")], [1], 24 * 60 * MINUTE_MS);
+    expect(info?.values).toHaveLength(361);
+  });
+
+  it("rejects an expression that is not valid, and queries that select too much", async () => {
+    await expect(read(world, [matcher("__name__", "=~", "(")])).rejects.toThrow(Malformed);
+    await expect(read({ ...world, count: 600_000 }, [matcher("__name__", "=", "load")], [0])).rejects.toThrow(
+      Malformed,
+    );
+    await expect(read({ ...world, count: 20_000_000 }, [matcher("__name__", "=", "load")])).rejects.toThrow(Malformed);
+    const stored = Array.from({ length: 50_001 }, (_, i) => series("ap-1", `m${i}`, 1));
+    await expect(read({ ...world, stored }, [matcher("instance", "=", "ap-1")])).rejects.toThrow(Malformed);
+  });
+});
+
+describe("the latest values", () => {
+  const text = async (world: World) => [...(await exportLatest(sourcesOf(world), ACTOR, [], "openmetrics"))].join("");
+
+  it("are those of the store and of the journals, of agents that are online", async () => {
+    const world: World = {
+      agents: [agent("ap-1", { site: "a" }), agent("ap-2"), agent("ap-3", {}, NOW_MS - 31_000)],
+      stored: [series("ap-1", "load", 1, 2), series("ap-2", 'tx{dev="e0"}', 3), series("ap-3", "load", 9)],
+      pending: [{ apId: "ap-1", tsMs: NOW_MS, metrics: { load: 4 }, texts: {} }],
+    };
+    expect(await text(world)).toBe(
+      [
+        "# HELP access_point_info Labels of the access point, always 1",
+        "# TYPE access_point_info gauge",
+        'access_point_info{instance="ap-1",site="a"} 1',
+        'access_point_info{instance="ap-2"} 1',
+        "# HELP load Load",
+        "# TYPE load unknown",
+        'load{instance="ap-1"} 4',
+        "# HELP tx Tx",
+        "# TYPE tx unknown",
+        'tx{dev="e0",instance="ap-2"} 3',
+        "# EOF",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  it("end 5 minutes after the last one, unless the agent reports less often", async () => {
+    const old = (apId: string) => ({ apId, metric: "load", points: [{ tsMs: NOW_MS - 6 * MINUTE_MS, value: 1 }] });
+    const world: World = {
+      agents: [agent("often"), agent("rarely", {}, NOW_MS, 600)],
+      stored: [old("often"), old("rarely")],
+    };
+    const lines = (await text(world)).split("\n").filter((line) => line.startsWith("load"));
+    expect(lines).toEqual(['load{instance="rarely"} 1']);
+  });
+
+  it("of no agent are an empty file", async () => {
+    expect(await text({ agents: [] })).toBe("# EOF\n");
+  });
+
+  it("are rejected if there are too many series", async () => {
+    const stored = Array.from({ length: 100_001 }, (_, i) => series("ap-1", `m${i}`, 1));
+    await expect(text({ agents: [agent("ap-1")], stored })).rejects.toThrow(Invalid);
+  });
+});

@@ -1,0 +1,113 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { selectPoints } from "../../../src/telemetry/export/selected-points.ts";
+import type { Point } from "../../../src/telemetry/pending-samples.ts";
+import type { ExportStore, SeriesKey } from "../../../src/telemetry/store/export-queries.ts";
+import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
+
+type Stored = SeriesKey & { points: Point[] };
+
+/** A store in memory that records the queries. */
+function fakeStore(all: readonly Stored[]) {
+  const queries: { series: number; limit: number | undefined; points: number }[] = [];
+  const store: Pick<ExportStore, "series" | "points"> = {
+    series: async ({ fromMs, toMs, limit }) =>
+      all
+        .map(({ points, ...key }) => ({
+          ...key,
+          count: points.filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs).length,
+        }))
+        .filter(({ count }) => count > 0)
+        .slice(0, limit),
+    points: async (series, { fromMs, toMs }, limit) => {
+      let left = limit ?? Number.POSITIVE_INFINITY;
+      const found = series.flatMap(({ apId, metric }) => {
+        const stored = all.find((one) => one.apId === apId && one.metric === metric)?.points ?? [];
+        const points = stored.filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs).slice(0, left);
+        left -= points.length;
+        return points.length === 0 ? [] : [{ apId, metric, points }];
+      });
+      queries.push({ series: series.length, limit, points: found.reduce((sum, { points }) => sum + points.length, 0) });
+      return found;
+    },
+  };
+  return { store, queries };
+}
+
+const pointsOf = (count: number, value = 1): Point[] =>
+  Array.from({ length: count }, (_, i) => ({ tsMs: i + 1, value }));
+const sampleOf = (apId: string, metric: string, { tsMs, value }: Point): AgentSample => ({
+  apId,
+  tsMs,
+  metrics: { [metric]: value },
+  texts: {},
+});
+
+async function readAll(stored: readonly Stored[], pending: readonly AgentSample[], range = { fromMs: 0, toMs: 1e9 }) {
+  const { store, queries } = fakeStore(stored);
+  const inRange = pending.filter(({ tsMs }) => tsMs >= range.fromMs && tsMs <= range.toMs);
+  const selected = await selectPoints(
+    store,
+    { pendingOfMany: async () => inRange },
+    { ...range, apIds: ["a", "b"], limit: 10_000, isPendingSelected: () => true },
+  );
+  const found = new Map<string, Point[]>();
+  for await (const { series, points } of selected.read(selected.series)) {
+    const key = `${series.apId} ${series.metric}`;
+    found.set(key, [...(found.get(key) ?? []), ...points]);
+  }
+  return { found, queries, series: selected.series };
+}
+
+describe("the points of many series", () => {
+  it("are those of the store and those that are pending, of which the stored ones count", async () => {
+    const stored = [{ apId: "a", metric: "x", points: pointsOf(2) }];
+    const pending = [
+      sampleOf("a", "x", { tsMs: 2, value: 9 }),
+      sampleOf("a", "x", { tsMs: 3, value: 9 }),
+      sampleOf("b", "y", { tsMs: 1, value: 7 }),
+    ];
+    const { found, series } = await readAll(stored, pending);
+    expect(Object.fromEntries(found)).toEqual({
+      "a x": [...pointsOf(2), { tsMs: 3, value: 9 }],
+      "b y": [{ tsMs: 1, value: 7 }],
+    });
+    expect(series.map(({ count }) => count)).toEqual([4, 1]);
+  });
+
+  it("are read in batches of limited size", async () => {
+    const stored = Array.from({ length: 450 }, (_, i) => ({ apId: "a", metric: `m${i}`, points: pointsOf(300) }));
+    const { found, queries } = await readAll(stored, []);
+    expect(found.size).toBe(450);
+    for (const { series, points } of queries) {
+      expect(series).toBeLessThanOrEqual(200);
+      expect(points).toBeLessThanOrEqual(50_000);
+    }
+  });
+
+  it("of a long series are read in parts, with pending points in each", async () => {
+    const stored = [{ apId: "a", metric: "x", points: pointsOf(120_000).filter(({ tsMs }) => tsMs % 10 !== 0) }];
+    const pending = pointsOf(120_005)
+      .filter(({ tsMs }) => tsMs % 10 === 0 || tsMs > 119_999)
+      .map((point) => sampleOf("a", "x", point));
+    const { found, queries } = await readAll(stored, pending);
+    expect(found.get("a x")).toEqual(pointsOf(120_005));
+    expect(queries.map(({ points }) => points)).toEqual([50_000, 50_000, 8_000]);
+  });
+
+  it("equal a merge in memory, for any stored and pending points and any range", async () => {
+    const points = fc.uniqueArray(fc.record({ tsMs: fc.integer({ min: 1, max: 30 }), value: fc.integer() }), {
+      selector: ({ tsMs }) => tsMs,
+    });
+    await fc.assert(
+      fc.asyncProperty(points, points, fc.nat(30), fc.nat(30), async (stored, pending, fromMs, toMs) => {
+        const sorted = stored.toSorted((a, b) => a.tsMs - b.tsMs);
+        const samples = pending.map((point) => sampleOf("a", "x", point));
+        const { found } = await readAll([{ apId: "a", metric: "x", points: sorted }], samples, { fromMs, toMs });
+        const expected = new Map([...pending, ...stored].map((point) => [point.tsMs, point]));
+        const inRange = [...expected.values()].filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs);
+        expect(found.get("a x") ?? []).toEqual(inRange.toSorted((a, b) => a.tsMs - b.tsMs));
+      }),
+    );
+  });
+});
