@@ -1,5 +1,13 @@
 import { formatInfluxName, type Labels } from "../metric-name.ts";
-import { type Decoded, MAX_LABELS, MAX_POINTS, PointCollector, tooManyPoints } from "../point.ts";
+import {
+  type Decoded,
+  MAX_LABELS,
+  MAX_POINTS,
+  MAX_SERIES_LENGTH,
+  NAME_TOO_LONG,
+  PointCollector,
+  tooManyPoints,
+} from "../point.ts";
 import { malformed, ProtocolError } from "../protocol-error.ts";
 import { LineReader, LineSyntaxError } from "./line-reader.ts";
 
@@ -60,6 +68,7 @@ interface Line {
 function readLine(reader: LineReader): Line {
   const measurement = reader.text(", ");
   if (measurement === "") throw new LineSyntaxError("has no measurement");
+  if (measurement.length > MAX_SERIES_LENGTH) throw new LineSyntaxError(NAME_TOO_LONG);
   const tags: [string, string][] = [];
   while (reader.take(",")) {
     const key = reader.text("=, ");
@@ -86,6 +95,7 @@ function readLine(reader: LineReader): Line {
 function readField(reader: LineReader): [key: string, value: number | string] {
   const key = reader.text("=, ");
   if (key === "" || !reader.take("=")) throw new LineSyntaxError("has a field without a name or a value");
+  if (key.length > MAX_SERIES_LENGTH) throw new LineSyntaxError(NAME_TOO_LONG);
   return [key, reader.take('"') ? reader.quoted() : toValue(reader.text(", "))];
 }
 

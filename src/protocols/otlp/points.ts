@@ -1,5 +1,5 @@
-import { type Decoded, MAX_LABELS, PointCollector } from "../point.ts";
-import type { DataPoint, ResourceMetrics } from "./model.ts";
+import { type Decoded, MAX_LABELS, MAX_SERIES_LENGTH, NAME_TOO_LONG, PointCollector, shortened } from "../point.ts";
+import type { Attributes, DataPoint, ResourceMetrics } from "./model.ts";
 import { estimateQuantile, explicitBuckets, exponentialBuckets } from "./quantiles.ts";
 
 const NS_PER_MS = 1_000_000n;
@@ -29,9 +29,9 @@ export function toPoints(resources: readonly ResourceMetrics[], resourceLabels: 
         origin += 1;
         if ((dataPoint.flags & NO_RECORDED_VALUE) !== 0) continue;
         const { attributes, timeNs } = dataPoint;
-        const values = attributes.size > MAX_LABELS ? `has more than ${MAX_LABELS} attributes` : valuesOf(dataPoint);
+        const values = rejectionReason(name, attributes) ?? valuesOf(dataPoint);
         if (typeof values === "string") {
-          collector.reject({ name, reason: values, origin });
+          collector.reject({ name: shortened(name), reason: values, origin });
           continue;
         }
         // All values of a data point share their labels. An attribute of the data point is more specific than one of the resource.
@@ -44,6 +44,11 @@ export function toPoints(resources: readonly ResourceMetrics[], resourceLabels: 
     }
   }
   return collector;
+}
+
+function rejectionReason(name: string, attributes: Attributes): string | undefined {
+  if (name.length > MAX_SERIES_LENGTH) return NAME_TOO_LONG;
+  return attributes.size > MAX_LABELS ? `has more than ${MAX_LABELS} attributes` : undefined;
 }
 
 type Values = [suffix: string, value: number][];

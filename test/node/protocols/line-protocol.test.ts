@@ -87,6 +87,10 @@ describe("a line", () => {
     expect(reasonsOf("m,a f=1")).toEqual(["has a tag without a name or a value"]);
     expect(reasonsOf("m,a= f=1")).toEqual(["has a tag without a name or a value"]);
     expect(reasonsOf("m,a=1,a=2 f=1")).toEqual(["has a tag twice"]);
+    const tooLong = ["has a name or labels that are too long"];
+    expect(reasonsOf(`${"m".repeat(3_000)} f=1`)).toEqual(tooLong);
+    expect(reasonsOf(`m ${"f".repeat(3_000)}=1`)).toEqual(tooLong);
+    expect(reasonsOf(`m,t=${"v".repeat(3_000)} f=1`)).toEqual(tooLong);
     expect(reasonsOf("m f")).toEqual(["has a field without a name or a value"]);
     expect(reasonsOf("m f=NaN")).toEqual(["has a field that is no number, boolean or quoted string"]);
     expect(reasonsOf("m f=1.5i")).toEqual(["has a field that is no number, boolean or quoted string"]);

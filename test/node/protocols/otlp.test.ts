@@ -187,6 +187,14 @@ describe("an OTLP request", () => {
     ]);
   });
 
+  it("rejects data points with a long name, or with long labels of their resource", () => {
+    const gauge = { dataPoints: [{ ...AT, asInt: "1" }] };
+    const reason = "has a name or labels that are too long";
+    expect(decode(request({ name: "n".repeat(3_000), gauge })).rejected).toMatchObject([{ reason, origin: 1 }]);
+    const resource = [text("service.name", "x".repeat(3_000))];
+    expect(decode(request({ name: "a", gauge }, resource)).rejected).toMatchObject([{ name: "a", reason, origin: 1 }]);
+  });
+
   it("is too large with more data points than the limit", () => {
     const dataPoints = Array.from({ length: MAX_POINTS + 1 }, () => ({ asInt: "1" }));
     const tooMany = request({ name: "a", gauge: { dataPoints } });
