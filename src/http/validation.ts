@@ -27,7 +27,7 @@ const limitStreamedBody = bodyLimit({
 });
 
 /** Throws `TooLarge` for a large body. Called before reading a body: bodies that no handler reads are not limited. */
-async function limitBody(c: AppContext): Promise<void> {
+export async function limitBody(c: AppContext): Promise<void> {
   const { headers } = c.req.raw;
   const length = headers.get("Content-Length");
   // Inspects the body only if its length is not declared: this is slower.
