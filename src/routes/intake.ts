@@ -1,10 +1,10 @@
 import { Hono } from "hono";
 import * as z from "zod";
 import type { AppContext, AppEnv } from "../http/context.ts";
-import { basicCredentials, influxCredentials, openWispCredentials } from "../http/credentials.ts";
 import { onError } from "../http/on-error.ts";
 import type { Operation } from "../http/operation.ts";
-import { MAX_DECOMPRESSED_BYTES, readBytes, readDecompressed } from "../http/request-bytes.ts";
+import { MAX_DECOMPRESSED_BYTES, readBytes, readDecompressed } from "../http/request/bytes.ts";
+import { basicCredentials, influxCredentials, openWispCredentials } from "../http/request/credentials.ts";
 import type { OperationSpec } from "../http/route-registry.ts";
 import { path, query } from "../http/validation.ts";
 import { DomainError } from "../lib/errors.ts";

@@ -1,7 +1,7 @@
-import { Malformed, TooLarge } from "../lib/errors.ts";
-import { ProtocolError } from "../protocols/protocol-error.ts";
-import type { AppContext } from "./context.ts";
-import { limitBody } from "./validation.ts";
+import { Malformed, TooLarge } from "../../lib/errors.ts";
+import { ProtocolError } from "../../protocols/protocol-error.ts";
+import type { AppContext } from "../context.ts";
+import { limitBody } from "../validation.ts";
 
 /** Limit of a body after its decompression. The limit before it is that of all bodies. */
 export const MAX_DECOMPRESSED_BYTES = 8 * 1024 * 1024;

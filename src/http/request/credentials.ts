@@ -1,6 +1,6 @@
 import type { HonoRequest } from "hono";
-import { fromBase64 } from "../lib/encoding.ts";
-import type { Credentials } from "./route-registry.ts";
+import { fromBase64 } from "../../lib/encoding.ts";
+import type { Credentials } from "../route-registry.ts";
 
 /**
  * Credentials of clients that cannot log in: collectors have a name and a key in their configuration, and send both with every request.

@@ -1,4 +1,4 @@
-import { UNKNOWN_ADDRESS } from "../accounts/login/client-network.ts";
+import { UNKNOWN_ADDRESS } from "../../accounts/login/client-network.ts";
 
 /** Reads the client address from the proxy's header, or from the connection if the setting is `peer`. */
 export function clientAddressBy(header: string): (request: Request) => string {
