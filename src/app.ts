@@ -24,6 +24,7 @@ import { exportsRoutes } from "./routes/exports.ts";
 import { groupsRoutes } from "./routes/fleet/groups.ts";
 import { labelsRoutes } from "./routes/fleet/labels.ts";
 import { overviewRoutes } from "./routes/fleet/overview.ts";
+import { intakeRoutes } from "./routes/intake.ts";
 import { jobsRoutes } from "./routes/jobs.ts";
 import { serviceRoutes } from "./routes/service.ts";
 import { streamsRoutes } from "./routes/streams.ts";
@@ -52,7 +53,7 @@ export function createApp(services: Services) {
     );
   }
 
-  const operation = createOperation(services.authenticate);
+  const operation = createOperation(services.authenticate, services.authenticateLogin);
   app.route("/", tokenRoutes(operation, services));
   app.route("/", usersRoutes(operation, services));
   app.route("/", agentsRoutes(operation, services));
@@ -61,6 +62,7 @@ export function createApp(services: Services) {
   app.route("/", appsRoutes(operation, services));
   app.route("/", enrolmentTokensRoutes(operation, services));
   app.route("/", telemetryRoutes(operation, services));
+  app.route("/", intakeRoutes(operation, services));
   app.route("/", exportsRoutes(operation, services));
   app.route("/", overviewRoutes(operation, services));
   app.route("/", backtestsRoutes(operation, services));

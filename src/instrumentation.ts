@@ -64,6 +64,13 @@ export function withIngestMetrics(ingest: Ingest, recorder: MetricRecorder, now:
       return response;
     },
 
+    async ingestValues(groups) {
+      const arrivedMs = now();
+      const response = await ingest.ingestValues(groups);
+      recorder.observe(overHttp, now() - arrivedMs);
+      return response;
+    },
+
     async ingestBatch(actor, delivery) {
       const response = await ingest.ingestBatch(actor, delivery);
       const committedMs = now();

@@ -2,6 +2,7 @@ import { waitUntil } from "cloudflare:workers";
 import { createAgentCache } from "./accounts/agents/agent-cache.ts";
 import { createAgentStore } from "./accounts/agents/agent-store.ts";
 import { type Agents, createAgents } from "./accounts/agents/agents.ts";
+import { createRegisterAgent } from "./accounts/agents/registration.ts";
 import { createAppStore } from "./accounts/app-store.ts";
 import { type Apps, createApps } from "./accounts/apps.ts";
 import { type AuditTrail, createAuditTrail, pruneAuditTrail } from "./accounts/audit.ts";
@@ -11,7 +12,7 @@ import { createEnrolmentTokenStore } from "./accounts/enrolment/enrolment-token-
 import { createEnrolmentTokens, type EnrolmentTokens } from "./accounts/enrolment/enrolment-tokens.ts";
 import { createGroupStore } from "./accounts/group-store.ts";
 import { createAuthenticate } from "./accounts/login/authenticate.ts";
-import { UNKNOWN_ADDRESS } from "./accounts/login/client-network.ts";
+import { createAuthenticateLogin } from "./accounts/login/authenticate-login.ts";
 import { createLogin, type Login } from "./accounts/login/login.ts";
 import { createRateLimiter } from "./accounts/login/rate-limiter.ts";
 import { createRecovery, type Recovery } from "./accounts/login/recovery.ts";
@@ -59,6 +60,8 @@ import { createOverview, type NetworkOverview } from "./fleet/overview.ts";
 import { createSelectors, type Selectors } from "./fleet/selectors.ts";
 import { createVisibleGroups } from "./fleet/visible-groups.ts";
 import { createGazetteer } from "./geo/gazetteer-store.ts";
+import type { AuthenticateLogin } from "./http/operation.ts";
+import { clientAddressBy } from "./http/request/client-address.ts";
 import type { CountRequest } from "./http/request-log.ts";
 import { createCollectors, createCountRequest, withIngestMetrics, withLoginMetrics } from "./instrumentation.ts";
 import { type Callbacks, createCallbacks } from "./jobs/callbacks.ts";
@@ -78,6 +81,7 @@ import { createClickHouse } from "./storage/clickhouse.ts";
 import { createDatabase } from "./storage/libsql.ts";
 import { createExports, type Exports } from "./telemetry/export/exports.ts";
 import { createIngest, type Ingest } from "./telemetry/ingest.ts";
+import { createIntake, type Intake } from "./telemetry/intake.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { createReadings } from "./telemetry/readings.ts";
 import type { AgentShard } from "./telemetry/shard/agent-shard.ts";
@@ -102,6 +106,7 @@ export interface Services {
   assets: Pick<Fetcher, "fetch">;
   auditTrail: AuditTrail;
   authenticate: Authenticate;
+  authenticateLogin: AuthenticateLogin;
   callbacks: Callbacks;
   commands: Commands;
   /** Returns the client address of a request, or `UNKNOWN_ADDRESS`. */
@@ -114,6 +119,7 @@ export interface Services {
   groups: Groups;
   enrolmentTokens: EnrolmentTokens;
   health: Health;
+  intake: Intake;
   outbox: Pick<Outbox, "state">;
   jobs: Jobs;
   labelling: Labelling;
@@ -207,6 +213,31 @@ export function createServices(config: Config, bindings: Bindings): Services {
     emulatorReports: createEmulatorReports(createPartStore(database), outbox),
   });
 
+  const login = withLoginMetrics(
+    createLogin({ users, agents, apps, rateLimiter, passwords, secretHasher, apiKeys: encryptor, tokens }),
+    recorder,
+  );
+  const authenticate = createAuthenticate({
+    tokens,
+    users,
+    agents,
+    apps,
+    groups,
+    enrolmentTokens: enrolmentTokenStore,
+    onChanges: agentCache.remove,
+    auditFeed: createAuditFeed(database, () => {
+      waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS));
+      wakeNotifier();
+    }),
+    serviceTokens: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
+  });
+  const authenticateLogin = createAuthenticateLogin(login, authenticate);
+  const clientAddress = clientAddressBy(config.CLIENT_ADDRESS_HEADER);
+  const reports = withIngestMetrics(
+    createIngest(agents, shards, callbacks.acceptCommandResult, config.TELEMETRY_DAYS),
+    recorder,
+  );
+
   const silences = createSilenceStore(database);
   const eventSink = createEventSink(database, createSilenceReader(database, silences, groups));
 
@@ -235,21 +266,10 @@ export function createServices(config: Config, bindings: Bindings): Services {
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),
     callbacks,
-    authenticate: createAuthenticate({
-      tokens,
-      users,
-      agents,
-      apps,
-      groups,
-      enrolmentTokens: enrolmentTokenStore,
-      onChanges: agentCache.remove,
-      auditFeed: createAuditFeed(database, () => {
-        waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS));
-        wakeNotifier();
-      }),
-      serviceTokens: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
-    }),
-    clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),
+    authenticate,
+    authenticateLogin: (credentials, { requestId, request }) =>
+      authenticateLogin(credentials, { requestId, address: clientAddress(request) }),
+    clientAddress,
     commands: createCommands({
       agents,
       store: createCommandStore(database, quotas),
@@ -284,6 +304,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     groups: createGroups(groups, visibleGroups, rechecks),
     enrolmentTokens: createEnrolmentTokens(enrolment),
     health,
+    intake: createIntake({ ingest: reports, agents: agentCache, register: createRegisterAgent(agents, secretHasher) }),
     jobs: createJobs({ jobStore, jobCache, streams, agents, outbox }),
     labelling: createLabelling({
       store: createLabelStore(database),
@@ -293,10 +314,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       rechecks,
     }),
     loggedRequests: config.LOG_REQUESTS,
-    login: withLoginMetrics(
-      createLogin({ users, agents, apps, rateLimiter, passwords, secretHasher, apiKeys: encryptor, tokens }),
-      recorder,
-    ),
+    login,
     recovery: createRecovery({
       users,
       rateLimiter,
@@ -311,10 +329,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     },
     metrics: createMetrics(agents, agentCache, readings, shards, config.LIVE_WINDOW_MINUTES * 60_000),
     overview: createOverview(agents, readings, shards),
-    reports: withIngestMetrics(
-      createIngest(agents, shards, callbacks.acceptCommandResult, config.TELEMETRY_DAYS),
-      recorder,
-    ),
+    reports,
     scrape: createScrape({ recorder, ledger, health, ...createCollectors({ shards, outbox, jobStore }) }),
     selectors,
     silences: createSilences({ store: silences, selectors, release: eventSink.release }),
@@ -339,12 +354,4 @@ export function createServices(config: Config, bindings: Bindings): Services {
       rechecks,
     }),
   };
-}
-
-/** Reads the client address from the proxy's header, or from the connection if the setting is `peer`. */
-function clientAddressBy(header: string): (request: Request) => string {
-  // The proxy appends the address that it sees as the last one. A client may have forged those before it.
-  if (header !== "peer") return ({ headers }) => headers.get(header)?.split(",").at(-1)?.trim() || UNKNOWN_ADDRESS;
-  // workerd gives the address with a port, which differs between the connections of one client.
-  return ({ cf }) => String(cf?.clientIp ?? UNKNOWN_ADDRESS).replace(/:\d+$/, "");
 }

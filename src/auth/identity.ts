@@ -25,6 +25,8 @@ export interface Identity {
   hasFullScope: boolean;
   /** The only agents that an app may access, in addition to its grants. Undefined for all agents. */
   apIds?: readonly string[] | undefined;
+  /** The label that names the agent in the metrics that an app writes and reads. Undefined: that of the protocol. */
+  agentLabel?: string | undefined;
   /** Grants of a user or an app. Undefined if it operates all agents. */
   grants?: readonly ResolvedGrant[] | undefined;
 }

@@ -40,6 +40,12 @@ const MANAGERS = {
   any: { admin: "agents:manage", user: "agents:manage", app: "agents:manage" },
 } as const satisfies Row;
 
+/** An agent writes its own metrics. An app writes those of the agents that it sees. */
+const WRITERS = {
+  any: { app: "telemetry:write" },
+  own: { agent: "telemetry:write" },
+} as const satisfies Row;
+
 /** The owner's grants decide which events a subscription gets. */
 const OF_SUBSCRIPTIONS = {
   any: { admin: "users:manage" },
@@ -102,6 +108,12 @@ const matrix = {
 
   "telemetry.report": { own: { agent: "telemetry:write" } },
   "telemetry.deliver": { any: { app: "broker:use" } },
+  "telemetry.write_prometheus": WRITERS,
+  "telemetry.write_otlp": WRITERS,
+  "telemetry.write_influx": WRITERS,
+  "telemetry.write_openwisp": WRITERS,
+  // No operation of its own: a write registers the agents that do not exist.
+  "agents.register": { any: { app: "agents:register" } },
   "telemetry.read": {
     any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" },
     own: { agent: "telemetry:read" },

@@ -6,6 +6,7 @@ export const SCOPES = [
   "users:manage",
   "agents:read",
   "agents:manage",
+  "agents:register",
   "apps:manage",
   "telemetry:read",
   "telemetry:write",
@@ -21,8 +22,11 @@ export type Scope = (typeof SCOPES)[number];
 export const ROLES = ["admin", "user"] as const;
 export type Role = (typeof ROLES)[number];
 
+/** Only what sends metrics needs these scopes. */
+const SCOPES_OF_SENDERS: readonly Scope[] = ["telemetry:write", "agents:register"];
+
 const SCOPES_OF_ROLE: Record<Role, readonly Scope[]> = {
-  admin: SCOPES.filter((scope) => scope !== "telemetry:write"),
+  admin: SCOPES.filter((scope) => !SCOPES_OF_SENDERS.includes(scope)),
   user: ["agents:read", "telemetry:read", "commands:send", "emulator:run"],
 };
 
@@ -35,6 +39,8 @@ type Grants = readonly { role: GrantRole; selector: unknown }[] | null | undefin
 export const ROLE_OF_SCOPE: Partial<Record<Scope, GrantRole>> = {
   "agents:read": "viewer",
   "telemetry:read": "viewer",
+  "telemetry:write": "viewer",
+  "agents:register": "viewer",
   "commands:send": "operator",
   "emulator:run": "operator",
   "agents:manage": "manager",
@@ -68,6 +74,8 @@ const APP_PERMISSIONS = [
   { permission: "emulator", scope: "emulator:run", byDefault: true },
   { permission: "callbacks", scope: "callbacks:post", byDefault: false },
   { permission: "broker", scope: "broker:use", byDefault: false },
+  { permission: "write", scope: "telemetry:write", byDefault: false },
+  { permission: "register", scope: "agents:register", byDefault: false },
 ] as const;
 
 type AppPermission = (typeof APP_PERMISSIONS)[number]["permission"];

@@ -1,9 +1,15 @@
 import type { MiddlewareHandler } from "hono";
-import type { Authenticate } from "../auth/identity.ts";
+import type { Authenticate, Identity } from "../auth/identity.ts";
 import { authorize, isPublic } from "../auth/permissions.ts";
 import { NotAuthenticated } from "../lib/errors.ts";
-import type { AppEnv } from "./context.ts";
-import { type OperationSpec, registerOperation } from "./route-registry.ts";
+import type { AppContext, AppEnv } from "./context.ts";
+import { type Credentials, type OperationSpec, registerOperation } from "./route-registry.ts";
+
+/** Returns the caller that a name and a password belong to. Throws `NotAuthenticated` if they do not match. */
+export type AuthenticateLogin = (
+  credentials: Exclude<Credentials, { token: string }>,
+  origin: { requestId: string; request: Request },
+) => Promise<Identity>;
 
 export type Operation = (spec: OperationSpec) => MiddlewareHandler<AppEnv>;
 
@@ -11,14 +17,18 @@ export type Operation = (spec: OperationSpec) => MiddlewareHandler<AppEnv>;
  * Returns a function that declares an operation of the API. Its handler must be the first of the route: it authenticates and authorizes
  * the caller before anything of the request is read.
  */
-export function createOperation(authenticate: Authenticate): Operation {
+export function createOperation(authenticate: Authenticate, authenticateLogin: AuthenticateLogin): Operation {
   return (spec) =>
     registerOperation(spec, async function operation(c, next) {
       c.set("operation", spec.action);
       if (!isPublic(spec.action)) {
-        const header = c.req.header("Authorization") ?? (spec.webSocket && tokenInProtocols(c.req.raw.headers));
-        const token = bearerToken(header || undefined);
-        const currentActor = async () => ({ ...(await authenticate(token)), requestId: c.get("requestId") });
+        const requestId = c.get("requestId");
+        const credentials = spec.credentialsIn?.(c.req) ?? { token: bearerTokenOf(c, spec) };
+        const identify = () =>
+          "token" in credentials
+            ? authenticate(credentials.token)
+            : authenticateLogin(credentials, { requestId, request: c.req.raw });
+        const currentActor = async () => ({ ...(await identify()), requestId });
         const actor = await currentActor();
         c.set("actor", actor);
         c.set("currentActor", currentActor);
@@ -26,6 +36,11 @@ export function createOperation(authenticate: Authenticate): Operation {
       }
       await next();
     } satisfies MiddlewareHandler<AppEnv>);
+}
+
+function bearerTokenOf(c: AppContext, { webSocket }: OperationSpec): string {
+  const header = c.req.header("Authorization") ?? (webSocket && tokenInProtocols(c.req.raw.headers));
+  return bearerToken(header || undefined);
 }
 
 export const BEARER_PROTOCOL = "bearer.";

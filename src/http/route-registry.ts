@@ -1,6 +1,7 @@
-import type { MiddlewareHandler } from "hono";
+import type { HonoRequest, MiddlewareHandler } from "hono";
 import type * as z from "zod";
 import type { Action } from "../auth/permissions.ts";
+import type { LoginType } from "../auth/tokens.ts";
 import type { WebSocketFormat } from "../schemas/stream-protocol.ts";
 
 /**
@@ -19,13 +20,30 @@ export interface OperationSpec {
   webSocket?: WebSocketFormat;
   /** Content type of the response, or several, if it is not JSON. */
   produces?: string | readonly string[];
-  /** Content types of a body of bytes. */
+  /** Responds with status 204 instead of 200, without a body. */
+  isEmpty?: true;
+  /** Content types of a request body that no schema validates. */
   consumes?: readonly string[];
+  /**
+   * Returns the credentials in a request of a client that cannot log in and renew its token. Undefined: it has a bearer token, as the clients
+   * of all other operations.
+   */
+  credentialsIn?: (request: HonoRequest) => Credentials | undefined;
   /** Not in the OpenAPI document: belongs to a page, not to the API. */
   hidden?: true;
   /** Further statuses that this operation responds with, and their meaning. */
-  errorResponses?: Record<number, string>;
+  errorResponses?: Record<number, string | ErrorBody>;
 }
+
+/** An error whose body has the form of another system. */
+export interface ErrorBody {
+  description: string;
+  /** Undefined: the body is not JSON. */
+  schema?: z.ZodType;
+}
+
+/** A name and a password or API key, or a token. */
+export type Credentials = { loginType: LoginType; username: string; password: string } | { token: string };
 
 export type InputPlace = "json" | "csv" | "form" | "query" | "param" | "header";
 

@@ -27,7 +27,7 @@ const limitStreamedBody = bodyLimit({
 });
 
 /** Throws `TooLarge` for a large body. Called before reading a body: bodies that no handler reads are not limited. */
-async function limitBody(c: AppContext): Promise<void> {
+export async function limitBody(c: AppContext): Promise<void> {
   const { headers } = c.req.raw;
   const length = headers.get("Content-Length");
   // Inspects the body only if its length is not declared: this is slower.
@@ -73,12 +73,6 @@ async function readJson<S extends z.ZodType>(
   const { value, text } = isJson ? parseJson(bytes) : { value: "", text: encodeJson("") };
   if (value === null) throw new Invalid([{ loc: ["body"], ...MISSING }]);
   return { value: valid("body", parse(schema, value)), text };
-}
-
-/** Reads a body of bytes, for protocols that have their own format. */
-export async function bodyBytes(c: AppContext): Promise<Uint8Array<ArrayBuffer>> {
-  await limitBody(c);
-  return new Uint8Array(await c.req.arrayBuffer());
 }
 
 const CSV_TYPE = /^text\/csv\s*(?:;|$)/i;

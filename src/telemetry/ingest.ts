@@ -8,7 +8,7 @@ import { describeError, log } from "../lib/log.ts";
 import { TtlCache } from "../lib/ttl-cache.ts";
 import { CommandResult } from "../schemas/job.ts";
 import { AgentReport, type Delivered, type Delivery, type ReportResponse } from "../schemas/telemetry.ts";
-import { countValues, MAX_AHEAD_MS, type Payload, type Rejection, toSample } from "./samples.ts";
+import { addValue, countValues, MAX_AHEAD_MS, type Payload, type Rejection, type Sample, toSample } from "./samples.ts";
 import type { ShardClient } from "./shard/shard-client.ts";
 import type { AgentSample } from "./store/telemetry-store.ts";
 
@@ -18,6 +18,28 @@ export interface Ingest {
   ingestReport(actor: Actor, report: AgentReport): Promise<ReportResponse>;
   /** Ingests messages that a bridge received from the broker. An invalid message does not affect the others. */
   ingestBatch(actor: Actor, delivery: Delivery): Promise<Delivered>;
+  /** Ingests values of many agents. The caller has authorized the actor to write for them. */
+  ingestValues(groups: readonly AgentValues[]): Promise<IngestedValues>;
+}
+
+/** Values of one agent at one time. */
+export interface AgentValues {
+  apId: string;
+  /** Undefined: the time of receipt. */
+  tsMs: number | undefined;
+  values: FieldValue[];
+}
+
+export interface FieldValue {
+  field: string;
+  value: number | string;
+  /** Where the value comes from, for the rejection. */
+  origin?: number | undefined;
+}
+
+export interface IngestedValues {
+  accepted: number;
+  rejected: (Rejection & Pick<FieldValue, "origin">)[];
 }
 
 const DAY_MS = 86_400_000;
@@ -77,6 +99,12 @@ export function createIngest(
     return { samples, rejected, accepted, isTelemetry: timed.length > 0 };
   };
 
+  /** Returns why a sample of that time is not stored, or `undefined` if it is. */
+  const timeError = (tsMs: number): string | undefined => {
+    if (tsMs > now() + MAX_AHEAD_MS) return "lies more than 5 minutes in the future";
+    return tsMs < now() - telemetryDays * DAY_MS ? `is more than ${telemetryDays} days old` : undefined;
+  };
+
   const commit = async (reports: readonly ParsedReport[]): Promise<void> => {
     try {
       await shards.append(reports.flatMap(({ samples }) => samples));
@@ -94,6 +122,23 @@ export function createIngest(
       await commit([parsed]);
       const { accepted, rejected } = parsed;
       return { status: "success", detail: `${accepted} values stored`, accepted, rejected };
+    },
+
+    async ingestValues(groups) {
+      const receivedMs = now();
+      const samples: AgentSample[] = [];
+      const rejected: IngestedValues["rejected"] = [];
+      for (const { apId, tsMs = receivedMs, values } of groups) {
+        const outOfTime = timeError(tsMs);
+        const sample: Sample = { tsMs, metrics: {}, texts: {} };
+        for (const { field, value, origin } of values) {
+          const reason = outOfTime ?? addValue(sample, field, value);
+          if (reason !== undefined) rejected.push({ field, reason, origin });
+        }
+        if (countValues(sample) > 0) samples.push({ apId, receivedMs, ...sample });
+      }
+      if (samples.length > 0) await shards.append(samples);
+      return { accepted: samples.reduce((sum, sample) => sum + countValues(sample), 0), rejected };
     },
 
     async ingestBatch(actor, { messages }) {

@@ -26,12 +26,19 @@ export function toSample(tsMs: number, payload: Payload): { sample: Sample; reje
   const sample: Sample = { tsMs, metrics: {}, texts: {} };
   const rejected: Rejection[] = [];
   for (const [field, value] of flatten(payload, "")) {
-    const reason = rejectionReason(sample, field, value);
+    const reason = addValue(sample, field, value);
     if (reason !== undefined) rejected.push({ field, reason });
-    else if (typeof value === "string") sample.texts[field] = value;
-    else sample.metrics[field] = Number(value);
   }
   return { sample, rejected };
+}
+
+/** Adds a value to a sample. Returns why the sample cannot hold it, or `undefined` if it can. */
+export function addValue(sample: Sample, field: string, value: unknown): string | undefined {
+  const reason = rejectionReason(sample, field, value);
+  if (reason !== undefined) return reason;
+  if (typeof value === "string") sample.texts[field] = value;
+  else sample.metrics[field] = Number(value);
+  return undefined;
 }
 
 export const countValues = ({ metrics, texts }: Sample): number =>
@@ -48,6 +55,8 @@ function* flatten(payload: object, prefix: string): Generator<[string, unknown]>
 /** Returns why the sample cannot hold the value, or `undefined` if it can. */
 function rejectionReason({ metrics, texts }: Sample, field: string, value: unknown): string | undefined {
   if (field === "") return "has no name";
+  // An assignment would not add it to the object.
+  if (field === "__proto__") return "has a name that is reserved";
   // UTF-8 cannot encode a lone surrogate. ClickHouse would reject the whole insert, with the samples of other agents.
   if (!field.isWellFormed()) return "has a name with a lone surrogate";
   if (field.length > MAX_NAME_LENGTH) return `has a name of more than ${MAX_NAME_LENGTH} characters`;

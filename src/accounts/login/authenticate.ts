@@ -164,9 +164,9 @@ async function identify(
       const app = await apps.find(name);
       if (app?.version !== ver) return undefined;
       const grants = await resolve(app.grants);
-      const { ap_ids: apIds } = app.permissions;
+      const { ap_ids: apIds, agent_label: agentLabel } = app.permissions;
       const hasFullScope = hasAll(scopesOfApp(app.permissions, app.grants));
-      return { ...common, kind: "app", id: app.id, roles: [], scopes, hasFullScope, apIds, grants };
+      return { ...common, kind: "app", id: app.id, roles: [], scopes, hasFullScope, apIds, agentLabel, grants };
     }
   }
 }

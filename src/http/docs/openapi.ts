@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { callersOf, isPublic } from "../../auth/permissions.ts";
 import { ErrorResponse, HTTPValidationError } from "../../schemas/primitives.ts";
-import type { DeclaredRoute, InputPlace } from "../route-registry.ts";
+import type { DeclaredRoute, ErrorBody, InputPlace } from "../route-registry.ts";
 
 /** The OpenAPI 3.1 document, built from the declared routes and the schemas that validate their inputs. */
 
@@ -77,12 +77,16 @@ function toOperation(
   const open = isPublic(operation.action);
   const json = (schema: z.ZodType) => ({ "application/json": { schema: convert(schema, "output") } });
   const error = (description: string) => ({ description, content: json(ErrorResponse) });
+  const errorBody = ({ description, schema }: ErrorBody) => ({
+    description,
+    ...(schema !== undefined && { content: json(schema) }),
+  });
   const parameters = [
     ...parametersOf(inputs.param, "path", convert),
     ...parametersOf(inputs.query, "query", convert),
     ...parametersOf(inputs.header, "header", convert),
   ];
-  const requestBody = bodyOf(inputs, convert) ?? bytesOf(operation.consumes);
+  const requestBody = bodyOf(inputs, convert) ?? rawBody(operation.consumes);
   return {
     summary: operation.summary,
     description: [operation.description, open ? undefined : `Callers: ${callersOf(operation.action).join(", ")}.`]
@@ -98,13 +102,15 @@ function toOperation(
             101: { description: "Upgraded to a WebSocket; see /asyncapi.json" },
             426: error("The request is not a WebSocket handshake"),
           }
-        : {
-            200: {
-              description: "Success",
-              content:
-                operation.produces === undefined ? json(operation.response) : asText([operation.produces].flat()),
-            },
-          }),
+        : operation.isEmpty
+          ? { 204: { description: "Success" } }
+          : {
+              200: {
+                description: "Success",
+                content:
+                  operation.produces === undefined ? json(operation.response) : asText([operation.produces].flat()),
+              },
+            }),
       ...(!open && {
         401: error("The token is missing or invalid"),
         403: error("The caller is not allowed to do this"),
@@ -117,7 +123,10 @@ function toOperation(
         503: error("A store or the broker is unavailable. Retry after the time in Retry-After"),
       }),
       ...Object.fromEntries(
-        Object.entries(operation.errorResponses ?? {}).map(([status, description]) => [status, error(description)]),
+        Object.entries(operation.errorResponses ?? {}).map(([status, body]) => [
+          status,
+          typeof body === "string" ? error(body) : errorBody(body),
+        ]),
       ),
     },
   };
@@ -147,9 +156,6 @@ const MEDIA_TYPES: Partial<Record<InputPlace, string[]>> = {
 const asText = (types: readonly string[]) =>
   Object.fromEntries(types.map((type) => [type, { schema: { type: "string" as const } }]));
 
-const bytesOf = (types: readonly string[] | undefined): OpenApiOperation["requestBody"] =>
-  types && { required: true, content: asText(types) };
-
 function bodyOf(inputs: DeclaredRoute["inputs"], convert: Convert): OpenApiOperation["requestBody"] {
   for (const place of ["json", "csv", "form"] as const) {
     const schema = inputs[place];
@@ -160,6 +166,13 @@ function bodyOf(inputs: DeclaredRoute["inputs"], convert: Convert): OpenApiOpera
     return { required: true, content };
   }
   return undefined;
+}
+
+/** Returns a body that the operation decodes itself. */
+function rawBody(consumes: readonly string[] | undefined): OpenApiOperation["requestBody"] {
+  if (consumes === undefined) return undefined;
+  const schema: JsonSchema = { type: "string", format: "binary" };
+  return { required: true, content: Object.fromEntries(consumes.map((type) => [type, { schema }])) };
 }
 
 /** Converts a schema. Collects schemas with an id in `components`, and refers to them. */

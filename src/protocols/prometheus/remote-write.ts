@@ -1,4 +1,4 @@
-import { type Decoded, MAX_LABELS, MAX_POINTS, PointCollector, tooManyPoints } from "../point.ts";
+import { type Decoded, MAX_LABELS, MAX_POINTS, PointCollector, shortened, tooManyPoints } from "../point.ts";
 import { ProtobufReader } from "../protobuf.ts";
 import { ProtocolError } from "../protocol-error.ts";
 import { decompressSnappy } from "../snappy.ts";
@@ -49,7 +49,7 @@ function addSeries(
 ): void {
   // A label without a value is the same as no label.
   const { [NAME_LABEL]: name = "", ...labels } = Object.fromEntries(pairs.filter(([, value]) => value !== ""));
-  const reject = (reason: string) => collector.reject({ name, reason });
+  const reject = (reason: string) => collector.reject({ name: shortened(name), reason });
   if (pairs.length > MAX_LABELS) reject(`has more than ${MAX_LABELS} labels`);
   else if (name === "") reject("has no name");
   else if (new Set(pairs.map(([key]) => key)).size < pairs.length) reject("has a label twice");

@@ -12,6 +12,17 @@ const KnownPermissions = z
     emulator: permission("Run emulated access points. Default: true."),
     callbacks: permission("Post to any job. Default: false."),
     broker: permission("Use all topics of the broker. Default: false."),
+    write: permission("Write telemetry for agents, with the protocols of other systems. Default: false."),
+    register: permission("Register the agents that it writes for and that do not exist. Default: false."),
+    agent_label: z
+      .string()
+      .min(1)
+      .max(200)
+      .optional()
+      .describe(
+        "The label, tag or resource attribute that names the agent in the metrics that the app writes and reads. " +
+          "Default: that of the protocol.",
+      ),
     ap_ids: z
       .array(z.string())
       .max(10_000)
@@ -19,7 +30,7 @@ const KnownPermissions = z
       .describe("The only agents that the app may access. Default: all."),
   })
   .meta({ id: "Permissions" });
-export type AppPermission = Exclude<keyof typeof KnownPermissions.shape, "ap_ids">;
+export type AppPermission = Exclude<keyof typeof KnownPermissions.shape, "ap_ids" | "agent_label">;
 export const Permissions = dictionary(KnownPermissions);
 export type Permissions = z.output<typeof Permissions>;
 

@@ -23,5 +23,4 @@ export interface ExportSources {
 const DEFAULT_AGENT_LABEL = "instance";
 
 /** Returns the label of a series that names its agent. */
-export const agentLabelOf = ({ agentLabel }: Identity & { agentLabel?: string | undefined }): string =>
-  agentLabel ?? DEFAULT_AGENT_LABEL;
+export const agentLabelOf = ({ agentLabel }: Identity): string => agentLabel ?? DEFAULT_AGENT_LABEL;

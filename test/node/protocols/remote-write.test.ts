@@ -111,6 +111,7 @@ describe("a remote write request", () => {
       },
       { labels: { __name__: "many", ...many }, samples: [[1, 1]] },
       { labels: { __name__: "native" }, samples: [], histograms: 1 },
+      { labels: { __name__: "long", job: "x".repeat(3_000) }, samples: [[1, 1]] },
     );
     expect(points).toEqual([]);
     expect(rejected).toEqual([
@@ -118,6 +119,7 @@ describe("a remote write request", () => {
       { name: "twice", reason: "has a label twice" },
       { name: "many", reason: "has more than 64 labels" },
       { name: "native", reason: "is a native histogram, which is not supported" },
+      { name: "long", reason: "has a name or labels that are too long" },
     ]);
   });
 
