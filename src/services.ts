@@ -86,7 +86,6 @@ import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { createReadings } from "./telemetry/readings.ts";
 import type { AgentShard } from "./telemetry/shard/agent-shard.ts";
 import { createShardClient } from "./telemetry/shard/shard-client.ts";
-import { createExportStore } from "./telemetry/store/export-queries.ts";
 import { createRuleReader } from "./telemetry/store/rule-reader.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
@@ -292,15 +291,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       secretHasher,
     }),
     events: createEventReader({ eventLog, newest: createNewestEvent(eventLog) }),
-    exports: createExports({
-      agents: labelledAgents,
-      agentStore: agents,
-      findAgent: agentCache.find,
-      readings,
-      store: createExportStore(clickhouse),
-      shards,
-      telemetryDays: config.TELEMETRY_DAYS,
-    }),
+    exports: createExports({ labelledAgents, agents, agentCache, readings, clickhouse, shards }, config.TELEMETRY_DAYS),
     groups: createGroups(groups, visibleGroups, rechecks),
     enrolmentTokens: createEnrolmentTokens(enrolment),
     health,

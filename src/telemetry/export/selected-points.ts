@@ -28,14 +28,15 @@ export async function selectPoints(
   shards: Pick<ShardClient, "pendingOfMany">,
   query: SeriesListQuery & { isPendingSelected: (metric: string) => boolean },
 ): Promise<SelectedPoints> {
-  const { apIds, fromMs, toMs, isPendingSelected } = query;
-  const samples = apIds.length === 0 ? [] : await shards.pendingOfMany(apIds, fromMs, toMs);
+  const { apIds, metrics, fromMs, toMs, isPendingSelected } = query;
+  const isEmpty = apIds.length === 0 || metrics?.length === 0;
+  const samples = isEmpty ? [] : await shards.pendingOfMany(apIds, fromMs, toMs);
   const pending = new Map<string, PendingSeries>();
   for (const [apId, own] of Map.groupBy(samples, (sample) => sample.apId)) pending.set(apId, pendingNumbers(own));
   const found = new Map<string, CountedSeries>();
-  for (const one of await store.series(query)) found.set(keyOf(one), one);
-  for (const [apId, metrics] of pending) {
-    for (const [metric, { length }] of metrics) {
+  for (const one of isEmpty ? [] : await store.series(query)) found.set(keyOf(one), one);
+  for (const [apId, own] of pending) {
+    for (const [metric, { length }] of own) {
       if (!isPendingSelected(metric)) continue;
       const known = found.get(keyOf({ apId, metric }));
       found.set(keyOf({ apId, metric }), { apId, metric, count: (known?.count ?? 0) + length });

@@ -40,7 +40,9 @@ export class PendingReads {
     const names = new Set(apIds);
     const find = (): string[] => {
       if (apIds.length <= FEW_AGENTS) return apIds.flatMap((apId) => toTexts(journal.samplesOf(apId), range));
-      return [...journal.rows()].flatMap(({ samples }) => toTexts(samples, range, names));
+      const texts: string[] = [];
+      for (const { samples } of journal.rows()) texts.push(...toTexts(samples, range, names));
+      return texts;
     };
     return await this.#read(find, MAX_OF_MANY);
   }

@@ -61,7 +61,7 @@ const SeriesRows = z.array(z.object({ ap_id: z.string(), metric: z.string(), cou
 const PointRows = z.array(
   z.object({ ap_id: z.string(), metric: z.string(), times: z.array(z.number()), values: z.array(z.number()) }),
 );
-const LatestRows = z.array(z.object({ ap_id: z.string(), metric: z.string(), at: z.number(), value: z.number() }));
+const LatestRows = z.array(z.object({ ap_id: z.string(), metric: z.string(), at: z.number(), latest: z.number() }));
 const Counts = z.tuple([z.object({ count: z.coerce.number() })]);
 
 export function createExportStore(clickhouse: ClickHouse): ExportStore {
@@ -113,13 +113,14 @@ export function createExportStore(clickhouse: ClickHouse): ExportStore {
       for (let i = 0; i < apIds.length && found.length < limit; i += MAX_PER_QUERY) {
         const points = await rows(
           LatestRows,
-          `SELECT ap_id, metric, toUnixTimestamp64Milli(max(ts)) AS at, argMax(value, ts) AS value FROM points_v1
+          `SELECT ap_id, metric, toUnixTimestamp64Milli(max(ts)) AS at, argMax(value, ts) AS latest FROM points_v1
            WHERE ap_id IN {ap_ids:Array(String)} AND ${IN_RANGE}
            GROUP BY ap_id, metric
            LIMIT {limit:UInt32}`,
           { ap_ids: apIds.slice(i, i + MAX_PER_QUERY), from: fromMs, to: toMs, limit: limit - found.length },
         );
-        for (const { ap_id, metric, at, value } of points) found.push({ apId: ap_id, metric, tsMs: at, value });
+        for (const { ap_id, metric, at, latest } of points)
+          found.push({ apId: ap_id, metric, tsMs: at, value: latest });
       }
       return found;
     },
