@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bearer, newAgent, request, signedUp, uniqueName } from "../support.ts";
+import { bearer, newAgent, newApp, PASSWORD, request, signedUp, uniqueName } from "../support.ts";
 import { post, secondsAgo } from "../telemetry/requests.ts";
 
 const scrape = async (token: string, query: string, accept?: string): Promise<Response> =>
@@ -59,6 +59,18 @@ describe("the scrape endpoint", () => {
     expect(text).toContain(seen.apId);
     expect(text).not.toContain(silent.apId);
     expect(text).not.toContain(hidden.apId);
+  });
+
+  it("accepts the name and the key of an app, and names agents by the app's label", async () => {
+    const team = uniqueName();
+    const { apId, token } = await newAgent({}, { team });
+    expect((await post({ load: 1 }, token)).status).toBe(200);
+    const { appName } = await newApp({ agent_label: "host" });
+    const response = await request(`/api/v1/metrics/export?selector=team=${team}`, {
+      headers: { Authorization: `Basic ${btoa(`${appName}:${PASSWORD}`)}` },
+    });
+    expect(response.status).toBe(200);
+    expect(await response.text()).toContain(`load{host="${apId}"} 1\n`);
   });
 
   it("rejects a selector with a wrong syntax with 422", async () => {
