@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { LABEL_KEY, MAX_LABEL_LENGTH } from "../lib/selectors.ts";
 import { Selector } from "./fleet/selector.ts";
+import { splitMetricNames } from "./metric-list.ts";
 import { customIssue, Page } from "./primitives.ts";
 import { Timestamp } from "./telemetry.ts";
 
@@ -30,15 +31,16 @@ const Since = Timestamp.optional().describe("Returns only newer points, for a ch
 export const MAX_METRICS = 50;
 
 /** A list of names, as repeated parameters or separated by commas. */
-const NameList = z
-  .union([z.string(), z.array(z.string())])
-  .transform((value) =>
-    [...new Set([value].flat().flatMap((names) => names.split(",")))].filter((name) => name !== ""),
-  );
+const nameList = (split: (names: string) => string[]) =>
+  z
+    .union([z.string(), z.array(z.string())])
+    .transform((value) => [...new Set([value].flat().flatMap(split))].filter((name) => name !== ""));
 const metricNames = (max: number) =>
-  NameList.pipe(z.array(z.string()).min(1).max(max)).meta({
-    description: `Names of metrics, as repeated parameters or separated by commas; at most ${max}.`,
-  });
+  nameList(splitMetricNames)
+    .pipe(z.array(z.string()).min(1).max(max))
+    .meta({
+      description: `Names of metrics, as repeated parameters or separated by commas; at most ${max}.`,
+    });
 const MetricNames = metricNames(MAX_METRICS);
 
 export const AgentDataQuery = z.object({ agent: ApId, window: Window, since: Since });
@@ -121,9 +123,11 @@ const MAX_BY = 3;
 const MAX_PERIOD_DAYS = 366;
 const DEFAULT_AGGREGATE_WINDOW = "60m";
 
-const LabelKeys = NameList.pipe(z.array(z.string().max(MAX_LABEL_LENGTH).regex(LABEL_KEY)).max(MAX_BY)).meta({
-  description: `Label keys that divide the agents into groups, as repeated parameters or separated by commas; at most ${MAX_BY}.`,
-});
+const LabelKeys = nameList((names) => names.split(","))
+  .pipe(z.array(z.string().max(MAX_LABEL_LENGTH).regex(LABEL_KEY)).max(MAX_BY))
+  .meta({
+    description: `Label keys that divide the agents into groups, as repeated parameters or separated by commas; at most ${MAX_BY}.`,
+  });
 
 export const AggregateQuery = z
   .object({

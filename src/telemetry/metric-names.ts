@@ -1,3 +1,5 @@
+import { parseMetricName } from "../protocols/metric-name.ts";
+
 /**
  * Display names of metrics, with their units: 3GPP TS 28.552 for 5G, and names in common use for WiFi and LiFi. Lookups ignore case and
  * separators.
@@ -69,7 +71,13 @@ const normalize = (name: string): string => name.toLowerCase().replace(/[^a-z0-9
 const byNormalizedName = new Map(Object.entries(DISPLAY_NAMES).map(([name, text]) => [normalize(name), text]));
 
 /** Returns the display name of a metric. Derives it from the words of the metric's name if the table has none. */
-export function displayNameOf(name: string): string {
+export function displayNameOf(stored: string): string {
+  const { name, labels } = parseMetricName(stored);
+  const pairs = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+  return pairs.length === 0 ? describeName(stored) : `${describeName(name)} · ${pairs.join(", ")}`;
+}
+
+function describeName(name: string): string {
   const listed = byNormalizedName.get(normalize(name));
   if (listed !== undefined) return listed;
   const words = name

@@ -1,3 +1,4 @@
+import { splitMetricNames } from "../../schemas/metric-list.ts";
 import { getPreference, setPreference } from "../lib/browser.ts";
 import { own } from "../lib/format.ts";
 
@@ -18,7 +19,7 @@ const FALLBACK_COUNT = 4;
 /** Returns the metrics in the address, else the user's last choice for the technology, else the most useful ones. */
 export function chosenMetrics(requested: string | null, type: string | null, reported: readonly string[]): string[] {
   const chosen = requested ?? getPreference(keyOf(type));
-  if (chosen !== null) return [...new Set(chosen.split(",").filter(Boolean))].slice(0, MAX_SHOWN);
+  if (chosen !== null) return [...new Set(splitMetricNames(chosen))].slice(0, MAX_SHOWN);
   const useful = [...COMMON, ...(own(BY_TECHNOLOGY, type ?? "") ?? [])].filter((metric) => reported.includes(metric));
   return useful.length > 0 ? useful : reported.slice(0, FALLBACK_COUNT);
 }

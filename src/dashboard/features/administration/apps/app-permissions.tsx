@@ -21,6 +21,13 @@ export const PERMISSIONS: readonly { value: AppPermission; label: string; hint: 
     hint: "Publish and subscribe to all topics of the message broker.",
     isDefault: false,
   },
+  { value: "write", label: "Write", hint: "Send metrics for access points from another system.", isDefault: false },
+  {
+    value: "register",
+    label: "Register",
+    hint: "Create the access points that it sends metrics for and that do not exist.",
+    isDefault: false,
+  },
 ];
 
 export interface Draft {

@@ -1,17 +1,17 @@
 import { Hono } from "hono";
 import * as z from "zod";
-import type { AppContext, AppEnv } from "../http/context.ts";
-import { onError } from "../http/on-error.ts";
-import type { Operation } from "../http/operation.ts";
-import { MAX_DECOMPRESSED_BYTES, readBytes, readDecompressed } from "../http/request/bytes.ts";
-import { basicCredentials, influxCredentials, openWispCredentials } from "../http/request/credentials.ts";
-import type { OperationSpec } from "../http/route-registry.ts";
-import { path, query } from "../http/validation.ts";
-import { DomainError } from "../lib/errors.ts";
-import { InfluxError, InfluxQuery, OpenWispPath, OpenWispQuery } from "../schemas/intake.ts";
-import { ReportResponse } from "../schemas/telemetry.ts";
-import type { Services } from "../services.ts";
-import { describeRejections, namingLabels } from "../telemetry/intake.ts";
+import type { AppContext, AppEnv } from "../../http/context.ts";
+import { onError } from "../../http/on-error.ts";
+import type { Operation } from "../../http/operation.ts";
+import { MAX_DECOMPRESSED_BYTES, readBytes, readDecompressed } from "../../http/request/bytes.ts";
+import { basicCredentials, influxCredentials, openWispCredentials } from "../../http/request/credentials.ts";
+import type { OperationSpec } from "../../http/route-registry.ts";
+import { path, query } from "../../http/validation.ts";
+import { DomainError } from "../../lib/errors.ts";
+import { InfluxError, InfluxQuery, OpenWispPath, OpenWispQuery } from "../../schemas/intake.ts";
+import { ReportResponse } from "../../schemas/telemetry.ts";
+import type { Services } from "../../services.ts";
+import { describeRejections, namingLabels } from "../../telemetry/intake.ts";
 
 /**
  * Accepts metrics in the protocols of other systems. Each handler loads its decoder when it is needed, so that the Worker starts fast.
@@ -42,7 +42,7 @@ const OTLP_ERRORS = {
 export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "intake">) {
   const writeLines = async (c: AppContext, precision: string | undefined): Promise<Response> => {
     try {
-      const { decodeLines } = await import("../protocols/influx/line-protocol.ts");
+      const { decodeLines } = await import("../../protocols/influx/line-protocol.ts");
       const decoded = decodeLines(await readDecompressed(c), precision);
       const assignment = { labels: INFLUX_LABELS };
       const { rejected } = await intake.write(c.get("actor"), "telemetry.write_influx", decoded, assignment);
@@ -97,7 +97,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
         },
       }),
       async (c) => {
-        const { checkRemoteWriteType, decodeRemoteWrite } = await import("../protocols/prometheus/remote-write.ts");
+        const { checkRemoteWriteType, decodeRemoteWrite } = await import("../../protocols/prometheus/remote-write.ts");
         checkRemoteWriteType(c.req.header("Content-Type"));
         const decoded = decodeRemoteWrite(await readBytes(c), MAX_DECOMPRESSED_BYTES);
         const assignment = { labels: PROMETHEUS_LABELS };
@@ -126,7 +126,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
       }),
       async (c) => {
         const { decodeOtlp, encodeOtlpError, encodeOtlpResponse, OTLP_TYPES, otlpEncoding } = await import(
-          "../protocols/otlp/otlp.ts"
+          "../../protocols/otlp/otlp.ts"
         );
         const encoding = otlpEncoding(c.req.header("Content-Type"));
         const headers = { "Content-Type": OTLP_TYPES[encoding] };
@@ -167,7 +167,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
       path(OpenWispPath),
       query(OpenWispQuery),
       async (c) => {
-        const { decodeDeviceMonitoring } = await import("../protocols/openwisp/device-monitoring.ts");
+        const { decodeDeviceMonitoring } = await import("../../protocols/openwisp/device-monitoring.ts");
         const decoded = decodeDeviceMonitoring(await readDecompressed(c), c.req.valid("query").time);
         const assignment = { apId: c.req.valid("param").id };
         const written = await intake.write(c.get("actor"), "telemetry.write_openwisp", decoded, assignment);
