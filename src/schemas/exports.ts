@@ -1,32 +1,21 @@
 import * as z from "zod";
 import { Selector } from "./fleet/selector.ts";
+import { MetricNames } from "./metrics.ts";
 import { customIssue } from "./primitives.ts";
 import { Timestamp } from "./telemetry.ts";
 
 export const DOWNLOAD_FORMATS = ["csv", "ndjson", "parquet", "arrow"] as const;
 
-const MAX_METRICS = 50;
 const MAX_PERIOD_DAYS = 366;
 const DAY_MS = 86_400_000;
-
-/** A name with labels contains commas, so only plain names can be listed. */
-const MetricNames = z
-  .union([z.string(), z.array(z.string())])
-  .transform((value) => [
-    ...new Set(
-      [value].flat().flatMap((name) => (name.includes("{") ? [name] : name.split(",").filter((one) => one !== ""))),
-    ),
-  ])
-  .pipe(z.array(z.string()).min(1).max(MAX_METRICS))
-  .meta({
-    description: `Names of metrics, as repeated parameters; at most ${MAX_METRICS}. Names without labels can also be separated by commas. Default: all metrics.`,
-  });
 
 export const DownloadQuery = z
   .object({
     agent: z.string().optional().describe("The `ap_id` of one agent."),
     selector: Selector.optional(),
-    metrics: MetricNames.optional(),
+    metrics: MetricNames.optional().meta({
+      description: "Names of metrics, as repeated parameters or separated by commas; at most 50. Default: all metrics.",
+    }),
     start_time: Timestamp.optional().describe("Default: one day before `end_time`. UTC, unless it has an offset."),
     end_time: Timestamp.optional().describe("Default: now."),
     format: z.enum(DOWNLOAD_FORMATS).default("csv").describe("`arrow` is the streaming format of Apache Arrow."),

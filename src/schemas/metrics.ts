@@ -41,7 +41,7 @@ const metricNames = (max: number) =>
     .meta({
       description: `Names of metrics, as repeated parameters or separated by commas; at most ${max}.`,
     });
-const MetricNames = metricNames(MAX_METRICS);
+export const MetricNames = metricNames(MAX_METRICS);
 
 export const AgentDataQuery = z.object({ agent: ApId, window: Window, since: Since });
 export const MultiMetricQuery = z.object({ agent: ApId, metrics: MetricNames, window: Window, since: Since });

@@ -44,11 +44,11 @@ describe("a download", () => {
     );
   });
 
-  it("takes a metric with labels as its own parameter", async () => {
+  it("takes metrics with labels", async () => {
     const { apId } = await newReporter();
     const metric = encodeURIComponent('tx{a="1",b="2"}');
     const response = await get(
-      `download?agent=${apId}&metrics=${metric}&metrics=none&format=ndjson${PERIOD}`,
+      `download?agent=${apId}&metrics=none,${metric}&format=ndjson${PERIOD}`,
       (await signedUp()).token,
     );
     expect((await response.text()).split("\n").filter((line) => line !== "")).toHaveLength(2);

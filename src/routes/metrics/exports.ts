@@ -1,14 +1,14 @@
 import { Hono } from "hono";
 import * as z from "zod";
-import type { AppEnv } from "../http/context.ts";
-import type { Operation } from "../http/operation.ts";
-import { pieceStream } from "../http/piece-stream.ts";
-import { readBytes } from "../http/request/bytes.ts";
-import { basicCredentials } from "../http/request/credentials.ts";
-import { query } from "../http/validation.ts";
-import { DownloadQuery, periodOf } from "../schemas/exports.ts";
-import { SelectorQuery } from "../schemas/fleet/selector.ts";
-import type { Services } from "../services.ts";
+import type { AppEnv } from "../../http/context.ts";
+import type { Operation } from "../../http/operation.ts";
+import { pieceStream } from "../../http/piece-stream.ts";
+import { readBytes } from "../../http/request/bytes.ts";
+import { basicCredentials } from "../../http/request/credentials.ts";
+import { query } from "../../http/validation.ts";
+import { DownloadQuery, periodOf } from "../../schemas/exports.ts";
+import { SelectorQuery } from "../../schemas/fleet/selector.ts";
+import type { Services } from "../../services.ts";
 
 const TAG = "Metrics";
 const TOO_MUCH = "Narrow the request if it selects too much.";
@@ -26,7 +26,7 @@ const FILE_TYPES = {
 const CHUNKS_TYPE = "application/x-streamed-protobuf";
 const SAMPLES_TYPE = "application/x-protobuf";
 
-const loadTextFormat = () => import("../protocols/prometheus/text-format.ts");
+const loadTextFormat = () => import("../../protocols/prometheus/text-format.ts");
 
 /** Gives telemetry to other systems: Prometheus, Grafana, and files. */
 export function exportsRoutes(operation: Operation, { exports, selectors }: Pick<Services, "exports" | "selectors">) {
