@@ -55,6 +55,7 @@ export default defineConfig({
                   "hono/router/trie-router",
                   "hono/secure-headers",
                   "jose",
+                  "pbf",
                   "standardwebhooks",
                   "zod",
                 ],

@@ -18,8 +18,8 @@ export interface OperationSpec {
   response: z.ZodType;
   /** Responds with a WebSocket. A browser cannot set headers there, and offers its token as a protocol instead. */
   webSocket?: WebSocketFormat;
-  /** Content type of the response, or several, if it is not JSON. */
-  produces?: string | readonly string[];
+  /** Content type of the response, or several, if it is not JSON. Null: that of the request. */
+  produces?: string | readonly string[] | null;
   /** Responds with status 204 instead of 200, without a body. */
   isEmpty?: true;
   /** Content types of a request body that no schema validates. */

@@ -137,6 +137,11 @@ export function createIngest(
         }
         if (countValues(sample) > 0) samples.push({ apId, receivedMs, ...sample });
       }
+      // As in a report without valid values: the agent is online.
+      const stored = new Set(samples.map(({ apId }) => apId));
+      for (const apId of new Set(groups.map(({ apId }) => apId))) {
+        if (!stored.has(apId)) samples.push({ apId, receivedMs, tsMs: 0, metrics: {}, texts: {} });
+      }
       if (samples.length > 0) await shards.append(samples);
       return { accepted: samples.reduce((sum, sample) => sum + countValues(sample), 0), rejected };
     },

@@ -35,17 +35,22 @@ export interface IntakeOptions {
 const MAX_REGISTERED = 100;
 
 export function createIntake({ ingest, agents, register }: IntakeOptions): Intake {
-  /** Returns those of the agents that the caller may write for. Registers absent ones if the caller may. */
-  const findAgents = async (actor: Actor, action: WriteAction, apIds: readonly string[]): Promise<Set<string>> => {
-    const valid = apIds.filter((apId) => Identifier.safeParse(apId).success);
-    const existing = await agents.findMany(valid);
-    const writable = [...existing.values()].filter(scopeFilter(agentScopeOf(actor, action)));
-    const names = new Set(writable.map(({ apId }) => apId));
-    if (!canAccessAny(actor, "agents.register")) return names;
-    const absent = valid.filter((apId) => !existing.has(apId));
-    for (const apId of absent.slice(0, MAX_REGISTERED)) if (await register(actor, apId)) names.add(apId);
-    return names;
-  };
+  const isName = (name: string): boolean => Identifier.safeParse(name).success;
+  const accessOf = (actor: Actor, action: WriteAction): AgentAccess => ({
+    async find(names) {
+      const existing = await agents.findMany(names.filter(isName));
+      const writable = [...existing.values()].filter(scopeFilter(agentScopeOf(actor, action)));
+      return new Set(writable.map(({ apId }) => apId));
+    },
+    async register(names) {
+      const registered = new Set<string>();
+      if (!canAccessAny(actor, "agents.register")) return registered;
+      for (const apId of names.filter(isName).slice(0, MAX_REGISTERED)) {
+        if (await register(actor, apId)) registered.add(apId);
+      }
+      return registered;
+    },
+  });
 
   const assign = async (
     actor: Actor,
@@ -63,12 +68,12 @@ export function createIntake({ ingest, agents, register }: IntakeOptions): Intak
     if ("apId" in assignment) {
       const { apId } = assignment;
       authorizeAgent(actor, action, apId);
-      if (!(await findAgents(actor, action, [apId])).has(apId)) throw new NotFound("Agent");
+      const access = accessOf(actor, action);
+      const isFound = (await access.find([apId])).has(apId) || (await access.register([apId])).has(apId);
+      if (!isFound) throw new NotFound("Agent");
       return { agentOf: () => ({ apId, labels: undefined }), rejected: [] };
     }
-    return await assignByLabels(points, namingLabels(actor, assignment.labels), (apIds) =>
-      findAgents(actor, action, apIds),
-    );
+    return await assignByLabels(points, namingLabels(actor, assignment.labels), accessOf(actor, action));
   };
 
   return {
@@ -84,6 +89,14 @@ export function createIntake({ ingest, agents, register }: IntakeOptions): Intak
 /** Returns the labels that name the agent in the points of a caller. */
 export const namingLabels = ({ agentLabel }: Actor, byDefault: readonly string[]): readonly string[] =>
   agentLabel === undefined ? byDefault : [agentLabel];
+
+/** The agents that a caller may write for. */
+interface AgentAccess {
+  /** Returns the names of those that exist. */
+  find(names: readonly string[]): Promise<Set<string>>;
+  /** Registers absent ones if the caller may. Returns the names of those that exist now. */
+  register(names: readonly string[]): Promise<Set<string>>;
+}
 
 /** The agent of a point, and the point's labels if they differ from those that it has. */
 interface Assignee {
@@ -101,16 +114,21 @@ interface Assigned {
 async function assignByLabels(
   points: readonly Point[],
   naming: readonly string[],
-  findAgents: (apIds: readonly string[]) => Promise<Set<string>>,
+  { find, register }: AgentAccess,
 ): Promise<Assigned> {
   const namesIn = (labels: Labels): string[] =>
     naming.flatMap((label) => (Object.hasOwn(labels, label) ? (labels[label] ?? []) : []));
   // Points of one series share their labels.
-  const distinct = new Set(points.map(({ labels }) => labels));
-  const found = await findAgents([...new Set([...distinct].flatMap(namesIn))]);
+  const distinct = [...new Set(points.map(({ labels }) => labels))].map((labels) => ({
+    labels,
+    names: namesIn(labels),
+  }));
+  const found = await find([...new Set(distinct.flatMap(({ names }) => names))]);
+  const absent = distinct.filter(({ names }) => !names.some((name) => found.has(name)));
+  const registered = await register([...new Set(absent.flatMap(({ names }) => nameToRegister(names) ?? []))]);
   const assignees = new Map<Labels, Assignee>();
-  for (const labels of distinct) {
-    const apId = namesIn(labels).find((name) => found.has(name));
+  for (const { labels, names } of distinct) {
+    const apId = names.find((name) => found.has(name)) ?? names.find((name) => registered.has(name));
     if (apId === undefined) continue;
     const rest = Object.fromEntries(Object.entries(labels).filter(([key]) => !naming.includes(key)));
     assignees.set(labels, { apId, labels: rest });
@@ -118,12 +136,18 @@ async function assignByLabels(
   const rejected = points
     .filter(({ labels }) => !assignees.has(labels))
     .map(({ name, labels, origin }): Rejected => {
-      const [unknown] = namesIn(labels);
-      if (unknown !== undefined) return { name: unknown, reason: "is not an agent", origin };
+      const names = namesIn(labels);
+      if (names.length > 0) return { name: names.join(" or "), reason: "is not an agent", origin };
       return { name, reason: `has no label ${naming.join(" or ")} that names its agent`, origin };
     });
   return { agentOf: ({ labels }) => assignees.get(labels), rejected };
 }
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Returns the first name that is not a UUID, if there is one: programs invent a UUID at each start. */
+const nameToRegister = (names: readonly string[]): string | undefined =>
+  names.find((name) => !UUID.test(name)) ?? names[0];
 
 /** Groups points by agent and time, as samples have them. */
 function groupPoints(points: readonly Point[], agentOf: Assigned["agentOf"]): AgentValues[] {

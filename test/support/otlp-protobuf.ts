@@ -1,3 +1,4 @@
+import { fromBase64 } from "../../src/lib/encoding.ts";
 import { ProtobufWriter } from "../../src/protocols/protobuf.ts";
 
 /** Writes OTLP requests as protobuf from their JSON form, to test both encodings with the same requests. */
@@ -96,7 +97,7 @@ function writeScalar(writer: ProtobufWriter, field: number, type: Type, content:
   const numbers = (Array.isArray(content) ? content : [content]).map(Number);
   const [first = 0] = numbers;
   if (type === "string") writer.writeStringField(field, String(content));
-  else if (type === "bytes") writer.writeBytesField(field, Buffer.from(String(content), "base64"));
+  else if (type === "bytes") writer.writeBytesField(field, fromBase64(String(content)));
   else if (type === "bool") writer.writeBooleanField(field, Boolean(content));
   else if (type === "double") writer.writeDoubleField(field, first);
   else if (type === "doubles") writer.writePackedDouble(field, numbers);

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { callersOf, isPublic } from "../../auth/permissions.ts";
 import { ErrorResponse, HTTPValidationError } from "../../schemas/primitives.ts";
-import type { DeclaredRoute, ErrorBody, InputPlace } from "../route-registry.ts";
+import type { DeclaredRoute, ErrorBody, InputPlace, OperationSpec } from "../route-registry.ts";
 
 /** The OpenAPI 3.1 document, built from the declared routes and the schemas that validate their inputs. */
 
@@ -102,15 +102,7 @@ function toOperation(
             101: { description: "Upgraded to a WebSocket; see /asyncapi.json" },
             426: error("The request is not a WebSocket handshake"),
           }
-        : operation.isEmpty
-          ? { 204: { description: "Success" } }
-          : {
-              200: {
-                description: "Success",
-                content:
-                  operation.produces === undefined ? json(operation.response) : asText([operation.produces].flat()),
-              },
-            }),
+        : successOf(operation, json)),
       ...(!open && {
         401: error("The token is missing or invalid"),
         403: error("The caller is not allowed to do this"),
@@ -130,6 +122,16 @@ function toOperation(
       ),
     },
   };
+}
+
+type Responses = OpenApiOperation["responses"];
+type Content = Record<string, { schema: JsonSchema }>;
+
+function successOf({ isEmpty, produces, response }: OperationSpec, json: (schema: z.ZodType) => Content): Responses {
+  if (isEmpty) return { 204: { description: "Success" } };
+  if (produces === null) return { 200: { description: "Success" } };
+  const content: Content = produces === undefined ? json(response) : asText([produces].flat());
+  return { 200: { description: "Success", content } };
 }
 
 function parametersOf(schema: z.ZodType | undefined, place: "query" | "path" | "header", convert: Convert) {

@@ -19,7 +19,7 @@ export function basicCredentials(request: HonoRequest): Credentials | undefined 
 
 /** InfluxDB's clients send `Authorization: Token` with a token or with `name:key`. Older ones have parameters `u` and `p`. */
 export function influxCredentials(request: HonoRequest): Credentials | undefined {
-  const [, token] = /^token (\S+)$/i.exec(request.header("Authorization") ?? "") ?? [];
+  const [, token] = /^token (.+)$/i.exec(request.header("Authorization") ?? "") ?? [];
   if (token !== undefined) return split(token) ?? { token };
   const [name, key] = [request.query("u"), request.query("p")];
   if (request.header("Authorization") !== undefined || name === undefined || key === undefined) {

@@ -19,6 +19,7 @@ import { describeRejections, namingLabels } from "../../telemetry/intake.ts";
 
 const TAG = "Metrics of other systems";
 const UNSUPPORTED = { 415: "The content type or encoding is not supported" };
+const LIMITED = { 429: "Too many failed logins with this name or from this address" };
 const ACCESS =
   "An agent writes its own metrics. An app with the permission `write` writes for the agents that it sees. Instead of a token, the header " +
   "`Authorization: Basic` may have the app's name and API key, or `agent/`, an agent's name and its password.";
@@ -33,6 +34,7 @@ const SERVICE_LABELS = ["service.name", "service.namespace"];
 /** The status is that of the error in the protocol of the request: some clients can read no other body. */
 const inProtocol = (description: string) => ({ description });
 const OTLP_ERRORS = {
+  ...LIMITED,
   400: inProtocol("The body cannot be read: `google.rpc.Status` in the encoding of the request"),
   413: inProtocol("The body is too large, or has more than 50,000 points"),
   415: inProtocol("The content type or encoding is not supported"),
@@ -70,6 +72,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
     consumes: ["text/plain"],
     credentialsIn: influxCredentials,
     errorResponses: {
+      ...LIMITED,
       400: { description: "Some lines were rejected, or the body cannot be read", schema: InfluxError },
       413: { description: "The body is too large, or has more than 50,000 points", schema: InfluxError },
       415: { description: UNSUPPORTED[415], schema: InfluxError },
@@ -93,6 +96,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
         credentialsIn: basicCredentials,
         errorResponses: {
           ...UNSUPPORTED,
+          ...LIMITED,
           400: "Some samples were rejected, and all others were stored; or the body cannot be read",
         },
       }),
@@ -119,7 +123,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
         response: z.object({
           partialSuccess: z.object({ rejectedDataPoints: z.string(), errorMessage: z.string() }).optional(),
         }),
-        produces: "application/x-protobuf",
+        produces: null,
         consumes: ["application/x-protobuf", "application/json"],
         credentialsIn: basicCredentials,
         errorResponses: OTLP_ERRORS,
@@ -162,7 +166,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
         response: ReportResponse,
         consumes: ["application/json"],
         credentialsIn: openWispCredentials,
-        errorResponses: { ...UNSUPPORTED, 404: "The agent does not exist" },
+        errorResponses: { ...UNSUPPORTED, ...LIMITED, 404: "The agent does not exist" },
       }),
       path(OpenWispPath),
       query(OpenWispQuery),

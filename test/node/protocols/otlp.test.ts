@@ -108,7 +108,7 @@ describe("an OTLP request", () => {
   });
 
   it("estimates quantiles in the outer buckets of a histogram from its minimum and maximum, or from its bounds", () => {
-    const only = (bucketCounts: string[], more: Json) =>
+    const only = (bucketCounts: string[], more: { [key: string]: Json }) =>
       valuesOf({
         name: "d",
         histogram: { dataPoints: [{ ...AT, count: "4", bucketCounts, explicitBounds: [10, 20], ...more }] },

@@ -2,47 +2,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MAX_POINTS } from "../../../src/protocols/point.ts";
 import { checkRemoteWriteType, decodeRemoteWrite } from "../../../src/protocols/prometheus/remote-write.ts";
-import { ProtobufWriter } from "../../../src/protocols/protobuf.ts";
 import { compressSnappy } from "../../../src/protocols/snappy.ts";
+import { type Series, writeRequest } from "../../support/remote-write.ts";
 
 const MAX_BYTES = 8 * 1024 * 1024;
 
-interface Series {
-  labels: Record<string, string> | [string, string][];
-  samples: [value: number, tsMs: number][];
-  /** Written after the fields that the decoder knows. */
-  histograms?: number;
-}
-
-const writePair = ([key, value]: [string, string], writer: ProtobufWriter) => {
-  writer.writeStringField(1, key);
-  writer.writeStringField(2, value);
-};
-const writeSample = ([value, tsMs]: [number, number], writer: ProtobufWriter) => {
-  writer.writeDoubleField(1, value);
-  writer.writeVarintField(2, tsMs);
-};
-
-function message(series: Series[]): Uint8Array {
-  const writer = new ProtobufWriter();
-  for (const { labels, samples, histograms = 0 } of series) {
-    writer.writeMessage(
-      1,
-      (_, inner) => {
-        for (const pair of Array.isArray(labels) ? labels : Object.entries(labels))
-          inner.writeMessage(1, writePair, pair);
-        for (const sample of samples) inner.writeMessage(2, writeSample, sample);
-        for (let i = 0; i < histograms; i += 1) inner.writeBytesField(4, Uint8Array.of());
-      },
-      undefined,
-    );
-  }
-  // Metadata, which the decoder ignores.
-  writer.writeMessage(3, (_, inner) => inner.writeVarintField(1, 1), undefined);
-  return writer.finish();
-}
-
-const decode = (...series: Series[]) => decodeRemoteWrite(compressSnappy(message(series)), MAX_BYTES);
+const decode = (...series: Series[]) => decodeRemoteWrite(compressSnappy(writeRequest(series)), MAX_BYTES);
 
 describe("a remote write request", () => {
   it("gives one point for each sample", () => {
@@ -140,7 +105,7 @@ describe("a remote write request", () => {
   });
 
   it("is malformed at every truncation of its message, or read without the last series", () => {
-    const bytes = message([{ labels: { __name__: "up", job: "node" }, samples: [[1, 1_700_000_000_123]] }]);
+    const bytes = writeRequest([{ labels: { __name__: "up", job: "node" }, samples: [[1, 1_700_000_000_123]] }]);
     for (let length = 1; length < bytes.length; length += 1) {
       try {
         const { points } = decodeRemoteWrite(compressSnappy(bytes.subarray(0, length)), MAX_BYTES);

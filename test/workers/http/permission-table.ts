@@ -239,6 +239,29 @@ export const TABLE: Row[] = [
     body: () => ({ messages: [{ ap_id: uniqueName(), received_at: 1, report: {} }] }),
     access: {},
   },
+  // None of the apps here has the permission to write.
+  {
+    route: "POST /api/v1/prometheus/write",
+    // An empty message, compressed with snappy.
+    body: () => "\0",
+    contentType: "application/x-protobuf",
+    access: { agent: "yes" },
+  },
+  { route: "POST /api/v1/otlp/v1/metrics", body: () => ({}), access: { agent: "yes" } },
+  ...["write", "api/v2/write"].map(
+    (path): Row => ({
+      route: `POST /api/v1/influx/${path}`,
+      body: () => "m f=1",
+      contentType: "text/plain",
+      access: { agent: "yes" },
+    }),
+  ),
+  {
+    route: "POST /api/v1/openwisp/api/v1/monitoring/device/:id/",
+    object: "agent",
+    body: () => ({ type: "DeviceMonitoring" }),
+    access: { agent: "own" },
+  },
   { route: "GET /api/v1/agents/", access: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" } },
   { route: "GET /api/v1/overview", access: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" } },
   {

@@ -116,7 +116,11 @@ const call = async ({ route, query, body, contentType }: Row, token: string, obj
   const [method = "", path = ""] = route.split(" ");
   const name = encodeURIComponent(object);
   const target = query === undefined ? path.replace(/:\w+/, name) : `${path}?${query}${name}`;
-  if (!/\/ws(\/|$)/.test(path)) return (await send(method, target, body?.(), token, contentType)).status;
+  if (!/\/ws(\/|$)/.test(path)) {
+    const { status } = await send(method, target, body?.(), token, contentType);
+    // 204 is success without a body.
+    return status === 204 ? 200 : status;
+  }
   const { status, webSocket } = await request(target, { headers: { Upgrade: "websocket", ...bearer(token) } });
   webSocket?.accept();
   webSocket?.close(1000);
