@@ -8,6 +8,8 @@ export default defineConfig({
     "./src/broker/outbox-table.ts",
     "./src/emulator/emulation-tables.ts",
     "./src/geo/gazetteer-tables.ts",
+    "./src/events/event-tables.ts",
+    "./src/alerts/alert-tables.ts",
   ],
   out: "./drizzle",
 });

@@ -40,9 +40,9 @@ export default defineConfig({
                 include: [
                   "@clickhouse/client-web",
                   "@hono/zod-validator",
-                  "@libsql/client/web",
+                  "@libsql/client/http",
                   "drizzle-orm",
-                  "drizzle-orm/libsql/web",
+                  "drizzle-orm/libsql/http",
                   "drizzle-orm/sqlite-core",
                   // List every entry point that is used. Otherwise a class exists twice and `instanceof` fails.
                   "hono",
@@ -55,6 +55,7 @@ export default defineConfig({
                   "hono/router/trie-router",
                   "hono/secure-headers",
                   "jose",
+                  "standardwebhooks",
                   "zod",
                 ],
               },

@@ -9,6 +9,9 @@ import { responseHeaders } from "./http/response-headers.ts";
 import { declaredRoutes } from "./http/route-registry.ts";
 import { CachingRouter } from "./http/router.ts";
 import { agentsRoutes } from "./routes/agents.ts";
+import { alertsRoutes } from "./routes/alerts/alerts.ts";
+import { backtestsRoutes } from "./routes/alerts/backtests.ts";
+import { alertRulesRoutes } from "./routes/alerts/rules.ts";
 import { appsRoutes } from "./routes/apps.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { callbacksRoutes } from "./routes/callbacks.ts";
@@ -16,12 +19,14 @@ import { commandsRoutes } from "./routes/commands.ts";
 import { dashboardRoutes } from "./routes/dashboard.ts";
 import { emulatorRoutes } from "./routes/emulator.ts";
 import { enrolmentTokensRoutes } from "./routes/enrolment-tokens.ts";
+import { eventsRoutes } from "./routes/events.ts";
 import { groupsRoutes } from "./routes/fleet/groups.ts";
 import { labelsRoutes } from "./routes/fleet/labels.ts";
 import { overviewRoutes } from "./routes/fleet/overview.ts";
 import { jobsRoutes } from "./routes/jobs.ts";
 import { serviceRoutes } from "./routes/service.ts";
 import { streamsRoutes } from "./routes/streams.ts";
+import { subscriptionsRoutes } from "./routes/subscriptions.ts";
 import { telemetryRoutes } from "./routes/telemetry.ts";
 import { tokenRoutes } from "./routes/token.ts";
 import { usersRoutes } from "./routes/users.ts";
@@ -56,12 +61,17 @@ export function createApp(services: Services) {
   app.route("/", enrolmentTokensRoutes(operation, services));
   app.route("/", telemetryRoutes(operation, services));
   app.route("/", overviewRoutes(operation, services));
+  app.route("/", backtestsRoutes(operation, services));
+  app.route("/", alertsRoutes(operation, services));
+  app.route("/", alertRulesRoutes(operation, services));
   app.route("/", commandsRoutes(operation, services));
   app.route("/", emulatorRoutes(operation, services));
   app.route("/", jobsRoutes(operation, services));
   app.route("/", callbacksRoutes(operation, services));
   app.route("/", streamsRoutes(operation, services));
+  app.route("/", subscriptionsRoutes(operation, services));
   app.route("/", auditRoutes(operation, services));
+  app.route("/", eventsRoutes(operation, services));
   app.route(
     "/",
     serviceRoutes(operation, services, () => declaredRoutes(app.routes)),

@@ -82,6 +82,7 @@ const EnvironmentFields = z.object({
   TELEMETRY_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
   ROLLUP_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
   AUDIT_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
+  EVENT_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
   EMULATION_RETENTION_HOURS: emptyIsUnset(wholeNumber(1, 8_760).default(24)),
   EMULATED_PER_ACCOUNT: emptyIsUnset(wholeNumber(1, 1_000_000).default(10_000)),
   EMULATED_TOTAL: emptyIsUnset(wholeNumber(1, 1_000_000).default(20_000)),
@@ -125,6 +126,9 @@ const EnvironmentFields = z.object({
     url("http:", "https:")
       .transform((value) => value.replace(/\/+$/, ""))
       .optional(),
+  ),
+  WEBHOOK_NETWORKS: emptyIsUnset(
+    z.enum(["public", "private"], { error: "must be public or private" }).default("public"),
   ),
   MAIL_FROM: emptyIsUnset(z.email("must be an e-mail address").optional()),
   MAIL_URL: emptyIsUnset(url("http:", "https:").optional()),

@@ -6,7 +6,6 @@ import { createAppStore } from "./accounts/app-store.ts";
 import { type Apps, createApps } from "./accounts/apps.ts";
 import { type AuditTrail, createAuditTrail, pruneAuditTrail } from "./accounts/audit.ts";
 import { createAuditFeed } from "./accounts/audit-feed.ts";
-import { createDatabaseProbe } from "./accounts/database-probe.ts";
 import { createEnrolment } from "./accounts/enrolment/enrolment.ts";
 import { createEnrolmentTokenStore } from "./accounts/enrolment/enrolment-token-store.ts";
 import { createEnrolmentTokens, type EnrolmentTokens } from "./accounts/enrolment/enrolment-tokens.ts";
@@ -18,17 +17,28 @@ import { createRateLimiter } from "./accounts/login/rate-limiter.ts";
 import { createRecovery, type Recovery } from "./accounts/login/recovery.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
+import { type Alerts, createAlerts } from "./alerting/alerts.ts";
+import { type Backtests, createBacktests } from "./alerting/backtest.ts";
+import { type AlertRules, createAlertRules } from "./alerting/rules.ts";
+import { createSilences, type Silences } from "./alerting/silences.ts";
+import { createSubscriptions, type Subscriptions } from "./alerting/subscriptions.ts";
+import { createSilenceReader } from "./alerts/active-silences.ts";
+import { createAlertStore } from "./alerts/alert-store.ts";
+import { createEventSink } from "./alerts/event-sink.ts";
+import { createRuleStore } from "./alerts/rule-store.ts";
+import { createSilenceStore } from "./alerts/silence-store.ts";
 import { edgePasswords } from "./auth/argon2-wasm.ts";
 import { createEncryptor } from "./auth/encryptor.ts";
 import type { Authenticate } from "./auth/identity.ts";
 import { createRemotePasswords } from "./auth/passwords.ts";
 import { createSecretHasher } from "./auth/secrets.ts";
 import { createTokens, type Tokens } from "./auth/tokens.ts";
-import { probeBroker } from "./broker/broker-probe.ts";
 import { createOutbox, type Outbox } from "./broker/outbox.ts";
 import { createCommandStore } from "./commands/command-store.ts";
 import { type Commands, createCommands } from "./commands/commands.ts";
+import { createComponentChecks } from "./delivery/component-checks.ts";
 import { createJobRechecks } from "./delivery/job-rechecks.ts";
+import { type Notifier, notifierOf } from "./delivery/notifier.ts";
 import { createOwnedJobs } from "./delivery/owned-jobs.ts";
 import { type Publisher, publisherOf } from "./delivery/publisher.ts";
 import { createEmulationStore } from "./emulator/emulation-store.ts";
@@ -36,6 +46,10 @@ import { createEmulators, type Emulators } from "./emulator/emulators.ts";
 import { createEmulatorReports, createPartStore } from "./emulator/part-store.ts";
 import { createSpinupStore } from "./emulator/spinup-store.ts";
 import type { Config } from "./env.ts";
+import { createEventLog } from "./events/event-log.ts";
+import { createEventReader, type EventReader } from "./events/event-reader.ts";
+import { createNewestEvent } from "./events/newest-event.ts";
+import { createSubscriptionStore } from "./events/subscription-store.ts";
 import { type Aggregates, createAggregates } from "./fleet/aggregates.ts";
 import { createGroups, type Groups } from "./fleet/groups.ts";
 import { createLabelStore } from "./fleet/label-store.ts";
@@ -67,6 +81,7 @@ import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { createReadings } from "./telemetry/readings.ts";
 import type { AgentShard } from "./telemetry/shard/agent-shard.ts";
 import { createShardClient } from "./telemetry/shard/shard-client.ts";
+import { createRuleReader } from "./telemetry/store/rule-reader.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
 const DAY_MS = 86_400_000;
@@ -77,6 +92,9 @@ const BULK_TIMEOUT_MS = 10_000;
 export interface Services {
   agents: Agents;
   aggregates: Aggregates;
+  backtests: Backtests;
+  alertRules: AlertRules;
+  alerts: Alerts;
   apps: Apps;
   /** Serves the files of the dashboard. */
   assets: Pick<Fetcher, "fetch">;
@@ -89,6 +107,7 @@ export interface Services {
   corsOrigins: string[];
   countRequest: CountRequest;
   emulators: Emulators;
+  events: EventReader;
   groups: Groups;
   enrolmentTokens: EnrolmentTokens;
   health: Health;
@@ -107,6 +126,8 @@ export interface Services {
   /** Returns the service metrics. */
   scrape: Scrape;
   selectors: Selectors;
+  silences: Silences;
+  subscriptions: Subscriptions;
   tokens: Tokens;
   users: Users;
 }
@@ -119,6 +140,7 @@ export interface Bindings {
   JOB_STREAM: DurableObjectNamespace<JobStream>;
   PUBLISHER: DurableObjectNamespace<Publisher>;
   LEDGER: DurableObjectNamespace<Ledger>;
+  NOTIFIER: DurableObjectNamespace<Notifier>;
 }
 
 export function createServices(config: Config, bindings: Bindings): Services {
@@ -131,6 +153,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const visibleGroups = createVisibleGroups(users, apps);
   const selectors = createSelectors(groups, visibleGroups);
   const agentCache = createAgentCache(agents);
+  const labelledAgents = createLabelledAgents(agents);
   const rateLimiter = createRateLimiter(database);
   const { PASSWORDS_URL, PASSWORDS_TOKEN } = config;
   const remotePasswords =
@@ -155,15 +178,11 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const jobStore = createJobStore(database, Date.now, quotas);
   const streams = createStreamClient(bindings.JOB_STREAM);
   const publisher = publisherOf(bindings.PUBLISHER);
+  const notifier = notifierOf(bindings.NOTIFIER);
+  const wakeNotifier = () => waitUntil(notifier.wake());
   const ledger = ledgerOf(bindings.LEDGER);
   const recorder = new MetricRecorder({ ledger, now: Date.now });
-  const health = createHealth({
-    libsql: createDatabaseProbe(database),
-    clickhouse: () => clickhouse.check(),
-    broker: (signal) => probeBroker(config.MQTT_URL, signal),
-    objects: publisher.check,
-    ...(remotePasswords && { passwords: remotePasswords.ping }),
-  });
+  const health = createHealth(createComponentChecks(config, database, clickhouse, publisher.check));
   const jobCache = createJobCache(jobStore);
   const ownedJobs = createOwnedJobs(database, streams);
   const rechecks = createJobRechecks(database, streams);
@@ -176,6 +195,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       expiresAtMs: config.ENROLMENT_EXPIRES_AT,
     },
   };
+  const eventLog = createEventLog(database);
   const callbacks = createCallbacks({
     jobStore,
     jobCache,
@@ -183,6 +203,9 @@ export function createServices(config: Config, bindings: Bindings): Services {
     outbox,
     emulatorReports: createEmulatorReports(createPartStore(database), outbox),
   });
+
+  const silences = createSilenceStore(database);
+  const eventSink = createEventSink(database, createSilenceReader(database, silences, groups));
 
   return {
     agents: createAgents({
@@ -192,7 +215,19 @@ export function createServices(config: Config, bindings: Bindings): Services {
       ownedJobs,
       rechecks,
     }),
-    aggregates: createAggregates({ agents: createLabelledAgents(agents), store: telemetry, shards }),
+    aggregates: createAggregates({ agents: labelledAgents, store: telemetry, shards }),
+    backtests: createBacktests({
+      agents: labelledAgents,
+      selectors,
+      reader: createRuleReader(clickhouse),
+      telemetryDays: config.TELEMETRY_DAYS,
+    }),
+    alertRules: createAlertRules({
+      store: createRuleStore(database, groups),
+      selectors,
+      refreshShards: shards.refreshRules,
+    }),
+    alerts: createAlerts(createAlertStore(database), selectors),
     apps: createApps({ store: apps, apiKeys: encryptor, groups, ownedJobs, rechecks }),
     assets: bindings.ASSETS,
     auditTrail: createAuditTrail(database),
@@ -205,7 +240,10 @@ export function createServices(config: Config, bindings: Bindings): Services {
       groups,
       enrolmentTokens: enrolmentTokenStore,
       onChanges: agentCache.remove,
-      auditFeed: createAuditFeed(database, () => waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS))),
+      auditFeed: createAuditFeed(database, () => {
+        waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS));
+        wakeNotifier();
+      }),
       serviceTokens: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
     }),
     clientAddress: clientAddressBy(config.CLIENT_ADDRESS_HEADER),
@@ -230,6 +268,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       gazetteer: createGazetteer(database),
       secretHasher,
     }),
+    events: createEventReader({ eventLog, newest: createNewestEvent(eventLog) }),
     groups: createGroups(groups, visibleGroups, rechecks),
     enrolmentTokens: createEnrolmentTokens(enrolment),
     health,
@@ -266,6 +305,16 @@ export function createServices(config: Config, bindings: Bindings): Services {
     ),
     scrape: createScrape({ recorder, ledger, health, ...createCollectors({ shards, outbox, jobStore }) }),
     selectors,
+    silences: createSilences({ store: silences, selectors, release: eventSink.release }),
+    subscriptions: createSubscriptions({
+      store: createSubscriptionStore(database),
+      encryptor,
+      selectors,
+      rateLimiter,
+      testDelivery: notifier.sendTest,
+      wakeNotifier,
+      allowsPrivate: config.WEBHOOK_NETWORKS === "private",
+    }),
     outbox,
     tokens,
     users: createUsers({

@@ -3,6 +3,7 @@ import { parseEnv } from "./env.ts";
 import { log } from "./lib/log.ts";
 import { createServices } from "./services.ts";
 
+export { Notifier } from "./delivery/notifier.ts";
 export { Publisher } from "./delivery/publisher.ts";
 export { JobStream } from "./jobs/stream/job-stream.ts";
 export { Ledger } from "./monitoring/ledger.ts";

@@ -5,8 +5,9 @@ import { ROOT } from "../src/programs/shared/system.ts";
 
 /** Bottom to top: a folder of `src` imports only from itself and from those before it. */
 const ORDER = [
-  ...["lib", "env.ts", "auth", "schemas", "storage", "monitoring", "mail", "accounts", "geo", "broker", "telemetry"],
-  ...["fleet", "jobs", "commands", "emulator", "delivery", "http", "routes"],
+  ...["lib", "env.ts", "auth", "schemas", "rules", "storage", "monitoring", "mail", "accounts", "geo", "broker"],
+  ...["events", "alerts", "telemetry", "fleet", "jobs", "commands", "emulator", "alerting", "delivery"],
+  ...["http", "routes"],
   ...["instrumentation.ts", "services.ts", "app.ts", "worker.ts"],
 ];
 /** Routes receive their services from above, by this type only. */

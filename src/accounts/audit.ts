@@ -32,9 +32,13 @@ const ENDS = ["done", "failed", "expired", "cancelled"] as const;
 export type End = (typeof ENDS)[number];
 export const endAction = (what: "command" | "emulation", end: End): string => `${what} ${end}`;
 
+/** Many logins of one account, or from one address, have failed within a minute. */
+export const FAILED_LOGINS = "repeated failed logins";
+
 /** Actions that change no account. They do not invalidate tokens and connections of the accounts that they name. */
 export const CHANGES_NO_ACCOUNT: string[] = [
   SEND_COMMAND,
+  FAILED_LOGINS,
   ...ENDS.flatMap((end) => [endAction("command", end), endAction("emulation", end)]),
 ];
 
@@ -50,9 +54,21 @@ export function auditIfChanged(
   /** As JSON. */
   detail: string | SQL | null = null,
 ) {
+  return auditIf(database, sql`changes() > 0`, by, action, object, detail);
+}
+
+/** Like `auditIfChanged`, with a condition of its own. */
+export function auditIf(
+  database: Database,
+  condition: SQL,
+  by: AuditActor,
+  action: string,
+  object: string | SQL,
+  detail: string | SQL | null = null,
+) {
   return database.run(
     sql`insert into ${audit} (at, request_id, actor, action, object, detail)
-        select ${Date.now()}, ${by.requestId}, ${actorText(by)}, ${action}, ${object}, ${detail} where changes() > 0`,
+        select ${Date.now()}, ${by.requestId}, ${actorText(by)}, ${action}, ${object}, ${detail} where ${condition}`,
   );
 }
 

@@ -3,14 +3,16 @@ import type { BatchItem } from "drizzle-orm/batch";
 import type { RunnableQuery } from "drizzle-orm/runnable-query";
 import { type Database, query } from "../storage/libsql.ts";
 
-/** Ends the jobs of an account when the account is deleted. */
+/** Ends the jobs and the subscriptions of an account when the account is deleted. */
 export interface OwnedJobs {
   /**
    * Returns statements for the batch that deletes the account. They must precede the deletion. The last one returns the job numbers.
    *
    * @param ownerId selects the account's id, or nothing if the account is not deleted
    */
-  end(ownerId: SQL): readonly [BatchItem<"sqlite">, BatchItem<"sqlite">, RunnableQuery<OwnedJob[], "sqlite">];
+  end(
+    ownerId: SQL,
+  ): readonly [BatchItem<"sqlite">, BatchItem<"sqlite">, BatchItem<"sqlite">, RunnableQuery<OwnedJob[], "sqlite">];
   /** Closes the streams of ended jobs in the background. */
   closeStreams(jobs: readonly OwnedJob[]): void;
 }
@@ -29,7 +31,7 @@ export async function deleteOwner(
   deletion: RunnableQuery<{ id: string }[], "sqlite">,
   auditEntry: BatchItem<"sqlite">,
 ): Promise<OwnedJob[] | undefined> {
-  const [, , ended, deleted] = await query(database.batch([...endJobs, deletion, auditEntry]));
+  const [, , , ended, deleted] = await query(database.batch([...endJobs, deletion, auditEntry]));
   return deleted.length === 0 ? undefined : ended;
 }
 

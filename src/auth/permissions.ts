@@ -33,8 +33,17 @@ const CALLBACK = {
 
 /** Grants decide for which agents users and apps may do this. Only a manager's token has the second scope. */
 const VIEWERS = { any: { admin: "agents:read", user: "agents:read", app: "agents:read" } } as const satisfies Row;
+const OPERATORS = {
+  any: { admin: "commands:send", user: "commands:send", app: "commands:send" },
+} as const satisfies Row;
 const MANAGERS = {
   any: { admin: "agents:manage", user: "agents:manage", app: "agents:manage" },
+} as const satisfies Row;
+
+/** The owner's grants decide which events a subscription gets. */
+const OF_SUBSCRIPTIONS = {
+  any: { admin: "users:manage" },
+  own: { admin: "agents:read", user: "agents:read", app: "agents:read" },
 } as const satisfies Row;
 
 /** Every operation of the API and its callers. A route cannot be declared without a row. */
@@ -99,6 +108,19 @@ const matrix = {
   },
   "telemetry.aggregate": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
 
+  // The response names agents: it additionally requires `agents.list`.
+  "alerts.test": { any: { admin: "telemetry:read", user: "telemetry:read", app: "telemetry:read" } },
+  "alert_rules.list": VIEWERS,
+  "alert_rules.read": VIEWERS,
+  "alert_rules.create": { any: { admin: "agents:manage" } },
+  "alert_rules.replace": { any: { admin: "agents:manage" } },
+  "alert_rules.delete": { any: { admin: "agents:manage" } },
+  "alerts.list": VIEWERS,
+  "alerts.acknowledge": OPERATORS,
+  "silences.list": VIEWERS,
+  "silences.create": OPERATORS,
+  "silences.delete": OPERATORS,
+
   "apps.list": { any: { admin: "apps:manage" } },
   "apps.create": { any: { admin: "apps:manage" } },
   "apps.read": { any: { admin: "apps:manage" }, own: { app: "full_scope" } },
@@ -107,8 +129,17 @@ const matrix = {
   "apps.read_grants": { any: { admin: "apps:manage" }, own: { app: "none" } },
   "apps.change_grants": { any: { admin: "apps:manage" } },
 
-  "commands.send": { any: { admin: "commands:send", user: "commands:send", app: "commands:send" } },
-  "commands.send_many": { any: { admin: "commands:send", user: "commands:send", app: "commands:send" } },
+  "subscriptions.list": OF_SUBSCRIPTIONS,
+  "subscriptions.create": OF_SUBSCRIPTIONS,
+  "subscriptions.read": OF_SUBSCRIPTIONS,
+  "subscriptions.update": OF_SUBSCRIPTIONS,
+  "subscriptions.rotate_secret": OF_SUBSCRIPTIONS,
+  "subscriptions.test": OF_SUBSCRIPTIONS,
+  "subscriptions.resume": OF_SUBSCRIPTIONS,
+  "subscriptions.delete": OF_SUBSCRIPTIONS,
+
+  "commands.send": OPERATORS,
+  "commands.send_many": OPERATORS,
 
   "emulator.spin_up": { any: { admin: "emulator:run", user: "emulator:run", app: "emulator:run" } },
   "emulator.places": { any: { admin: "emulator:run", user: "emulator:run", app: "emulator:run" } },
@@ -134,6 +165,11 @@ const matrix = {
   "callbacks.command": CALLBACK,
 
   "audit.list": { any: { admin: "audit:read" } },
+
+  "events.list": VIEWERS,
+  "events.stream": VIEWERS,
+  // Events that are about no agent, such as changes of accounts. Others see only those that belong to them.
+  "events.read_all": { any: { admin: "audit:read" } },
 } as const satisfies Record<string, typeof PUBLIC | Row>;
 
 export type Action = keyof typeof matrix;
@@ -209,8 +245,27 @@ export function authorizeFoundAgent<A extends ScopedAgent>(
   if (!isInScope(agentScopeOf(actor, action), agent)) throw new NotAllowed();
 }
 
-/** Returns whether the caller may perform the action on the jobs of all accounts. */
-export const canAccessAnyJob = (actor: Identity, action: Action): boolean => grantFor(actor, action) === "any";
+/** Returns whether the caller may perform the action on the objects of all accounts. */
+export const canAccessAny = (actor: Identity, action: Action): boolean => grantFor(actor, action) === "any";
+
+/**
+ * Throws `NotAllowed` if the caller may not perform the action on any subscription, and `NotFound` if there is no such subscription or it
+ * belongs to another account: both must look the same.
+ */
+export function authorizeSubscription<S extends { ownerId: string }>(
+  actor: Identity,
+  action: Action,
+  subscription: S | undefined,
+): asserts subscription is S {
+  const grant = grantFor(actor, action);
+  if (grant === undefined) throw new NotAllowed();
+  if (subscription === undefined || (grant === "own" && subscription.ownerId !== actor.id)) {
+    throw new NotFound("Subscription");
+  }
+}
+
+/** Returns whether the caller sees the events that are about no agent. */
+export const canSeeAllEvents = (actor: Identity): boolean => grantFor(actor, "events.read_all") === "any";
 
 /** Like `authorizeAccount`, for a job. Its owner has access. For callbacks the agent that the job is about has access, too. */
 export function authorizeJob(actor: Identity, action: Action, job: { ownerId: string; target: string | null }): void {

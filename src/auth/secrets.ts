@@ -8,6 +8,11 @@ const encoder = new TextEncoder();
 /** Returns 256 random bits in base64url. */
 export const randomSecret = (): string => base64url.encode(crypto.getRandomValues(new Uint8Array(32)));
 
+/** Begins the key of a webhook's signatures (Standard Webhooks). The rest is base64. */
+export const SIGNING_KEY_PREFIX = "whsec_";
+export const randomSigningKey = (): string =>
+  `${SIGNING_KEY_PREFIX}${toBase64(crypto.getRandomValues(new Uint8Array(32)))}`;
+
 /** Returns the SHA-256 of a text in base64. */
 export async function sha256(text: string): Promise<string> {
   return toBase64(new Uint8Array(await crypto.subtle.digest("SHA-256", encoder.encode(text))));

@@ -3,6 +3,7 @@ import { and, isNull, sql } from "drizzle-orm";
 import type { OwnedJob, OwnedJobs } from "../accounts/owned-jobs.ts";
 import { outbox } from "../broker/outbox-table.ts";
 import { emulations } from "../emulator/emulation-tables.ts";
+import { subscriptions } from "../events/event-tables.ts";
 import { jobs } from "../jobs/job-table.ts";
 import { IS_OPEN } from "../jobs/quotas.ts";
 import type { StreamClient } from "../jobs/stream/stream-client.ts";
@@ -13,7 +14,10 @@ import type { Database } from "../storage/libsql.ts";
 export const MAX_CALLED = 500;
 const CONCURRENT_CALLS = 8;
 
-/** Ends the jobs of a deleted account. Their outbox messages, emulations and rows change in the transaction that deletes the account. */
+/**
+ * Ends the jobs and subscriptions of a deleted account. Outbox messages, emulations and rows change in the transaction that deletes the
+ * account.
+ */
 export function createOwnedJobs(database: Database, streams: Pick<StreamClient, "close">): OwnedJobs {
   return {
     end(ownerId) {
@@ -25,6 +29,7 @@ export function createOwnedJobs(database: Database, streams: Pick<StreamClient, 
           .update(emulations)
           .set({ endedAt: at })
           .where(and(sql`owner_id = ${ownerId}`, isNull(emulations.endedAt))),
+        database.delete(subscriptions).where(sql`owner_id = ${ownerId}`),
         database
           .update(jobs)
           .set({ state: "cancelled", detail: "The owner was deleted", updatedAt: at })

@@ -1,22 +1,25 @@
 import { DurableObject } from "cloudflare:workers";
 import { createEncryptor, type Encryptor } from "../auth/encryptor.ts";
-import { createTokens } from "../auth/tokens.ts";
-import { BrokerConnection } from "../broker/mqtt-connection.ts";
+import type { BrokerConnection } from "../broker/mqtt-connection.ts";
 import { createOutbox, type Outbox, type OutboxMessage } from "../broker/outbox.ts";
+import { connectToBroker } from "../broker/service-connection.ts";
 import { createEmulationStore } from "../emulator/emulation-store.ts";
 import { createEmulationRetention, type EmulationRetention } from "../emulator/retention.ts";
 import { type Config, parseEnv } from "../env.ts";
+import { createEventLog, pruneEvents } from "../events/event-log.ts";
 import { createJobStore } from "../jobs/job-store.ts";
 import { createStreamClient } from "../jobs/stream/stream-client.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import { DomainError } from "../lib/errors.ts";
 import { describeError, log } from "../lib/log.ts";
-import { createDatabase } from "../storage/libsql.ts";
+import { createHealth } from "../monitoring/health.ts";
+import { createClickHouse } from "../storage/clickhouse.ts";
+import { createDatabase, type Database } from "../storage/libsql.ts";
+import { createComponentChecks } from "./component-checks.ts";
+import { ComponentWatch } from "./component-watch.ts";
 import { createJobExpiry, type JobExpiry } from "./job-expiry.ts";
 
 const NAME = "publisher";
-const KEEP_ALIVE_S = 60;
-const CONNECT_TIMEOUT_MS = 5_000;
 const ACKNOWLEDGE_TIMEOUT_MS = 5_000;
 const BATCH_SIZE = 100;
 /** Services wake the publisher after each insert into the outbox. Polling covers lost wake-ups. */
@@ -26,14 +29,17 @@ const MAX_RETRY_MS = 15_000;
 const PROBE_INTERVAL_MS = 5_000;
 const PROBE_KEY = "probe";
 const PROBE_BYTES = 32 * 1024;
+const DAY_MS = 86_400_000;
 
-/** Holds the service's only connection to the broker, and drains the outbox into it. */
+/** Holds a connection to the broker, and drains the outbox into it. Also does the work that one place must do regularly. */
 export class Publisher extends DurableObject<Env> {
   readonly #config: Config;
+  readonly #database: Database;
   readonly #outbox: Outbox;
   readonly #jobExpiry: JobExpiry;
   readonly #encryptor: Encryptor;
   readonly #emulationRetention: EmulationRetention;
+  readonly #componentWatch: ComponentWatch;
   #connection: BrokerConnection | undefined;
   #draining: Promise<void> | undefined;
   /** Set by each wake-up. During a drain it means that the outbox may have messages that the drain has not seen. */
@@ -46,11 +52,18 @@ export class Publisher extends DurableObject<Env> {
     super(ctx, env);
     this.#config = parseEnv(env);
     const database = createDatabase({ url: this.#config.LIBSQL_URL, authToken: this.#config.LIBSQL_AUTH_TOKEN });
+    this.#database = database;
     this.#outbox = createOutbox(database);
     this.#encryptor = createEncryptor(this.#config.ENCRYPTION_KEY);
     const retentionMs = this.#config.EMULATION_RETENTION_HOURS * 3_600_000;
     this.#emulationRetention = createEmulationRetention(createEmulationStore(database), retentionMs);
     this.#jobExpiry = createJobExpiry(createJobStore(database), createStreamClient(env.JOB_STREAM));
+    const checks = createComponentChecks(this.#config, database, createClickHouse(this.#config), () => this.#probe());
+    this.#componentWatch = new ComponentWatch({
+      storage: ctx.storage,
+      health: createHealth(checks),
+      eventLog: createEventLog(database),
+    });
   }
 
   /** Starts to drain the outbox, and returns without waiting for it. */
@@ -68,6 +81,12 @@ export class Publisher extends DurableObject<Env> {
 
   /** Throws if Durable Objects cannot store data: on one machine, if the disk is full. */
   async check(): Promise<void> {
+    await this.#probe();
+    // Before the first message no alarm is set, but the components must be watched.
+    if ((await this.ctx.storage.getAlarm()) === null) await this.ctx.storage.setAlarm(Date.now() + POLL_INTERVAL_MS);
+  }
+
+  async #probe(): Promise<void> {
     if (Date.now() - this.#probedMs < PROBE_INTERVAL_MS) return;
     // Larger than the free space inside the database file, so that the file must grow.
     await this.ctx.storage.put(PROBE_KEY, `${Date.now()} ${" ".repeat(PROBE_BYTES)}`);
@@ -80,7 +99,7 @@ export class Publisher extends DurableObject<Env> {
     await this.#sweepIfDue();
   }
 
-  /** Removes the agents of ended emulations. Runs after a drain and does not block the next one. */
+  /** Removes the agents of ended emulations and old events, and watches the components. Runs after a drain and does not block the next one. */
   async #sweepIfDue(): Promise<void> {
     // During a broker outage the alarm fires much more often than the sweep is needed.
     if (Date.now() - this.#sweptMs < POLL_INTERVAL_MS / 2) return;
@@ -88,6 +107,8 @@ export class Publisher extends DurableObject<Env> {
     await this.#emulationRetention.sweep().catch((error: unknown) => {
       log.warn("emulation sweep failed", { error: describeError(error) });
     });
+    await pruneEvents(this.#database, this.#config.EVENT_DAYS * DAY_MS);
+    await this.#componentWatch.run();
   }
 
   #drain(): Promise<void> {
@@ -179,20 +200,7 @@ export class Publisher extends DurableObject<Env> {
 
   async #connect(): Promise<BrokerConnection> {
     if (this.#connection?.isOpen) return this.#connection;
-    const { MQTT_URL, JWT_KEYS, JWT_ISSUER, TOKEN_LIFETIME_SECONDS } = this.#config;
-    const tokens = createTokens({ keys: JWT_KEYS, issuer: JWT_ISSUER, lifetimeSeconds: TOKEN_LIFETIME_SECONDS });
-    // Belongs to no account: the broker checks only the signature, and no other service accepts the token.
-    const password = await tokens.issue({
-      sub: NAME,
-      login_type: "third_party_app",
-      roles: [],
-      scope: "broker:use",
-      ver: 0,
-    });
-    const options = { clientId: NAME, keepAliveS: KEEP_ALIVE_S, username: NAME, password };
-    this.#connection = await withDeadline(CONNECT_TIMEOUT_MS, (signal) =>
-      BrokerConnection.open(MQTT_URL, options, signal),
-    );
+    this.#connection = await connectToBroker(this.#config, NAME);
     return this.#connection;
   }
 

@@ -1,7 +1,7 @@
 import type { RateLimiter } from "../accounts/login/rate-limiter.ts";
 import type { Encryptor } from "../auth/encryptor.ts";
 import type { Actor } from "../auth/identity.ts";
-import { authorize, authorizeJob, canAccessAnyJob } from "../auth/permissions.ts";
+import { authorize, authorizeJob, canAccessAny } from "../auth/permissions.ts";
 import { randomSecret, type SecretHasher } from "../auth/secrets.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { SPINUP_TOPIC } from "../broker/topics.ts";
@@ -141,7 +141,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
 
     async list(actor) {
       authorize(actor, "emulator.list");
-      const ownerId = canAccessAnyJob(actor, "emulator.list") ? undefined : actor.id;
+      const ownerId = canAccessAny(actor, "emulator.list") ? undefined : actor.id;
       const page = { ownerId, kind: "emulator", limit: MAX_LISTED, offset: 0 } as const;
       const rows = await Promise.all([
         jobStore.list({ ...page, state: "running" }),

@@ -12,6 +12,8 @@ export interface AppEnv {
     operation: Action;
     /** Set by `operation()`, unless the operation is public. */
     actor: Actor;
+    /** Authenticates the token again, for requests that last long. Set together with the actor. */
+    currentActor: () => Promise<Actor>;
     /** Set by a successful login: the account of the new token, for the log. */
     loggedIn: string;
   };

@@ -17,9 +17,12 @@ export function createOperation(authenticate: Authenticate): Operation {
       c.set("operation", spec.action);
       if (!isPublic(spec.action)) {
         const header = c.req.header("Authorization") ?? (spec.webSocket && tokenInProtocols(c.req.raw.headers));
-        const identity = await authenticate(bearerToken(header || undefined));
-        c.set("actor", { ...identity, requestId: c.get("requestId") });
-        authorize(identity, spec.action);
+        const token = bearerToken(header || undefined);
+        const currentActor = async () => ({ ...(await authenticate(token)), requestId: c.get("requestId") });
+        const actor = await currentActor();
+        c.set("actor", actor);
+        c.set("currentActor", currentActor);
+        authorize(actor, spec.action);
       }
       await next();
     } satisfies MiddlewareHandler<AppEnv>);

@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from "hono";
 import type * as z from "zod";
 import type { Action } from "../auth/permissions.ts";
-import type { StreamFormat } from "../schemas/stream-protocol.ts";
+import type { WebSocketFormat } from "../schemas/stream-protocol.ts";
 
 /**
  * The declarations of routes. A route is declared once, as middleware. Authorization, validation, the OpenAPI document and the tests all
@@ -16,7 +16,7 @@ export interface OperationSpec {
   /** Schema of the response with status 200. */
   response: z.ZodType;
   /** Responds with a WebSocket. A browser cannot set headers there, and offers its token as a protocol instead. */
-  webSocket?: StreamFormat;
+  webSocket?: WebSocketFormat;
   /** Content type of the response, if it is not JSON. */
   produces?: string;
   /** Not in the OpenAPI document: belongs to a page, not to the API. */

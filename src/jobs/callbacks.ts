@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { AuditActor } from "../accounts/audit.ts";
 import type { Actor } from "../auth/identity.ts";
-import { authorize, authorizeJob, canAccessAnyJob } from "../auth/permissions.ts";
+import { authorize, authorizeJob, canAccessAny } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { encodeJson, type JsonText } from "../lib/encoding.ts";
 import { Conflict, NotFound, TooLarge, TooMany } from "../lib/errors.ts";
@@ -79,7 +79,7 @@ export function createCallbacks(options: CallbacksOptions): Callbacks {
       const job = await jobCache.find(jobNumber);
       if (job !== undefined) authorizeJob(actor, action, job);
       // A caller that may post to any job does not claim an unused number: the first reader does.
-      else if (!canAccessAnyJob(actor, action)) authorizeJob(actor, action, await jobCache.claim(actor, jobNumber));
+      else if (!canAccessAny(actor, action)) authorizeJob(actor, action, await jobCache.claim(actor, jobNumber));
       const isResult = kind === "command" && job?.kind === "command";
       if (isResult) await advance(jobNumber, resultStatus(items), actor);
       const isReport = kind === "emulator" && job?.kind === "emulator";

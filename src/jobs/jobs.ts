@@ -7,7 +7,7 @@ import {
   authorizeAgent,
   authorizeFoundAgent,
   authorizeJob,
-  canAccessAnyJob,
+  canAccessAny,
   visibleAgents,
 } from "../auth/permissions.ts";
 import type { Outbox } from "../broker/outbox.ts";
@@ -156,7 +156,7 @@ export function createJobs({ jobStore, jobCache, streams, agents, outbox }: Jobs
 
     async list(actor, query) {
       authorize(actor, "jobs.list");
-      const ownerId = canAccessAnyJob(actor, "jobs.list") ? undefined : actor.id;
+      const ownerId = canAccessAny(actor, "jobs.list") ? undefined : actor.id;
       return (await jobStore.list({ ...query, ownerId })).map(toRecord);
     },
 

@@ -106,7 +106,7 @@ export function serviceRoutes(
       operation({
         action: "service.asyncapi",
         tag: TAG,
-        summary: "Get the AsyncAPI 3.0 document of the jobs' WebSockets",
+        summary: "Get the AsyncAPI 3.0 document of the WebSockets",
         response: AnyObject,
       }),
       async (c) => c.json((await loadDocuments()).buildAsyncApi(routes(), new URL(c.req.url))),

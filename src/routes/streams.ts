@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { path, query } from "../http/validation.ts";
-import { UpgradeRequired } from "../lib/errors.ts";
+import { requireHandshake } from "../http/web-socket.ts";
 import { JobPath, StreamQuery } from "../schemas/job.ts";
 import type { StreamFormat } from "../schemas/stream-protocol.ts";
 import type { Services } from "../services.ts";
@@ -14,15 +14,6 @@ const STREAM = {
   errorResponses: { 429: "The job already has 16 sockets, or a quota of open jobs is exceeded" },
 } as const;
 
-/**
- * Returns whether a request is a WebSocket handshake. The platform would reject another version of the protocol with its own message. A
- * HEAD request cannot be upgraded.
- */
-const isHandshake = ({ req }: Context<AppEnv>): boolean =>
-  req.method === "GET" &&
-  req.header("Upgrade")?.toLowerCase() === "websocket" &&
-  (req.header("Sec-WebSocket-Version") ?? "13") === "13";
-
 /** The WebSockets of jobs. */
 export function streamsRoutes(operation: Operation, { jobs }: Pick<Services, "jobs">) {
   const open = async (
@@ -31,8 +22,7 @@ export function streamsRoutes(operation: Operation, { jobs }: Pick<Services, "jo
     jobNumber: string,
     after?: number,
   ): Promise<Response> => {
-    if (!isHandshake(c)) throw new UpgradeRequired();
-    const offeredProtocols = c.req.header("Sec-WebSocket-Protocol") ?? null;
+    const offeredProtocols = requireHandshake(c);
     return await jobs.open(c.get("actor"), { jobNumber, format, after, offeredProtocols });
   };
 

@@ -12,6 +12,9 @@ export type StoredKind = Exclude<MessageKind, "gap">;
 /** Format of the messages on a socket: with envelope, or only the data, as clients of the reference service expect. */
 export type StreamFormat = "envelope" | "bare";
 
+/** What a WebSocket of the service sends: the messages of a job, or the event log. */
+export type WebSocketFormat = StreamFormat | "events";
+
 export const BUFFER_LIMITS = {
   messages: 1_000,
   bytes: 16 * 1024 * 1024,

@@ -79,6 +79,9 @@ const OVERLOAD_CODES = new Set(["159", "160", "241"]);
 /** The server cannot run any query at the moment: too many queries or parts, or a full disk. */
 const RETRYABLE_CODES = new Set(["202", "252", "75", "76", "243", "1001"]);
 
+export const isOverload = (error: unknown): boolean =>
+  error instanceof ClickHouseError && OVERLOAD_CODES.has(error.code);
+
 /** Returns whether the query itself is wrong, so that a retry cannot succeed. */
 const isBug = (error: unknown): boolean =>
   error instanceof ClickHouseError && !OVERLOAD_CODES.has(error.code) && !RETRYABLE_CODES.has(error.code);

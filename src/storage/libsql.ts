@@ -1,5 +1,5 @@
-import { createClient, LibsqlError } from "@libsql/client/web";
-import { drizzle } from "drizzle-orm/libsql/web";
+import { createClient, LibsqlError } from "@libsql/client/http";
+import { drizzle } from "drizzle-orm/libsql/http";
 import { withDeadline } from "../lib/deadline.ts";
 import { Unavailable } from "../lib/errors.ts";
 
@@ -51,6 +51,10 @@ export async function query<T>(result: PromiseLike<T>): Promise<T> {
 export function isUniqueViolation(error: unknown): boolean {
   return sqliteCode(error)?.startsWith("SQLITE_CONSTRAINT") ?? false;
 }
+
+/** Returns whether the database rejects a value, and always will. */
+export const isRejected = (error: unknown): boolean =>
+  /^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH)/.test(sqliteCode(error) ?? "");
 
 /** Returns the database's error code from the chain of causes. Undefined if the database did not respond. */
 function sqliteCode(error: unknown): string | undefined {

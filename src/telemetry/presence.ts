@@ -22,8 +22,12 @@ const MIN_TIMEOUT_MS = 10_000;
  */
 export function presenceOf(receivedMs: number | undefined, interval: unknown, nowMs: number): Presence {
   if (receivedMs === undefined) return { online: false, last_seen: null };
+  return { online: nowMs - receivedMs < onlineTimeoutMs(interval), last_seen: toIsoTime(receivedMs) };
+}
+
+/** Returns for how long after a receipt an agent is online. */
+export function onlineTimeoutMs(interval: unknown): number {
   const claimedS = typeof interval === "number" && interval > 0 ? interval : DEFAULT_INTERVAL_S;
   const intervalS = Math.min(Math.max(claimedS, MIN_INTERVAL_S), MAX_INTERVAL_S);
-  const timeoutMs = Math.max(MISSED_REPORTS * intervalS * 1000, MIN_TIMEOUT_MS);
-  return { online: nowMs - receivedMs < timeoutMs, last_seen: toIsoTime(receivedMs) };
+  return Math.max(MISSED_REPORTS * intervalS * 1000, MIN_TIMEOUT_MS);
 }

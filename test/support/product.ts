@@ -35,6 +35,8 @@ export default async function startProduct(project: TestProject): Promise<() => 
       ENROLMENT_TOKEN,
       SIGNUP: "open",
       NEW_USERS: "operator",
+      // The receivers of the tests are on this machine.
+      WEBHOOK_NETWORKS: "private",
     },
     { onOutput: (text) => appendFileSync(join(dataDir, OUTPUT), text) },
   );

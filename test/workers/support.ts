@@ -183,7 +183,7 @@ export async function newApp(permissions: object = {}): Promise<{ appName: strin
   return { appName, token: await tokenOf(appName, PASSWORD, "third_party_app") };
 }
 
-const { ASSETS, AGENT_SHARD, JOB_STREAM, PUBLISHER, LEDGER } = env;
+const { ASSETS, AGENT_SHARD, JOB_STREAM, PUBLISHER, LEDGER, NOTIFIER } = env;
 
 /** Creates a separate app with changed settings and bindings. */
 export const appWith = (changes: Record<string, string>, bindings: Partial<Bindings> = {}) =>
@@ -194,6 +194,7 @@ export const appWith = (changes: Record<string, string>, bindings: Partial<Bindi
       JOB_STREAM,
       PUBLISHER,
       LEDGER,
+      NOTIFIER,
       ...bindings,
     }),
   );

@@ -7,6 +7,8 @@ import { withClickHouse } from "../clickhouse.ts";
 import { ApiClient } from "../client.ts";
 import { withProduct } from "../product.ts";
 import { buildBareWorker, startWorkerd } from "../workerd.ts";
+import { benchAlerts } from "./alert-suite.ts";
+import { benchBacktests } from "./backtest-suite.ts";
 import { benchDashboard } from "./dashboard-suite.ts";
 import { benchEmulator } from "./emulator-suite.ts";
 import { benchHistory } from "./history-suite.ts";
@@ -40,6 +42,8 @@ const SUITES: Record<string, Suite> = {
     benchPeer,
     missingPackages,
   ],
+  alerts: ["The cost of 100 alert rules, and the time from a sample to a webhook", benchAlerts],
+  backtest: ["Backtests of alert rules over 30 days of 1,000 agents", benchBacktests],
   crowd: ["10,000 sockets at once (needs as many open files: ulimit -n)", benchCrowd],
   dashboard: ["The page in Chromium: a map of 10,000 access points, live charts", benchDashboard],
 };
@@ -66,8 +70,11 @@ Everything runs on this machine, on free ports and in a temporary folder, and is
   },
 } as const;
 
-/** No request log, like the bare Worker. One account opens all jobs, more than an account may have otherwise. */
-const ENV = { LOG_REQUESTS: "failures", OPEN_JOBS_PER_ACCOUNT: "50000" };
+/**
+ * No request log, like the bare Worker. One account opens all jobs, more than an account may have otherwise. The receiver of webhooks is on
+ * this machine.
+ */
+const ENV = { LOG_REQUESTS: "failures", OPEN_JOBS_PER_ACCOUNT: "50000", WEBHOOK_NETWORKS: "private" };
 
 await runCommand(async () => {
   const command = parseCommand(SPEC);

@@ -66,6 +66,8 @@ export async function withFaultEnvironment(
       ...clickhouseSettings(await clickhouse.forwardTo(urls.clickhouse), clickhouseLogin),
       MQTT_URL: await broker.forwardTo(urls.mqtt),
       LOG_REQUESTS: "failures",
+      // The receivers of webhooks are on this machine.
+      WEBHOOK_NETWORKS: "private",
     };
     const product = await Product.run("start", dataDir, env, { signal });
     const environment: FaultEnvironment = {

@@ -4,6 +4,7 @@ import type { Target } from "../client.ts";
 import { startStreams } from "../stream-oracle.ts";
 import { METRIC, sendTelemetry, startTelemetry } from "../telemetry-oracle.ts";
 import { createWorkload, type Workload } from "../workload.ts";
+import { startAlerts } from "./alert-load.ts";
 import { startCommands } from "./command-load.ts";
 import type { Component, FaultTarget } from "./environment.ts";
 import { kill, type Outcome, underLoad } from "./under-load.ts";
@@ -48,6 +49,12 @@ export const KILL_SUITES = {
     components: ["broker"],
     kills: 10,
     start: async (target) => [await startCommands(target, { accessPoints: 20, pauseMs: 200, spinUpEveryMs: 5_000 })],
+  },
+  alerts: {
+    description: "Alerts fire and end, and an unreliable webhook receives them",
+    components: ["worker", "sqld", "clickhouse", "broker", "bridge"],
+    kills: 50,
+    start: async (target) => [await startAlerts(target, { agents: 8, pauseMs: 200 })],
   },
 } satisfies Record<string, KillSuite>;
 

@@ -11,7 +11,7 @@ import { withProduct } from "../product.ts";
 const SPEC = {
   name: "npm run screenshots",
   summary: `Takes the README's pictures of the dashboard: runs the product in a temporary folder, spins up access points, lets them
-report for a while, and visits the page in Chromium. Writes docs/overview.png and docs/access-point.png.`,
+report for a while, and visits the page in Chromium. Writes docs/overview.png, docs/access-point.png and docs/alerts.png.`,
 } as const;
 
 const ADMIN = { username: "operator@example.com", password: "a password for pictures" };
@@ -23,6 +23,19 @@ const PLACES = {
   WiFi: ["London", "Edinburgh", "Dublin", "Amsterdam", "Brussels", "Munich", "Lisbon", "Prague", "Zurich"],
   LiFi: ["Bristol", "Eindhoven", "Oxford", "Barcelona", "Milan", "Oslo"],
 };
+
+/** Alerts about access points of two sites. */
+async function alerts(client: ApiClient, apIds: readonly string[], token: string): Promise<void> {
+  for (const [i, apId] of apIds.slice(0, 4).entries()) {
+    const labels = { site: i % 2 === 0 ? "uk/bristol/library" : "de/berlin" };
+    await client.call(`/api/v1/agents/${encodeURIComponent(apId)}/labels`, { method: "PUT", token, body: labels });
+  }
+  const spec = {
+    ...{ selector: "site", severity: "warning", text: "{{ap_id}}: load {{value}}" },
+    ...{ condition: { metric: "load", op: ">", value: 0.3 }, clear: { for_s: 600 } },
+  };
+  await client.call("/api/v1/alerts/rules", { token, body: { name: "High load", spec } });
+}
 
 /** Returns the name of an access point over light, after all access points have reported for a while and one was switched off. */
 async function network(client: ApiClient): Promise<string> {
@@ -37,6 +50,7 @@ async function network(client: ApiClient): Promise<string> {
   const { ap_ids } = await client.call<{ ap_ids: string[] }>("/api/v1/emulator/spinup", { token, body: { emulators } });
   print("Letting the access points report for five minutes.");
   await sleep(HISTORY_MS);
+  await alerts(client, ap_ids, token);
   const command = `/api/v1/send_command?agent_id=${encodeURIComponent(ap_ids[0] ?? "")}&command=power_off`;
   await client.call(command, { method: "POST", token });
   return ap_ids.find((apId) => apId.includes("lifi")) ?? ap_ids.at(-1) ?? "";
@@ -66,5 +80,6 @@ await runCommand(async () => {
     await using browser = await launchBrowser();
     await picture(browser, url, "/", "overview.png", "light");
     await picture(browser, url, `/#/access-points/${encodeURIComponent(lifi)}`, "access-point.png", "dark");
+    await picture(browser, url, "/#/alerts", "alerts.png", "light");
   });
 });

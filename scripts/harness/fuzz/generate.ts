@@ -16,9 +16,16 @@ const anyJson = fc.jsonValue({ maxDepth: 4, stringUnit: "grapheme" });
 
 type JsonType = Exclude<NonNullable<JsonSchema["type"]>, unknown[]>;
 
+/** How often a schema may contain itself. */
+const MAX_NESTING = 2;
+
+class TooDeep extends Error {}
+
 export class Generator {
   readonly #document: ApiDocument;
   readonly #vocabulary: Vocabulary;
+  /** The references that are being resolved. */
+  readonly #open: string[] = [];
 
   constructor(document: ApiDocument, vocabulary: Vocabulary) {
     this.#document = document;
@@ -27,16 +34,37 @@ export class Generator {
 
   /** @param name of the field */
   valueOf(unresolved: JsonSchema, name = ""): fc.Arbitrary<unknown> {
-    const schema = this.#document.resolve(unresolved);
+    const { $ref: reference } = unresolved;
+    if (reference === undefined) return this.#resolvedValueOf(unresolved, name);
+    if (this.#open.filter((one) => one === reference).length === MAX_NESTING) throw new TooDeep();
+    this.#open.push(reference);
+    try {
+      return this.#resolvedValueOf(this.#document.resolve(unresolved), name);
+    } finally {
+      this.#open.pop();
+    }
+  }
+
+  #resolvedValueOf(schema: JsonSchema, name: string): fc.Arbitrary<unknown> {
     const alternatives = schema.anyOf ?? schema.oneOf;
     if (alternatives !== undefined)
-      return fc.oneof(...alternatives.map((each) => this.valueOf(each as JsonSchema, name)));
+      return fc.oneof(...alternatives.flatMap((each) => this.#ifShallow(each as JsonSchema, name)));
     const known = schema.enum === undefined && schema.type !== "null" ? this.#vocabulary[name] : undefined;
     // The name of a list describes its items.
     if (known === undefined || schema.type === "array") return this.#anyOf(schema, name);
     // The document allows larger numbers than the fuzzer should request: they make requests expensive.
     if (schema.type === "integer") return known;
     return fc.oneof({ weight: WORD_WEIGHT, arbitrary: known }, this.#anyOf(schema, name));
+  }
+
+  /** A schema that contains itself has an alternative that does not. */
+  #ifShallow(schema: JsonSchema, name: string): fc.Arbitrary<unknown>[] {
+    try {
+      return [this.valueOf(schema, name)];
+    } catch (error) {
+      if (error instanceof TooDeep) return [];
+      throw error;
+    }
   }
 
   #anyOf(schema: JsonSchema, name: string): fc.Arbitrary<unknown> {

@@ -37,7 +37,7 @@ export function vocabulary({ users, agents, apps, jobs, secret }: Names, prefix:
   return {
     ...named("ap_id agent agent_id ap_ids", agent),
     ...named("password new_password api_key client_secret", secrets),
-    ...named("since ts received_at start_time", time),
+    ...named("since ts received_at start_time from", time),
     username: user,
     actor: user.map((name) => `user:${name}`),
     object: agent.map((name) => `agent:${name}`),
@@ -46,7 +46,8 @@ export function vocabulary({ users, agents, apps, jobs, secret }: Names, prefix:
     token: anySecret,
     scope: fc.constantFrom("", "agents:read", "agents:read telemetry:read", "nonsense"),
     window: fc.constantFrom("5", "30s", "1h", "7d"),
-    end_time: fc.constant(new Date(nowMs + 2_000).toISOString()),
+    ...named("end_time to", fc.constant(new Date(nowMs + 2_000).toISOString())),
+    ...named("metric rate_of", fc.constantFrom("load", "users", "a.b")),
     metrics: fc.constantFrom("load", "load,users", "a.b"),
     command: fc.constantFrom("power_off", "power_on", "restart", "set interval 10", "status", `${prefix} command`),
     locations: fc.constantFrom("51.5, -0.12", "Bristol", "9C3XGV4C+XV"),

@@ -56,6 +56,14 @@ export interface AgentLists {
   names(filter: AgentFilter): Promise<string[]>;
   /** Returns all agents with their labels, ordered by name. */
   labelled(): Promise<ScopedAgent[]>;
+  /** Like `labelled`, with the report intervals, for the agents of a filter. */
+  watched(filter: AgentFilter): Promise<WatchedAgent[]>;
+}
+
+/** An agent as the evaluation of its reports needs it. */
+export interface WatchedAgent extends ScopedAgent {
+  /** `interval` of its configuration, in seconds. Null if it is not a number. */
+  interval: number | null;
 }
 
 const Flag = z.literal([0, 1]).transform((flag) => flag === 1);
@@ -106,6 +114,24 @@ const LabelledAgents = storedRows<
   })),
 );
 
+const WatchedAgents = storedRows<
+  [
+    apId: string,
+    customLabels: Labels,
+    type: string | null,
+    owner: string | null,
+    ownerId: string | null,
+    interval: number | null,
+  ]
+>().transform((rows) =>
+  rows.map(([apId, customLabels, accessPointType, owner, ownerId, interval]) => ({
+    apId,
+    ownerId,
+    labels: labelsOf({ apId, customLabels, accessPointType, owner }),
+    interval,
+  })),
+);
+
 /** Longer types are not valid names. The overview omits them, because it sends every agent's type to every reader. */
 const MAX_TYPE_LENGTH = 64;
 
@@ -153,6 +179,7 @@ const accessPointType = sql`json(case when json_type(configuration, '$.access_po
   and length(configuration -> '$.access_point_type') <= ${MAX_TYPE_LENGTH + '""'.length}
   then configuration -> '$.access_point_type' end)`;
 
+const interval = sql`case when json_type(configuration, '$.interval') in ('integer', 'real') then configuration ->> '$.interval' end`;
 const position = sql`configuration -> '$.geolocation.latitude', configuration -> '$.geolocation.longitude'`;
 
 export function createAgentLists(database: Database): AgentLists {
@@ -215,12 +242,17 @@ export function createAgentLists(database: Database): AgentLists {
     labelled: () =>
       allOf(LabelledAgents, sql`json_array(ap_id, json(labels), ${accessPointType}, owner, owner_id)`, {}),
 
+    watched: (filter) =>
+      allOf(
+        WatchedAgents,
+        sql`json_array(ap_id, json(labels), ${accessPointType}, owner, owner_id, ${interval})`,
+        filter,
+      ),
+
     outlines: () =>
       allOf(
         AgentOutlines,
-        sql`json_array(ap_id, onboard, ${accessPointType}, ${position},
-          case when json_type(configuration, '$.interval') in ('integer', 'real') then configuration ->> '$.interval' end,
-          labels ->> '$.site')`,
+        sql`json_array(ap_id, onboard, ${accessPointType}, ${position}, ${interval}, labels ->> '$.site')`,
         {},
       ),
 

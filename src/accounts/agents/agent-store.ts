@@ -4,9 +4,9 @@ import { Conflict, Duplicate, NotFound, TooLarge } from "../../lib/errors.ts";
 import type { Labels } from "../../lib/selectors.ts";
 import { type Database, isUniqueViolation, query } from "../../storage/libsql.ts";
 import { agents, enrolmentTokens, enrolmentUses } from "../account-tables.ts";
-import { type AuditActor, auditIfChanged } from "../audit.ts";
+import { type AuditActor, auditIf, auditIfChanged } from "../audit.ts";
 import { type EnrolmentUse, usedUp } from "../enrolment/enrolment.ts";
-import { deleteOwner, type OwnedJob, type OwnedJobs } from "../owned-jobs.ts";
+import type { OwnedJob, OwnedJobs } from "../owned-jobs.ts";
 import { type AgentLists, createAgentLists } from "./agent-lists.ts";
 import { labelsOf } from "./labels.ts";
 
@@ -191,13 +191,15 @@ export function createAgentStore(database: Database): AgentStore {
 
     async delete(apId, by, endJobs) {
       const deleted = sql`(select id from agents where ap_id = ${apId})`;
-      const ended = await deleteOwner(
-        database,
-        endJobs(deleted),
-        database.delete(agents).where(eq(agents.apId, apId)).returning({ id: agents.id }),
-        auditIfChanged(database, by, "delete", objectOf(apId)),
+      const [, , , ended, , removed] = await query(
+        database.batch([
+          ...endJobs(deleted),
+          // The entry precedes the deletion: its event copies the labels of the agent.
+          auditIf(database, sql`exists ${deleted}`, by, "delete", objectOf(apId)),
+          database.delete(agents).where(eq(agents.apId, apId)).returning({ id: agents.id }),
+        ]),
       );
-      if (ended === undefined) throw new NotFound("Agent");
+      if (removed.length === 0) throw new NotFound("Agent");
       return ended;
     },
 

@@ -1,9 +1,12 @@
 import { inArray } from "drizzle-orm";
 import { type Database, query } from "../../storage/libsql.ts";
-import { agents, apps } from "../account-tables.ts";
+import { agents, apps, users } from "../account-tables.ts";
 
 /** Returns the versions of accounts by name. The map omits names without an account. */
-export type AccountVersions = (kind: "agent" | "app", names: readonly string[]) => Promise<Map<string, number>>;
+export type AccountVersions = (
+  kind: "agent" | "app" | "user",
+  names: readonly string[],
+) => Promise<Map<string, number>>;
 
 const NAMES_PER_QUERY = 1_000;
 
@@ -13,6 +16,11 @@ export function createAccountVersions(database: Database): AccountVersions {
       database.select({ name: agents.apId, version: agents.version }).from(agents).where(inArray(agents.apId, names)),
     app: (names: string[]) =>
       database.select({ name: apps.appName, version: apps.version }).from(apps).where(inArray(apps.appName, names)),
+    user: (names: string[]) =>
+      database
+        .select({ name: users.username, version: users.version })
+        .from(users)
+        .where(inArray(users.username, names)),
   };
   return async (kind, names) => {
     const versions = new Map<string, number>();

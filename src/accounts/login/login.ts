@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import type { Encryptor } from "../../auth/encryptor.ts";
 import { DUMMY_HASH, type Passwords } from "../../auth/passwords.ts";
 import { SCOPES_OF_AGENT, scopesOfApp, scopesOfUser } from "../../auth/roles.ts";
@@ -7,6 +8,7 @@ import { NotAuthenticated } from "../../lib/errors.ts";
 import { log } from "../../lib/log.ts";
 import type { LoginForm, Token } from "../../schemas/accounts/token.ts";
 import { Email, Identifier } from "../../schemas/primitives.ts";
+import { agents, apps, users } from "../account-tables.ts";
 import type { AgentRow, AgentStore } from "../agents/agent-store.ts";
 import type { AppRow, AppStore } from "../app-store.ts";
 import type { UserStore } from "../user-store.ts";
@@ -42,12 +44,33 @@ export interface LoginOptions {
  * address. The other two stop guesses at one account from many addresses, and at many accounts from one address.
  */
 const MAX_FAILURES = { byNameAndAddress: 10, byName: 100, byAddress: 100 } as const;
+/** Which failure under a name within a minute is reported. From one address, it is the last one before the limit. */
+const REPORTED_FAILURES = MAX_FAILURES.byNameAndAddress;
+
+/** The table, column and name in the audit trail of each kind of account. */
+const ACCOUNTS = {
+  user: { table: users, column: users.username, object: "user" },
+  agent: { table: agents, column: agents.apId, object: "agent" },
+  third_party_app: { table: apps, column: apps.appName, object: "app" },
+} as const;
 
 /** Returns the limits that a failed login counts for. */
-function failureLimits(loginType: LoginType, name: string, address: string): FailureLimit[] {
+function failureLimits(loginType: LoginType, name: string, { address, requestId }: LoginOrigin): FailureLimit[] {
   const byName = `login:${loginType}:${name}`;
-  const nameLimit = { key: byName, max: MAX_FAILURES.byName, message: "Too many failed logins under this name" };
   const network = clientNetwork(address);
+  const { table, column, object } = ACCOUNTS[loginType];
+  const nameLimit = {
+    key: byName,
+    max: MAX_FAILURES.byName,
+    message: "Too many failed logins under this name",
+    report: {
+      at: REPORTED_FAILURES,
+      object: `${object}:${name}`,
+      condition: sql`exists (select 1 from ${table} where ${column} = ${name})`,
+      address: network,
+      requestId,
+    },
+  };
   if (network === undefined) return [nameLimit];
   return [
     {
@@ -60,6 +83,13 @@ function failureLimits(loginType: LoginType, name: string, address: string): Fai
       key: `login@${network}`,
       max: MAX_FAILURES.byAddress,
       message: "Too many failed logins from this address",
+      report: {
+        at: MAX_FAILURES.byAddress,
+        object: `address:${network}`,
+        condition: sql`true`,
+        address: network,
+        requestId,
+      },
     },
   ];
 }
@@ -130,13 +160,13 @@ export function createLogin(options: LoginOptions): Login {
     third_party_app: (name: string, apiKey: string, limit: Limit) => limit(() => asApp(name, apiKey)),
   } as const;
 
-  return async (loginType, { username, password, scope }, { requestId, address }) => {
+  return async (loginType, { username, password, scope }, origin) => {
     const name = loginType === "user" ? username.trim().toLowerCase() : username;
-    const limits = failureLimits(loginType, name, address);
+    const limits = failureLimits(loginType, name, origin);
     const grant = await logInAs[loginType](name, password, (attempt) => rateLimiter.limitFailures(limits, attempt));
     if (grant === undefined) {
       log.warn("login failed", {
-        request_id: requestId,
+        request_id: origin.requestId,
         login_type: loginType,
         name: NAMES[loginType].safeParse(name).data,
       });

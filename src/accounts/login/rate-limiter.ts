@@ -1,8 +1,9 @@
-import { and, gt, inArray, lt, sql } from "drizzle-orm";
+import { and, gt, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { sleep } from "../../lib/deadline.ts";
 import { TooMany } from "../../lib/errors.ts";
 import { type Database, query } from "../../storage/libsql.ts";
 import { attempts } from "../account-tables.ts";
+import { anonymous, auditIf, FAILED_LOGINS } from "../audit.ts";
 
 const WINDOW_MS = 60_000;
 const POLL_MS = 50;
@@ -28,6 +29,18 @@ export interface FailureLimit {
   max: number;
   /** Error detail for the caller if this limit is reached. */
   message?: string;
+  report?: FailureReport;
+}
+
+/** An entry in the audit trail, once within the minute. */
+export interface FailureReport {
+  /** Number of the failure that is reported. */
+  at: number;
+  object: string;
+  /** Reports only failures of existing accounts: people type passwords into the field for the name by mistake. */
+  condition: SQL;
+  address: string | undefined;
+  requestId: string;
 }
 
 interface Counter {
@@ -51,7 +64,7 @@ export function createRateLimiter(database: Database, now: () => number = Date.n
     return new Map(rows.map((row) => [row.key, row]));
   };
 
-  const increment = async (keys: string[]): Promise<Counter[]> => {
+  const increment = async (keys: string[], limits: readonly FailureLimit[] = []): Promise<Counter[]> => {
     const nowMs = now();
     const expiresAt = new Date(nowMs + WINDOW_MS);
     const isCurrent = sql`${attempts.expiresAt} > ${nowMs}`;
@@ -68,6 +81,8 @@ export function createRateLimiter(database: Database, now: () => number = Date.n
             },
           })
           .returning(),
+        // In the same transaction, and only when the counter has exactly this value: one entry within the minute.
+        ...limits.flatMap(({ key, report }) => (report === undefined ? [] : [auditReport(database, key, report)])),
         database.delete(attempts).where(lt(attempts.expiresAt, new Date(nowMs - WINDOW_MS))),
       ]),
     );
@@ -118,13 +133,19 @@ export function createRateLimiter(database: Database, now: () => number = Date.n
       const attempt = await enter(limits);
       try {
         const result = await run();
-        if (result === undefined) await increment(attempt.keys);
+        if (result === undefined) await increment(attempt.keys, limits);
         return result;
       } finally {
         inFlight.remove(attempt);
       }
     },
   };
+}
+
+function auditReport(database: Database, key: string, { at, object, condition, address, requestId }: FailureReport) {
+  const isReached = sql`exists (select 1 from ${attempts} where key = ${key} and count = ${at}) and ${condition}`;
+  const detail = JSON.stringify({ failures: at, address });
+  return auditIf(database, isReached, anonymous(requestId), FAILED_LOGINS, object, detail);
 }
 
 interface Attempt {

@@ -24,6 +24,10 @@ export class ApiError extends Error {
   }
 }
 
+/** Returns whether an error is shown at the fields of a form. */
+export const hasFieldErrors = (error: Error | undefined): boolean =>
+  error instanceof ApiError && error.fieldErrors.length > 0;
+
 /** The service did not respond. */
 export class Unreachable extends Error {
   override name = "Unreachable";

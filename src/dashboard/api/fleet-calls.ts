@@ -74,10 +74,15 @@ export interface AggregateRequest {
   /** A label key. Empty: one series of all selected agents. */
   by: string;
   statistic: Statistic;
-  window: string;
+  /** The time up to now. */
+  window?: string;
+  /** Instead of a window. */
+  period?: { start_time: string; end_time: string };
 }
-export const aggregate = ({ selector, metrics, by, statistic, window }: AggregateRequest, signal?: AbortSignal) =>
-  call<Aggregate>("GET", `${V1}/metrics/aggregate`, {
-    query: { selector: optional(selector), metrics: metrics.join(), by: by || undefined, statistic, window },
+export const aggregate = (request: AggregateRequest, signal?: AbortSignal) => {
+  const { selector, metrics, by, statistic, window, period } = request;
+  return call<Aggregate>("GET", `${V1}/metrics/aggregate`, {
+    query: { selector: optional(selector), metrics: metrics.join(), by: by || undefined, statistic, window, ...period },
     signal,
   });
+};

@@ -2,6 +2,7 @@ import { useRef } from "preact/hooks";
 import { ConnectionNotice, Notices } from "../components/notices.tsx";
 import { SignInPages } from "../features/account/sign-in-pages.tsx";
 import { own } from "../lib/format.ts";
+import { FiringCount } from "./alert-bell.tsx";
 import { Page, type PageEntry } from "./page.tsx";
 import { href, route } from "./router.ts";
 import { may, type Session, session, signOut } from "./session.ts";
@@ -14,6 +15,11 @@ const PAGES: Record<string, PageEntry> = {
     title: "Overview",
     icon: "M3 6l6-3 6 3 6-3v15l-6 3-6-3-6 3zM9 3v15M15 6v15",
     load: async () => (await import("../features/overview/overview-page.tsx")).Overview,
+  },
+  alerts: {
+    title: "Alerts",
+    icon: "M6 16v-5a6 6 0 0 1 12 0v5l1.5 2h-15zM10 21h4",
+    load: async () => (await import("../features/alerts/alerts-page.tsx")).Alerts,
   },
   emulator: {
     title: "Emulator",
@@ -92,6 +98,7 @@ function SignedIn({ username }: Pick<Session, "username">) {
                       <path d={icon} />
                     </svg>
                     {title}
+                    {path === "alerts" && <FiringCount />}
                   </a>
                 </li>
               ))}

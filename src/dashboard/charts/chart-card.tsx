@@ -1,6 +1,6 @@
 import type { Signal } from "@preact/signals";
 import { useCallback, useMemo } from "preact/hooks";
-import { durationText } from "../components/time.tsx";
+import { durationText } from "../lib/duration.ts";
 import { numberText, own } from "../lib/format.ts";
 import { Chart } from "./chart.tsx";
 import { withGaps } from "./gaps.ts";

@@ -4,12 +4,20 @@ import { type ChartWindow, WINDOWS } from "./windows.ts";
 
 /** The controls around the charts. */
 
-export function WindowChoice({ chosen, onChoose }: { chosen: ChartWindow; onChoose(window: ChartWindow): void }) {
+export function WindowChoice({
+  windows = WINDOWS,
+  chosen,
+  onChoose,
+}: {
+  windows?: readonly ChartWindow[];
+  chosen: ChartWindow;
+  onChoose(window: ChartWindow): void;
+}) {
   const name = useId();
   return (
     <fieldset class="segments">
       <legend class="hidden-text">Period</legend>
-      {WINDOWS.map((window) => (
+      {windows.map((window) => (
         <label key={window.id}>
           <input type="radio" name={name} checked={window.id === chosen.id} onChange={() => onChoose(window)} />
           <span>{window.label}</span>

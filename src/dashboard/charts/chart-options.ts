@@ -8,13 +8,34 @@ export interface ChartColours {
   area: string;
   text: string;
   grid: string;
+  mark: string;
+  shade: string;
 }
+
+/** What a chart shows in addition to its lines. */
+export interface ChartMarks {
+  /** Shaded periods. */
+  periods: readonly { fromMs: number; untilMs: number }[];
+  /** Values of dashed lines. They are always inside the chart. */
+  levels: readonly number[];
+}
+
+export const NO_MARKS: ChartMarks = { periods: [], levels: [] };
 
 /** Looks up a chart's colours. Keep the result: a lookup takes longer than drawing the chart. */
 export function chartColours(name: string): ChartColours {
-  const line = colour(name);
-  return { line, area: line.replace(/^rgb\((.+)\)$/, "rgba($1, 0.1)"), text: colour("soft"), grid: colour("line") };
+  const [line, mark] = [colour(name), colour("bad")];
+  return {
+    line,
+    area: translucent(line, 0.1),
+    text: colour("soft"),
+    grid: colour("line"),
+    mark,
+    shade: translucent(mark, 0.18),
+  };
 }
+
+const translucent = (rgb: string, opacity: number): string => rgb.replace(/^rgb\((.+)\)$/, `rgba($1, ${opacity})`);
 
 export interface ChartSettings {
   element: HTMLElement;
@@ -26,12 +47,21 @@ export interface ChartSettings {
   colours(): readonly ChartColours[];
   /** The indexes of points without neighbours, which need a dot, for each line. */
   isolated(): readonly (readonly number[])[];
+  marks(): ChartMarks;
   /** Receives undefined when the pointer leaves the chart. */
   onPoint(timeMs: number | undefined): void;
 }
 
 /** Returns uPlot's options for lines over time. Only a single line has an area below it. */
-export function chartOptions({ element, bounds, group, colours, isolated, onPoint }: ChartSettings): uPlot.Options {
+export function chartOptions({
+  element,
+  bounds,
+  group,
+  colours,
+  isolated,
+  marks,
+  onPoint,
+}: ChartSettings): uPlot.Options {
   const count = colours().length;
   const axis: uPlot.Axis = {
     stroke: () => colours()[0]?.text ?? "",
@@ -52,7 +82,7 @@ export function chartOptions({ element, bounds, group, colours, isolated, onPoin
     },
     scales: {
       x: { time: true, auto: false },
-      y: { range: (_, min, max) => rangeOf(min, max, bounds) },
+      y: { range: (_, min, max) => rangeOf(min, max, bounds, marks().levels) },
     },
     axes: [
       {
@@ -79,6 +109,7 @@ export function chartOptions({ element, bounds, group, colours, isolated, onPoin
       }),
     ],
     hooks: {
+      drawClear: [(plot) => drawMarks(plot, marks(), colours()[0])],
       setCursor: [
         ({ cursor, posToVal }) => {
           // uPlot calls this for every chart of the group. Only the one under the pointer has an event.
@@ -91,9 +122,46 @@ export function chartOptions({ element, bounds, group, colours, isolated, onPoin
   };
 }
 
-/** Returns the range of the y axis: the values with a margin, or 0 to 1 if there are none or all are 0. */
-function rangeOf(min: number | null, max: number | null, bounds: ChartSettings["bounds"]): uPlot.Range.MinMax {
-  if (bounds !== undefined) return [Math.min(bounds[0], min ?? bounds[0]), Math.max(bounds[1], max ?? bounds[1])];
-  if (min === null || max === null || (min === 0 && max === 0)) return [0, 1];
+/** Draws the marks behind the lines. */
+function drawMarks(plot: uPlot, { periods, levels }: ChartMarks, colours: ChartColours | undefined): void {
+  const { ctx, bbox } = plot;
+  if (colours === undefined || (periods.length === 0 && levels.length === 0)) return;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  for (const { fromMs, untilMs } of periods) {
+    const left = plot.valToPos(fromMs, "x", true);
+    // A short period is still visible.
+    const width = Math.max(2 * devicePixelRatio, plot.valToPos(untilMs, "x", true) - left);
+    ctx.fillStyle = colours.shade;
+    ctx.fillRect(left, bbox.top, width, bbox.height);
+    ctx.fillStyle = colours.mark;
+    ctx.fillRect(left, bbox.top, width, 3 * devicePixelRatio);
+  }
+  ctx.strokeStyle = colours.mark;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
+  for (const level of levels) {
+    const top = plot.valToPos(level, "y", true);
+    ctx.beginPath();
+    ctx.moveTo(bbox.left, top);
+    ctx.lineTo(bbox.left + bbox.width, top);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+/** Returns the range of the y axis: the values and levels with a margin, or 0 to 1 if there are none or all are 0. */
+function rangeOf(
+  lowest: number | null,
+  highest: number | null,
+  bounds: ChartSettings["bounds"],
+  levels: readonly number[],
+): uPlot.Range.MinMax {
+  const ends = [lowest, highest, ...levels].filter((value) => value !== null);
+  const [min, max] = [Math.min(...ends), Math.max(...ends)];
+  if (bounds !== undefined) return [Math.min(bounds[0], min), Math.max(bounds[1], max)];
+  if (ends.length === 0 || (min === 0 && max === 0)) return [0, 1];
   return uPlot.rangeNum(min, max, 0.1, true);
 }

@@ -2,7 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { onColoursChange } from "../app/theme.ts";
-import { type ChartSettings, chartColours, chartOptions } from "./chart-options.ts";
+import { type ChartMarks, type ChartSettings, chartColours, chartOptions, NO_MARKS } from "./chart-options.ts";
 
 export interface ChartLine {
   /** Null breaks the line. */
@@ -19,16 +19,20 @@ export interface ChartProps extends Pick<ChartSettings, "bounds" | "group" | "on
   lines: readonly ChartLine[];
   fromMs: number;
   untilMs: number;
+  marks?: ChartMarks;
   /** Describes the lines to screen readers. */
   label: string;
 }
 
 /** Lines over time, drawn by uPlot. New data update the uPlot instance instead of replacing it. */
-export function Chart({ times, lines, fromMs, untilMs, bounds, label, group, onPoint }: ChartProps) {
+export function Chart(props: ChartProps) {
+  const { times, lines, fromMs, untilMs, marks = NO_MARKS, bounds, label, group, onPoint } = props;
   const container = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot>(undefined);
   const latestLines = useRef(lines);
   latestLines.current = lines;
+  const latestMarks = useRef(marks);
+  latestMarks.current = marks;
   const colourNames = lines.map(({ colourName }) => colourName).join();
   const settings = [colourNames, bounds, group, onPoint];
 
@@ -39,7 +43,11 @@ export function Chart({ times, lines, fromMs, untilMs, bounds, label, group, onP
     let colours = lookUp();
     const isolated = () => latestLines.current.map((line) => line.isolated);
     const plot = new uPlot(
-      chartOptions({ element, bounds, group, onPoint, isolated, colours: () => colours }),
+      chartOptions({
+        ...{ element, bounds, group, onPoint, isolated },
+        colours: () => colours,
+        marks: () => latestMarks.current,
+      }),
       [[], ...colours.map(() => [])],
       element,
     );
@@ -67,7 +75,7 @@ export function Chart({ times, lines, fromMs, untilMs, bounds, label, group, onP
       current.setData([times as number[], ...lines.map(({ values }) => values as (number | null)[])], false);
       current.setScale("x", { min: fromMs, max: untilMs });
     });
-  }, [times, lines, fromMs, untilMs, ...settings]);
+  }, [times, lines, fromMs, untilMs, marks, ...settings]);
 
   return <div class="chart" ref={container} role="img" aria-label={label} />;
 }

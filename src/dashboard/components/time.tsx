@@ -29,15 +29,3 @@ export function Ago({ ts }: { ts: string | null }) {
     </time>
   );
 }
-
-/** Returns a duration in its two largest units: "1 h 30 min". */
-export function durationText(seconds: number): string {
-  const parts = [
-    [Math.floor(seconds / 86_400), "d"],
-    [Math.floor((seconds % 86_400) / 3_600), "h"],
-    [Math.floor((seconds % 3_600) / 60), "min"],
-    [Math.floor(seconds % 60), "s"],
-  ] as const;
-  const shown = parts.filter(([n]) => n > 0).slice(0, 2);
-  return shown.length === 0 ? "0 s" : shown.map(([n, unit]) => `${n} ${unit}`).join(" ");
-}

@@ -1,4 +1,6 @@
 import type * as z from "zod";
+import { EVENT_MESSAGES } from "../../schemas/event-data.ts";
+import { EVENT_LIMITS, EVENT_PROTOCOL, EVENT_TYPES, EventAcknowledgement } from "../../schemas/events.ts";
 import { AnyItems } from "../../schemas/job.ts";
 import { Acknowledgement, KEEP_ALIVE, STREAM_MESSAGES } from "../../schemas/stream.ts";
 import {
@@ -8,13 +10,13 @@ import {
   MESSAGE_KINDS,
   SOCKET_LIMITS,
   STREAM_PROTOCOL,
-  type StreamFormat,
+  type WebSocketFormat,
 } from "../../schemas/stream-protocol.ts";
 import { BEARER_PROTOCOL } from "../operation.ts";
 import type { DeclaredRoute } from "../route-registry.ts";
 import { API_VERSION, type JsonSchema, toSchema } from "./openapi.ts";
 
-/** The AsyncAPI 3.0 document of the jobs' WebSockets, built from the declared routes and the schemas of their messages. */
+/** The AsyncAPI 3.0 document of the WebSockets, built from the declared routes and the schemas of their messages. */
 
 interface Reference {
   $ref: string;
@@ -68,10 +70,20 @@ A socket receives all unacknowledged messages, oldest first, and then new ones: 
 \`?after=<seq>\` when connecting, acknowledges all messages up to that number, for the whole job. A job keeps unacknowledged messages \
 for ${BUFFER_LIMITS.retentionMs / 3_600_000} hours, up to ${BUFFER_LIMITS.messages} messages and ${BUFFER_LIMITS.bytes / MIB} MiB. A \
 \`gap\` message reports dropped messages. A job has at most ${SOCKET_LIMITS.sockets} sockets. The service closes a socket with more than \
-${SOCKET_LIMITS.unacknowledgedBytes / MIB} MiB of unacknowledged messages.`;
+${SOCKET_LIMITS.unacknowledgedBytes / MIB} MiB of unacknowledged messages.
 
-/** The messages that the service sends over a socket of each format. */
-const SENT_MESSAGES: Record<StreamFormat, readonly string[]> = { envelope: MESSAGE_KINDS, bare: ["bare"] };
+The event log has a WebSocket of its own. It sends the events after \`?after=<id>\`, or only new ones, in the order of their ids, as far as the \
+account sees them. After ${EVENT_LIMITS.unacknowledged} unacknowledged events it waits for \`{"ack": <id>}\`, and closes after \
+${EVENT_LIMITS.stalledMs / 1000} seconds without one. Unlike at a job, an acknowledgement removes nothing: to resume, connect with \`after\`.`;
+
+/** What the service sends over a socket of each format, and how a client acknowledges it. */
+const FORMATS: Record<WebSocketFormat, { sent: readonly string[]; summary: string; acknowledgement: string }> = {
+  envelope: { sent: MESSAGE_KINDS, summary: "Send the job's messages", acknowledgement: "acknowledgement" },
+  bare: { sent: ["bare"], summary: "Send the job's messages", acknowledgement: "acknowledgement" },
+  events: { sent: EVENT_TYPES, summary: "Send events", acknowledgement: "event_acknowledgement" },
+};
+
+const { cancelled: _cancelled, expired: _expired, ...CLOSE_EVENTS } = CLOSE;
 
 const ref = (...path: string[]): Reference => ({
   $ref: `#/${path.map((segment) => segment.replaceAll("/", "~1")).join("/")}`,
@@ -96,7 +108,7 @@ export function buildAsyncApi(routes: readonly DeclaredRoute[], url: URL): Async
   }
   return {
     asyncapi: "3.0.0",
-    info: { title: "Multi-Access Network Controller: job streams", version: API_VERSION, description: DESCRIPTION },
+    info: { title: "Multi-Access Network Controller: streams", version: API_VERSION, description: DESCRIPTION },
     defaultContentType: "application/json",
     servers: { here: { host: url.host, protocol: url.protocol === "https:" ? "wss" : "ws" } },
     channels,
@@ -111,15 +123,16 @@ const SECURITY_SCHEMES = {
     type: "httpApiKey",
     in: "header",
     name: "Sec-WebSocket-Protocol",
-    description: `For browsers, which cannot set headers: \`${STREAM_PROTOCOL}, ${BEARER_PROTOCOL}<token>\`. The response selects \`${STREAM_PROTOCOL}\`.`,
+    description: `For browsers, which cannot set headers: \`${STREAM_PROTOCOL}, ${BEARER_PROTOCOL}<token>\`, or for events \`${EVENT_PROTOCOL}, …\`. The response selects the first.`,
   },
 };
 
 type Convert = (schema: z.ZodType, io: "input" | "output") => JsonSchema;
 
-function toChannel({ path, operation, inputs }: DeclaredRoute, format: StreamFormat, convert: Convert): Channel {
+function toChannel({ path, operation, inputs }: DeclaredRoute, format: WebSocketFormat, convert: Convert): Channel {
   const { properties: parameters = {} } = inputs.param === undefined ? {} : convert(inputs.param, "input");
-  const messages = [...SENT_MESSAGES[format], "acknowledgement", "ping", "pong"];
+  const { sent, acknowledgement } = FORMATS[format];
+  const messages = [...sent, acknowledgement, "ping", "pong"];
   return {
     address: path.replace(/:(\w+)/g, "{$1}"),
     summary: operation.summary,
@@ -142,12 +155,17 @@ function toChannel({ path, operation, inputs }: DeclaredRoute, format: StreamFor
         bindingVersion: "0.1.0",
       },
     },
-    "x-close-codes": Object.values(CLOSE).map(({ code, reason, remedy }) => ({ code, reason, remedy })),
+    "x-close-codes": Object.values(format === "events" ? CLOSE_EVENTS : CLOSE).map(({ code, reason, remedy }) => ({
+      code,
+      reason,
+      remedy,
+    })),
   };
 }
 
 /** Returns the operations from the service's side, as AsyncAPI defines them: a client receives what `send` names. */
-function toOperations(name: string, format: StreamFormat): Record<string, Operation> {
+function toOperations(name: string, format: WebSocketFormat): Record<string, Operation> {
+  const { sent, summary, acknowledgement } = FORMATS[format];
   const channel = ref("channels", name);
   const messages = (names: readonly string[]) => names.map((message) => ref("channels", name, "messages", message));
   const security = Object.keys(SECURITY_SCHEMES).map((scheme) => ref("components", "securitySchemes", scheme));
@@ -159,10 +177,8 @@ function toOperations(name: string, format: StreamFormat): Record<string, Operat
     security,
   });
   return {
-    [`${name}.deliver`]: operation("send", "Send the job's messages", SENT_MESSAGES[format]),
-    [`${name}.acknowledge`]: operation("receive", "Acknowledge all messages up to a sequence number", [
-      "acknowledgement",
-    ]),
+    [`${name}.deliver`]: operation("send", summary, sent),
+    [`${name}.acknowledge`]: operation("receive", "Acknowledge everything up to a number", [acknowledgement]),
     [`${name}.ping`]: {
       ...operation("receive", "Check the connection and keep it alive", ["ping"]),
       reply: { channel, messages: messages(["pong"]) },
@@ -181,11 +197,16 @@ function toMessages(convert: Convert): Record<string, Message> {
     summary: `Only the \`data\` of a message of type ${DATA_KINDS.join(", ")}, if it is an array.`,
     payload: convert(AnyItems, "output"),
   };
-  messages.acknowledgement = {
-    name: "acknowledgement",
-    summary: Acknowledgement.description,
-    payload: convert(Acknowledgement, "input"),
-  };
+  for (const [name, schema] of Object.entries({
+    acknowledgement: Acknowledgement,
+    event_acknowledgement: EventAcknowledgement,
+  })) {
+    messages[name] = { name, summary: schema.description, payload: convert(schema, "input") };
+  }
+  for (const type of EVENT_TYPES) {
+    const schema = EVENT_MESSAGES[type];
+    messages[type] = { name: type, summary: schema.description, payload: convert(schema, "output") };
+  }
   for (const [name, text] of Object.entries(KEEP_ALIVE)) {
     messages[name] = { name, contentType: "text/plain", payload: { type: "string", const: text } };
   }

@@ -3,7 +3,7 @@ import type { AccountVersions } from "../../accounts/login/account-versions.ts";
 
 /** A connected client. It may stay connected while its account has the version that its token names. */
 export interface ConnectedClient {
-  kind: "agent" | "app";
+  kind: "agent" | "app" | "user";
   name: string;
   version: number;
   disconnect(): void;
@@ -61,10 +61,14 @@ export class AccessGuard {
     const namesOf = (kind: ConnectedClient["kind"]) =>
       clients.filter((client) => client.kind === kind).map(({ name }) => name);
     const agents = await this.#versions("agent", [...namesOf("agent"), ...owners]);
-    const apps = await this.#versions("app", namesOf("app"));
+    const versions = {
+      agent: agents,
+      app: await this.#versions("app", namesOf("app")),
+      user: await this.#versions("user", namesOf("user")),
+    };
     for (const client of clients) {
       this.#unchecked.delete(client);
-      if ((client.kind === "agent" ? agents : apps).get(client.name) !== client.version) client.disconnect();
+      if (versions[client.kind].get(client.name) !== client.version) client.disconnect();
     }
     for (const name of owners) {
       if (!agents.has(name)) await this.#sessions?.removeAgent(name);

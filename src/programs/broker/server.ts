@@ -101,14 +101,14 @@ async function runBroker({ folder, accounts, jwksUrl, issuer, ...listenOptions }
     authenticate(client, username, password, done) {
       if (username === undefined) return done(NO_TOKEN, null);
       admit(client, username, String(password)).then(
-        ({ client: identity, version, expiresMs }) => {
+        ({ client: identity, account, version, expiresMs }) => {
           const willTopic = willTopics.get(client);
           if (willTopic !== undefined && !mayPublish(identity, willTopic)) {
             return done(notAuthorized(`${identity.name} may not set a last will for ${willTopic}`), null);
           }
           identities.set(client, identity);
           closeAt(client, expiresMs);
-          if (version !== NO_ACCOUNT) closeOnAccountChange(client, identity, version);
+          if (version !== NO_ACCOUNT) closeOnAccountChange(client, account, identity.name, version);
           done(null, true);
         },
         () => done(notAuthorized("The token is invalid"), null),
@@ -143,6 +143,10 @@ async function runBroker({ folder, accounts, jwksUrl, issuer, ...listenOptions }
     const { kind, name } = verified.client;
     // A client id names a session and its messages. The prefix keeps an agent from using the session of another one.
     if (kind === "agent") client.id = sessionIdOf(name, client.id);
+    if (kind === "subscriber") {
+      if (!client.clean) throw notAuthorized("Accounts without the scope broker:use have no persistent sessions");
+      client.id = `subscriber/${name}/${client.id}`;
+    }
     await sessions.open(client.id, client.clean, client);
     await store.prepare(client);
     // A failed write closes all connections anyway.
@@ -153,9 +157,8 @@ async function runBroker({ folder, accounts, jwksUrl, issuer, ...listenOptions }
   }
 
   /** Closes a connection when its account is deleted or changes so that the token becomes invalid. */
-  function closeOnAccountChange(client: Client, { kind, name }: BrokerClient, version: number): void {
-    const account = kind === "agent" ? "agent" : "app";
-    const remove = guard?.add({ kind: account, name, version, disconnect: () => client.close() });
+  function closeOnAccountChange(client: Client, kind: VerifiedToken["account"], name: string, version: number): void {
+    const remove = guard?.add({ kind, name, version, disconnect: () => client.close() });
     if (remove !== undefined) client.conn.once("close", remove);
   }
 

@@ -10,6 +10,8 @@ export interface TokenVerifierOptions {
 
 export interface VerifiedToken {
   client: BrokerClient;
+  /** The kind of account that the token belongs to. */
+  account: "agent" | "app" | "user";
   /** The version of the account when the token was issued, or `NO_ACCOUNT`. */
   version: number;
   expiresMs: number;
@@ -20,8 +22,8 @@ export const NO_ACCOUNT = 0;
 
 const Claims = z.object({
   sub: z.string(),
-  login_type: z.enum(["agent", "third_party_app"]),
-  scope: z.string().refine((scope) => scope.split(" ").includes("broker:use")),
+  login_type: z.enum(["agent", "third_party_app", "user"]),
+  scope: z.string().transform((scope) => scope.split(" ")),
   exp: z.number(),
   ver: z.int(),
 });
@@ -33,9 +35,23 @@ export function createTokenVerifier({ jwksUrl, issuer }: TokenVerifierOptions): 
   const keys = createRemoteJWKSet(new URL(jwksUrl));
   return async (username, token) => {
     const { payload } = await jwtVerify(token, keys, { algorithms: ["ES256"], issuer, audience: issuer });
-    const { sub, login_type, exp, ver } = Claims.parse(payload);
+    const { sub, login_type, scope, exp, ver } = Claims.parse(payload);
     if (sub !== username) throw new Error("The token belongs to another user name");
-    const kind = login_type === "agent" ? "agent" : "service";
-    return { client: { kind, name: sub }, version: ver, expiresMs: exp * 1000 };
+    const kind = clientKind(login_type, scope, ver);
+    if (kind === undefined) throw new Error("The token has no scope for the broker");
+    const account = login_type === "third_party_app" ? "app" : login_type;
+    return { client: { kind, name: sub }, account, version: ver, expiresMs: exp * 1000 };
   };
+}
+
+/** Users, and apps that may not use all topics, only receive the events of their subscriptions, which are about agents that they see. */
+function clientKind(
+  loginType: z.output<typeof Claims>["login_type"],
+  scope: readonly string[],
+  version: number,
+): BrokerClient["kind"] | undefined {
+  const mayUseBroker = scope.includes("broker:use");
+  if (loginType === "agent") return mayUseBroker ? "agent" : undefined;
+  if (loginType === "third_party_app" && mayUseBroker) return version === NO_ACCOUNT ? "controller" : "service";
+  return scope.includes("agents:read") ? "subscriber" : undefined;
 }

@@ -15,8 +15,8 @@ export const AuditEntry = z
     object: z
       .string()
       .describe(
-        "The object of the action: `user:…`, `agent:…`, `app:…`, `group:…`, `enrolment_token:…`, `job:…` (an emulation), or `agents` " +
-          "(several at once).",
+        "The object of the action: `user:…`, `agent:…`, `app:…`, `group:…`, `enrolment_token:…`, `subscription:…`, `job:…` (an emulation), " +
+          "`alert_rule:…`, `alert:…`, `silence:…`, `address:…` (of failed logins), or `agents` (several at once).",
       ),
     detail: z
       .record(z.string(), z.unknown())

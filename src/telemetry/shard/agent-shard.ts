@@ -1,5 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import { parseEnv } from "../../env.ts";
+import { NOTIFIER_NAME } from "../../events/event-log.ts";
 import { Batch } from "../../lib/batch.ts";
 import { Unavailable } from "../../lib/errors.ts";
 import { describeError, log } from "../../lib/log.ts";
@@ -10,12 +11,15 @@ import { createClickHouse, describeStoreError } from "../../storage/clickhouse.t
 import { countValues, MAX_AHEAD_MS } from "../samples.ts";
 import { MAX_POINTS } from "../store/series-queries.ts";
 import { type AgentSample, createTelemetryStore, type TelemetryStore } from "../store/telemetry-store.ts";
+import { openShardAlerting } from "./alerting/open.ts";
+import type { ShardAlerting } from "./alerting/shard-alerting.ts";
 import { ChangeFeed, type ChangeFeedPage, type FeedCursor, type SelectionPage } from "./change-feed.ts";
 import { Deduplicator } from "./deduplicator.ts";
 import { Flusher } from "./flusher.ts";
 import { Journal, type JournalRow, parseSamples, type SerializedSamples } from "./journal.ts";
 import { LatestCache, type LatestColumns } from "./latest.ts";
 import { LiveWindow } from "./live-window.ts";
+import { type ReceiptColumns, Receipts } from "./receipts.ts";
 import { RecentMinutes, type RecentSums } from "./recent-minutes.ts";
 
 /** The outcome of an append. It is a value because an exception loses its class on its way out of a Durable Object. */
@@ -29,25 +33,17 @@ export interface PendingSamples {
   isStoreDown: boolean;
 }
 
-/** When the service last received something from agents, as columns. */
-export interface ReceiptColumns {
-  apIds: string[];
-  receivedMs: number[];
-}
-
 const BATCHES = series("controller_ingest_batches_total");
 const COMMITTED = series("controller_ingest_samples_total", "committed");
 const REFUSED = series("controller_ingest_samples_total", "refused");
 const QUARANTINED = series("controller_ingest_samples_total", "quarantined");
 
 const now = (): number => Date.now();
-
 const MEGABYTE = 1024 * 1024;
 /** Samples of several agents in one response. The caller holds the responses of all shards in memory. */
 const MAX_NEWS = 1_000;
 /** Points that the live window loads for one agent: 16 bytes each. */
 const MAX_LOADED_POINTS = 200_000;
-
 /** Pending samples in one response: their times are a parameter of a query, which has at most 128 KiB. */
 const MAX_PENDING = 5_000;
 /** Characters in one row of the journal: at most 1 MB in UTF-8. The platform's limit is 2 MB. */
@@ -62,6 +58,7 @@ const MAX_AGENTS = 100_000;
  */
 export class AgentShard extends DurableObject<Env> {
   readonly #store: TelemetryStore;
+  readonly #alerting: ShardAlerting;
   readonly #journal: Journal;
   readonly #deduplicator: Deduplicator;
   readonly #flusher: Flusher;
@@ -81,8 +78,7 @@ export class AgentShard extends DurableObject<Env> {
     maxBytes: 16 * MEGABYTE,
     now,
   });
-  /** When the shard last received something, by agent, in the order of the agents' first reports. */
-  readonly #receivedMs = new Map<string, number>();
+  readonly #receipts = new Receipts({ maxAgents: MAX_AGENTS, now });
   /** Samples that the change feed and the recent minutes do not have: row of the journal → indexes. It is not known yet whether they are new. */
   readonly #unannounced = new Map<number, number[]>();
   readonly #recorder: MetricRecorder;
@@ -97,12 +93,18 @@ export class AgentShard extends DurableObject<Env> {
     super(ctx, env);
     const config = parseEnv(env);
     this.#store = createTelemetryStore(createClickHouse(config));
-    this.#journal = new Journal({
-      storage: ctx.storage,
-      maxLength: 64 * MEGABYTE,
-      maxRowLength: MAX_ROW_LENGTH,
-      maxCachedLength: 8 * MEGABYTE,
+    const limits = { maxLength: 64 * MEGABYTE, maxRowLength: MAX_ROW_LENGTH, maxCachedLength: 8 * MEGABYTE };
+    this.#alerting = openShardAlerting({
+      config,
+      state: ctx,
+      telemetry: this.#store,
+      idOf: (name) => env.AGENT_SHARD.idFromName(name),
+      openJournal: (onRewrite) => new Journal({ storage: ctx.storage, ...limits, isReplayed: true, onRewrite }),
+      wakeNotifier: () => env.NOTIFIER.getByName(NOTIFIER_NAME).wake(),
+      onDueChanged: () => this.#setAlarm(),
+      now,
     });
+    this.#journal = this.#alerting.journal;
     this.#deduplicator = new Deduplicator({ store: this.#store, isPending: (apId) => this.#journal.has(apId) });
     this.#flusher = new Flusher({
       journal: this.#journal,
@@ -151,12 +153,17 @@ export class AgentShard extends DurableObject<Env> {
     }
   }
 
-  /** Continues to write the journal after the object was stopped. */
+  /** Continues to write the journal after the object was stopped, and evaluates what depends on time. */
   override async alarm(): Promise<void> {
     this.#alarmMs = 0;
-    if (this.#journal.isEmpty) return;
+    if (!this.#journal.isEmpty) this.#flusher.start();
+    await this.#alerting.alarm();
     await this.#setAlarm();
-    this.#flusher.start();
+  }
+
+  /** Loads the alert rules: one has changed. */
+  async refreshRules(): Promise<void> {
+    await this.#alerting.refresh();
   }
 
   /** Writes the samples of all calls of a short time in one row. */
@@ -180,14 +187,22 @@ export class AgentShard extends DurableObject<Env> {
   async #write(calls: readonly SerializedSamples[]): Promise<void> {
     const text = calls.map((call) => call.text).join();
     const samples = calls.flatMap((call) => call.samples);
-    for (const row of this.#journal.append(text, samples)) this.#receive(row);
+    for (const row of this.#alerting.append(text, samples)) this.#receive(row);
     this.#flusher.start();
-    if (this.#alarmMs < now()) await this.#setAlarm();
+    this.#alerting.afterAppend();
+    await this.#setAlarm();
   }
 
+  /** Sets the alarm, unless it is set for an earlier time. */
   async #setAlarm(): Promise<void> {
-    this.#alarmMs = now() + ALARM_INTERVAL_MS;
-    await this.ctx.storage.setAlarm(this.#alarmMs);
+    const flushMs = this.#journal.isEmpty ? Infinity : now() + ALARM_INTERVAL_MS;
+    const dueMs = Math.min(flushMs, this.#alerting.dueMs);
+    // An alarm that is due may wait for its turn. Setting it again would postpone it, perhaps with every report.
+    const isSet = this.#alarmMs > now() - ALARM_INTERVAL_MS && this.#alarmMs <= dueMs;
+    if (isSet || dueMs === Infinity) return;
+    this.#alarmMs = dueMs;
+    this.#alerting.recordAlarm(dueMs);
+    await this.ctx.storage.setAlarm(dueMs);
   }
 
   /** Makes a row of the journal visible to readers. */
@@ -203,12 +218,7 @@ export class AgentShard extends DurableObject<Env> {
     if (others.length > 0) this.#unannounced.set(seq, others);
     for (const sample of samples) this.#liveWindow.add(sample.apId, sample);
     this.#latest.add(samples);
-    for (const { apId, receivedMs = now() } of samples)
-      this.#receivedMs.set(apId, Math.max(receivedMs, this.#receivedMs.get(apId) ?? 0));
-    for (const apId of this.#receivedMs.keys()) {
-      if (this.#receivedMs.size <= MAX_AGENTS) break;
-      this.#receivedMs.delete(apId);
-    }
+    this.#receipts.add(samples);
   }
 
   #announce(samples: readonly AgentSample[]): void {
@@ -264,9 +274,7 @@ export class AgentShard extends DurableObject<Env> {
 
   /** Returns when the shard last received something from agents, as far as it knows. Default: from all agents. */
   received(apIds?: string[]): ReceiptColumns {
-    const known =
-      apIds === undefined ? [...this.#receivedMs.keys()] : apIds.filter((apId) => this.#receivedMs.has(apId));
-    return { apIds: known, receivedMs: known.map((apId) => this.#receivedMs.get(apId) ?? 0) };
+    return this.#receipts.read(apIds);
   }
 
   /** Returns the latest values of all agents of the shard. */

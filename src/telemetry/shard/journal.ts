@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { countValues } from "../samples.ts";
 import type { AgentSample } from "../store/telemetry-store.ts";
+import { pieces } from "./sample-pieces.ts";
 
 /**
  * Holds acknowledged samples in the shard's SQLite until the telemetry store has them. A row holds the samples of one or more calls, in the
@@ -17,6 +18,10 @@ export interface JournalOptions {
   maxRowLength: number;
   /** Characters of JSON whose samples stay in memory. The others are read from SQLite again. */
   maxCachedLength: number;
+  /** Whether rows stay in SQLite until `checkpoint`, also if the telemetry store has them. They can be replayed after a restart. */
+  isReplayed?: boolean;
+  /** Called before the contents of rows change. */
+  onRewrite?: () => void;
 }
 
 /** The rows that go to the telemetry store next. */
@@ -48,15 +53,20 @@ interface RowInfo {
   oldestMs: number;
 }
 
-/** The number of a row is never used again: `flush` keeps the number of the last row that was deleted. */
+/**
+ * The number of a row is never used again: `flush` keeps the number of the last row that was deleted. `ended` has the number of the last
+ * row that the telemetry store has.
+ */
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS journal (seq INTEGER PRIMARY KEY, samples TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS ended (id INTEGER PRIMARY KEY CHECK (id = 1), last INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS flush (
     id INTEGER PRIMARY KEY CHECK (id = 1), last INTEGER NOT NULL, token TEXT NOT NULL, at_ms INTEGER NOT NULL
   );
 `;
 
 const StoredRow = z.object({ seq: z.int(), samples: z.string() });
+const StoredEnd = z.object({ last: z.int() });
 const StoredRange = z
   .object({ last: z.int(), token: z.string(), at_ms: z.number() })
   .transform(({ at_ms, ...range }): JournalRange => ({ ...range, atMs: at_ms }));
@@ -78,6 +88,10 @@ export class Journal {
   #count = 0;
   #lastSeq: number;
   #range: JournalRange | undefined;
+  /** The telemetry store has the rows up to this one. */
+  #ended: number;
+  /** No replay needs the rows up to this one. */
+  #checkpoint: number;
 
   constructor(options: JournalOptions) {
     this.#options = options;
@@ -88,7 +102,13 @@ export class Journal {
       .toArray()
       .map((row) => StoredRange.parse(row))[0];
     this.#lastSeq = this.#range?.last ?? 0;
-    for (const { seq, text } of this.#readAll()) this.#register(seq, text.length, parseSamples(text));
+    this.#ended =
+      this.#sql
+        .exec("SELECT last FROM ended")
+        .toArray()
+        .map((row) => StoredEnd.parse(row).last)[0] ?? 0;
+    this.#checkpoint = options.isReplayed ? 0 : Number.POSITIVE_INFINITY;
+    for (const { seq, text } of this.#readAfter(this.#ended)) this.#register(seq, text.length, parseSamples(text));
   }
 
   /** The number of samples in the journal. */
@@ -132,6 +152,11 @@ export class Journal {
     return this.#length + length <= this.#options.maxLength;
   }
 
+  /** Returns whether samples with this text are stored in one row, each in one piece. */
+  fitsInRow(text: string): boolean {
+    return text.length <= this.#options.maxRowLength;
+  }
+
   /** Returns whether the journal has samples of the agent. */
   has(apId: string): boolean {
     return this.#rowsOf.has(apId);
@@ -140,12 +165,14 @@ export class Journal {
   /**
    * Stores samples. They are durable when the object sends its next response. Returns the new rows. A long sample is in pieces.
    * @param text the samples as JSON, separated by commas
+   * @param alongside writes more in the same transaction
    */
-  append(text: string, samples: AgentSample[]): JournalRow[] {
-    const parts = text.length <= this.#options.maxRowLength ? [{ text, samples }] : this.#split(samples);
+  append(text: string, samples: AgentSample[], alongside: () => void = () => {}): JournalRow[] {
+    const parts = this.fitsInRow(text) ? [{ text, samples }] : this.#split(samples);
     const rows = parts.map((part, i) => ({ seq: this.#lastSeq + 1 + i, ...part }));
     this.#options.storage.transactionSync(() => {
       for (const { seq, text } of rows) this.#sql.exec("INSERT INTO journal (seq, samples) VALUES (?, ?)", seq, text);
+      alongside();
     });
     for (const { seq, text, samples } of rows) this.#register(seq, text.length, samples);
     return rows;
@@ -162,6 +189,18 @@ export class Journal {
   /** Yields all rows in their order. */
   *rows(): Generator<JournalRow> {
     for (const seq of this.#rows.keys()) yield { seq, samples: this.read(seq) };
+  }
+
+  /** Yields all samples since the last checkpoint, also those that the telemetry store has. A long sample is in pieces. */
+  *replay(): Generator<AgentSample> {
+    for (const { text } of this.#readAfter(0)) yield* parseSamples(text);
+  }
+
+  /** Ends the need to replay what the journal has now. */
+  checkpoint(): void {
+    if (!this.#options.isReplayed) return;
+    this.#checkpoint = this.#lastSeq;
+    this.#delete();
   }
 
   /** Returns the agent's samples in the order of their arrival. */
@@ -192,6 +231,7 @@ export class Journal {
   /** Stores a range, and new contents of some of its rows: fewer values, but the same samples. */
   begin(range: JournalRange, changed: readonly JournalRow[]): void {
     const rows = changed.map((row) => ({ ...row, text: toText(row.samples) }));
+    if (rows.length > 0) this.#options.onRewrite?.();
     this.#options.storage.transactionSync(() => {
       for (const { seq, text } of rows) this.#sql.exec("UPDATE journal SET samples = ? WHERE seq = ?", text, seq);
       this.#sql.exec(
@@ -205,17 +245,23 @@ export class Journal {
     for (const { seq, samples, text } of rows) this.#update(seq, text.length, samples);
   }
 
-  /** Deletes the rows of a range. */
+  /** Deletes the rows of a range, unless a replay may need them. */
   end({ last }: JournalRange): void {
-    this.#sql.exec("DELETE FROM journal WHERE seq <= ?", last);
+    this.#ended = last;
+    if (this.#options.isReplayed) this.#sql.exec("INSERT OR REPLACE INTO ended (id, last) VALUES (1, ?)", last);
+    this.#delete();
     for (const seq of this.#rows.keys()) {
       if (seq > last) return;
       this.#forget(seq);
     }
   }
 
-  *#readAll(): Generator<{ seq: number; text: string }> {
-    for (let after = 0; ; ) {
+  #delete(): void {
+    this.#sql.exec("DELETE FROM journal WHERE seq <= ?", Math.min(this.#ended, this.#checkpoint));
+  }
+
+  *#readAfter(last: number): Generator<{ seq: number; text: string }> {
+    for (let after = last; ; ) {
       const rows = this.#sql
         .exec("SELECT seq, samples FROM journal WHERE seq > ? ORDER BY seq LIMIT ?", after, ROWS_PER_QUERY)
         .toArray()
@@ -295,21 +341,3 @@ export class Journal {
 export const parseSamples = (text: string): AgentSample[] => JSON.parse(`[${text}]`) as AgentSample[];
 
 const toText = (samples: readonly AgentSample[]): string => JSON.stringify(samples).slice(1, -1);
-
-/** Yields a sample in pieces of limited length, each with some of the values. A single value always fits. */
-function* pieces(sample: AgentSample, maxLength: number): Generator<{ sample: AgentSample; text: string }> {
-  const text = JSON.stringify(sample);
-  if (text.length <= maxLength || countValues(sample) <= 1) {
-    yield { sample, text };
-    return;
-  }
-  const [metrics, texts] = [halve(sample.metrics), halve(sample.texts)];
-  yield* pieces({ ...sample, metrics: metrics[0], texts: texts[0] }, maxLength);
-  yield* pieces({ ...sample, metrics: metrics[1], texts: texts[1] }, maxLength);
-}
-
-function halve<V>(fields: Record<string, V>): [Record<string, V>, Record<string, V>] {
-  const entries = Object.entries(fields);
-  const middle = entries.length >> 1;
-  return [Object.fromEntries(entries.slice(0, middle)), Object.fromEntries(entries.slice(middle))];
-}

@@ -5,10 +5,12 @@ import { CallBatcher } from "../../storage/call-batcher.ts";
 import { callObject } from "../../storage/durable-objects.ts";
 import type { SeriesQuery } from "../store/series-queries.ts";
 import type { AgentSample } from "../store/telemetry-store.ts";
-import type { AgentShard, AppendResult, PendingSamples, ReceiptColumns } from "./agent-shard.ts";
+import type { AgentShard, AppendResult, PendingSamples } from "./agent-shard.ts";
 import type { ChangeFeedPage, FeedCursor, SelectionPage } from "./change-feed.ts";
 import { parseSamples } from "./journal.ts";
 import type { LatestColumns, LatestMetrics } from "./latest.ts";
+import { shardOf as placeOf, shardName } from "./placement.ts";
+import type { ReceiptColumns } from "./receipts.ts";
 import type { RecentSums } from "./recent-minutes.ts";
 
 const COMPONENT = "telemetry store";
@@ -42,6 +44,8 @@ export interface ShardClient {
   latest(): Promise<Map<string, LatestMetrics>>;
   /** Returns the sums of some metrics in the last minutes, by shard. Returns `undefined` if a shard does not respond. */
   recentMinutes(metrics: readonly string[], fromMs: number): Promise<RecentSums[] | undefined>;
+  /** Makes all shards load the alert rules. Those that do not respond load them later. */
+  refreshRules(): Promise<void>;
   /** Returns how many samples are in the journal, by shard, except shards that do not respond. */
   waiting(): Promise<Map<number, number>>;
 }
@@ -72,11 +76,11 @@ const CALL_ALL_TIMEOUT_MS = 1_000;
 const DRAIN_TIMEOUT_MS = 2_500;
 
 export function createShardClient(namespace: DurableObjectNamespace<AgentShard>, count: number): ShardClient {
-  const shardOf = (apId: string) => hash(apId) % count;
+  const shardOf = (apId: string) => placeOf(apId, count);
   // `idFromName` computes a hash, so the ids are cached.
   const ids = new Map<number, DurableObjectId>();
   const stubOf = (shard: number) => {
-    const id = ids.get(shard) ?? namespace.idFromName(`shard-${shard}`);
+    const id = ids.get(shard) ?? namespace.idFromName(shardName(shard));
     ids.set(shard, id);
     return namespace.get(id);
   };
@@ -189,15 +193,12 @@ export function createShardClient(namespace: DurableObjectNamespace<AgentShard>,
       return results.size === count ? [...results.values()] : undefined;
     },
 
+    async refreshRules() {
+      await callAll((shard) => shard.refreshRules(), { timeoutMs: DRAIN_TIMEOUT_MS });
+    },
+
     async waiting() {
       return await callAll<number>((shard) => shard.waiting());
     },
   };
-}
-
-/** Returns the FNV-1a hash: cheap, and uniform enough to distribute names. */
-function hash(text: string): number {
-  let state = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) state = Math.imul(state ^ text.charCodeAt(i), 0x01000193);
-  return state >>> 0;
 }

@@ -3,6 +3,7 @@ import type { ClickHouse } from "../../storage/clickhouse.ts";
 import type { PendingSeries } from "../pending-samples.ts";
 import type { Sample } from "../samples.ts";
 import { type AggregatePoints, type AggregateRange, readAggregate } from "./aggregate-queries.ts";
+import { type HourMeansQuery, readHourMeans } from "./baseline-queries.ts";
 import { column, createQuery, IN_MINUTES, IN_RANGE, READ_SETTINGS } from "./clickhouse-query.ts";
 import { MAX_POINTS, readSeries, type Series, type SeriesQuery } from "./series-queries.ts";
 
@@ -52,6 +53,8 @@ export interface TelemetryStore {
   newestSamples(apIds: readonly string[]): Promise<Map<string, number>>;
   /** Returns the names of the metrics that have points since a time. */
   metrics(apId: string, sinceMs: number): Promise<string[]>;
+  /** Returns the mean of a metric at the same hour of earlier days, by agent. Omits agents without samples then. */
+  hourMeans(query: HourMeansQuery): Promise<Map<string, number>>;
 }
 
 /** Names or samples in one query. The server's limit for one parameter is 128 KiB. */
@@ -247,6 +250,13 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
         { ap_id: apId, since: sinceMs },
       );
       return found.map(({ metric }) => metric);
+    },
+
+    async hourMeans({ apIds, ...query }) {
+      const means = new Map<string, number>();
+      for (const chunk of chunks(apIds, MAX_PER_QUERY))
+        for (const [apId, mean] of await readHourMeans(rows, { ...query, apIds: chunk })) means.set(apId, mean);
+      return means;
     },
   };
 }

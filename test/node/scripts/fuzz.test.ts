@@ -56,6 +56,30 @@ describe("the fuzzer", () => {
     );
   });
 
+  it("generates values of a schema that contains itself", async () => {
+    const tree: JsonSchema = {
+      anyOf: [
+        {
+          type: "object",
+          properties: { all: { type: "array", items: { $ref: "#/components/schemas/Tree" } } },
+          required: ["all"],
+        },
+        { type: "number" },
+      ],
+    };
+    const recursive = new ApiDocument({
+      paths: {},
+      components: { schemas: { Tree: tree }, securitySchemes: {} },
+    } as unknown as OpenApiDocument);
+    const values = fc.sample(new Generator(recursive, {}).valueOf({ $ref: "#/components/schemas/Tree" }), {
+      numRuns: 200,
+      seed: 1,
+    });
+    const validator = new Validator({ ...tree, components: { schemas: { Tree: tree } } } as object, "2020-12");
+    for (const value of values) expect(validator.validate(value as object).valid).toBe(true);
+    expect(JSON.stringify(values)).toMatch(/"all":\[\d/);
+  });
+
   it("generates the same requests for the same seed, and others for another", () => {
     const cases = casesOf(document, [admin, anonymous], "fuzz");
     const sample = (seed: number) => JSON.stringify(fc.sample(cases, { numRuns: 50, seed }).map(({ sent }) => sent));

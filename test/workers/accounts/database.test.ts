@@ -1,4 +1,4 @@
-import { LibsqlError } from "@libsql/client/web";
+import { LibsqlError } from "@libsql/client/http";
 import { sql } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { createDatabaseProbe } from "../../../src/accounts/database-probe.ts";

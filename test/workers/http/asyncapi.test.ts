@@ -2,7 +2,10 @@ import { Validator } from "@cfworker/json-schema";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { AsyncApiDocument } from "../../../src/http/docs/asyncapi.ts";
 import { encodeJson } from "../../../src/lib/encoding.ts";
+import { EVENT_TYPES } from "../../../src/schemas/events.ts";
 import { BUFFER_LIMITS, CLOSE, MESSAGE_KINDS } from "../../../src/schemas/stream-protocol.ts";
+import { eventLog, openEvents } from "../events/event-support.ts";
+import { putLabels } from "../fleet/requests.ts";
 import { Client, connect, type Envelope, movableClock, newJob, soon } from "../jobs/job-support.ts";
 import { adminToken, bearer, newAgent, newApp, request, send, uniqueName } from "../support.ts";
 
@@ -65,6 +68,7 @@ describe("the AsyncAPI document", () => {
       "/api/v1/callback/agent_data/ws/{job_number}",
       "/api/v1/callback/agent_details/ws/{job_number}",
       "/api/v1/callback/emulator/ws/{job_number}",
+      "/api/v1/events/ws",
     ]);
     for (const { address, parameters } of Object.values(document.channels)) {
       expect(Object.keys(parameters)).toEqual([...address.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
@@ -74,6 +78,9 @@ describe("the AsyncAPI document", () => {
 
   it("defines every kind of message and every close code", () => {
     expect(Object.keys(document.components.messages)).toEqual(expect.arrayContaining([...MESSAGE_KINDS]));
+    expect(Object.keys(document.channels.eventsStream?.messages ?? {})).toEqual(
+      expect.arrayContaining([...EVENT_TYPES]),
+    );
     const codes = document.channels.jobsStream?.["x-close-codes"].map(({ code }) => code);
     expect(codes).toEqual(Object.values(CLOSE).map(({ code }) => code));
   });
@@ -122,6 +129,26 @@ describe("the AsyncAPI document matches the messages on a socket", () => {
     for (const text of bare.texts) {
       expect(errorsOf(document.components.messages.bare?.payload ?? { not: {} }, JSON.parse(text))).toEqual([]);
     }
+  });
+
+  it("for events, by their type", async () => {
+    const after = await eventLog.newestId();
+    const { apId } = await newAgent({}, { site: uniqueName() });
+    await putLabels(apId, { floor: "1" }, await adminToken());
+    const socket = await openEvents((await newApp({ ap_ids: [apId] })).token, `after=${after}`);
+    await socket.until((events) => events.length === 3);
+    for (const event of socket.events()) {
+      const payload = document.components.messages[event.type]?.payload ?? { not: {} };
+      expect(errorsOf(payload, event), JSON.stringify(event)).toEqual([]);
+      expect(errorsOf(payload, { ...event, type: "job.ended" })).not.toEqual([]);
+    }
+    expect(socket.events().map(({ type }) => type)).toEqual([
+      "agent.registered",
+      "agent.onboarded",
+      "agent.relabelled",
+    ]);
+    socket.send({ ack: socket.events().at(-1)?.id });
+    socket.end();
   });
 
   it("for dropped messages", async () => {

@@ -21,14 +21,25 @@ export const PUBLIC = [
 ];
 
 /** The owner of a job is a user here. */
-export type ObjectKind = "user" | "agent" | "app" | "group" | "job" | "emulator job" | "enrolment token";
+export type ObjectKind =
+  | "user"
+  | "agent"
+  | "app"
+  | "group"
+  | "job"
+  | "emulator job"
+  | "enrolment token"
+  | "subscription"
+  | "alert rule"
+  | "alert"
+  | "silence";
 /** The kinds of account, an app without permissions, and an app that is limited to one agent. */
 export type Caller = "admin" | "user" | "agent" | "app" | "app without permissions" | "app of one agent";
 /**
  * The objects that a caller may access: any, only its own, only the listed agent; "yes" for operations without an object; "none" if all
- * objects are absent for it.
+ * objects are absent for it; "visible" if it has access to its own and all others are absent for it.
  */
-export type Access = "any" | "own" | "listed" | "yes" | "none";
+export type Access = "any" | "own" | "listed" | "yes" | "none" | "visible";
 
 export interface Row {
   route: string;
@@ -51,6 +62,11 @@ export const CALLERS: Caller[] = ["admin", "user", "agent", "app", "app without 
 const newUser = () => ({ username: uniqueEmail(), password: PASSWORD, roles: ["user"] });
 const newAgentBody = () => ({ ap_id: uniqueName(), password: PASSWORD, configuration: {} });
 const newAppBody = () => ({ app_name: uniqueName(), api_key: PASSWORD, permissions: {} });
+export const newRuleBody = () => ({
+  name: uniqueName(),
+  enabled: false,
+  spec: { condition: { metric: "load", op: ">", value: 1 } },
+});
 const jobAccess = {
   admin: "any",
   user: "own",
@@ -69,7 +85,12 @@ const callback = (kind: string): Row => ({
 });
 const readAccess = { admin: "any", user: "any", agent: "own", app: "any", "app of one agent": "listed" } as const;
 
+/** To what a limited app does not see. */
+const unlimitedAccess = { admin: "any", user: "any", app: "any", "app of one agent": "none" } as const;
+
 const viewerAccess = { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" } as const;
+
+const subscriptionAccess = { admin: "any", user: "visible", app: "visible", "app of one agent": "visible" } as const;
 
 export const TABLE: Row[] = [
   { route: "POST /api/v1/users/public", body: newUser, access: { admin: "yes" } },
@@ -129,7 +150,7 @@ export const TABLE: Row[] = [
   {
     route: "GET /api/v1/groups/:name",
     object: "group",
-    access: { admin: "any", user: "any", app: "any", "app of one agent": "none" },
+    access: unlimitedAccess,
   },
   {
     route: "PUT /api/v1/groups/:name",
@@ -139,6 +160,29 @@ export const TABLE: Row[] = [
     access: { admin: "any" },
   },
   { route: "DELETE /api/v1/groups/:name", object: "group", access: { admin: "any" } },
+  { route: "GET /api/v1/alerts", access: viewerAccess },
+  { route: "POST /api/v1/alerts/:id/acknowledge", object: "alert", access: unlimitedAccess },
+  { route: "GET /api/v1/alerts/silences", access: viewerAccess },
+  {
+    route: "POST /api/v1/alerts/silences",
+    body: () => ({ selector: `site=${uniqueName()}`, until: new Date(Date.now() + 1_000).toISOString() }),
+    access: viewerAccess,
+  },
+  { route: "DELETE /api/v1/alerts/silences/:id", object: "silence", access: unlimitedAccess },
+  { route: "GET /api/v1/alerts/rules", access: viewerAccess },
+  { route: "POST /api/v1/alerts/rules", body: newRuleBody, access: { admin: "yes" } },
+  {
+    route: "GET /api/v1/alerts/rules/:id",
+    object: "alert rule",
+    access: { admin: "any", user: "any", app: "any", "app of one agent": "any" },
+  },
+  {
+    route: "PUT /api/v1/alerts/rules/:id",
+    object: "alert rule",
+    body: newRuleBody,
+    access: { admin: "any" },
+  },
+  { route: "DELETE /api/v1/alerts/rules/:id", object: "alert rule", access: { admin: "any" } },
   { route: "GET /api/v1/third_party_apps/", access: { admin: "yes" } },
   { route: "POST /api/v1/third_party_apps/", body: newAppBody, access: { admin: "yes" } },
   {
@@ -164,7 +208,30 @@ export const TABLE: Row[] = [
     access: { admin: "any" },
   },
   { route: "DELETE /api/v1/third_party_apps/:app_name", object: "app", access: { admin: "any" } },
+  { route: "GET /api/v1/subscriptions/", access: viewerAccess },
+  {
+    route: "POST /api/v1/subscriptions/",
+    body: () => ({ name: "x", target: { kind: "webhook", address: "https://receiver.example.com/" } }),
+    access: viewerAccess,
+  },
+  ...["GET", "PUT", "DELETE"].map(
+    (method): Row => ({
+      route: `${method} /api/v1/subscriptions/:id`,
+      object: "subscription",
+      ...(method === "PUT" && { body: () => ({ name: "y" }) }),
+      access: subscriptionAccess,
+    }),
+  ),
+  ...["rotate_secret", "test", "resume"].map(
+    (path): Row => ({
+      route: `POST /api/v1/subscriptions/:id/${path}`,
+      object: "subscription",
+      access: subscriptionAccess,
+    }),
+  ),
   { route: "GET /api/v1/audit/", access: { admin: "yes" } },
+  { route: "GET /api/v1/events", access: viewerAccess },
+  { route: "GET /api/v1/events/ws", access: viewerAccess },
   { route: "GET /metrics", access: { admin: "yes" } },
   { route: "POST /api/v1/agent_update/update", body: () => ({ payload: { x: 1 } }), access: { agent: "yes" } },
   {
@@ -243,6 +310,11 @@ export const TABLE: Row[] = [
   {
     route: "GET /api/v1/metrics/aggregate",
     query: "metrics=x",
+    access: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
+  },
+  {
+    route: "POST /api/v1/alerts/rules/test",
+    body: () => ({ rule: { condition: { no_report_s: 60 } }, from: Date.now() - 60_000 }),
     access: { admin: "yes", user: "yes", app: "yes", "app of one agent": "yes" },
   },
   { route: "GET /api/v1/metrics/agent_metrics", query: "agent=", object: "agent", access: readAccess },

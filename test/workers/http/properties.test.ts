@@ -24,6 +24,7 @@ const bodies = [
   ["PUT", "/api/v1/third_party_apps/unknown", ["api_key", "permissions"]],
   ["PUT", "/api/v1/agents/unknown/labels", ["site", "technology"]],
   ["PUT", "/api/v1/groups/random", ["selector", "description"]],
+  ["POST", "/api/v1/alerts/rules/test", ["rule", "from", "to", "resolution"]],
 ] as const;
 
 describe("random input", () => {

@@ -1,7 +1,20 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { StoredGrant } from "../../../src/accounts/account-tables.ts";
 import type { GrantRole } from "../../../src/auth/agent-scope.ts";
-import { adminToken, newAgent, newApp, PASSWORD, request, send, signedUp, tokenOf, uniqueName } from "../support.ts";
+import { newAlert } from "../alerting/requests.ts";
+import { eventLog, listEvents } from "../events/event-support.ts";
+import {
+  adminToken,
+  newAgent,
+  newApp,
+  PASSWORD,
+  request,
+  send,
+  signedUp,
+  testStore,
+  tokenOf,
+  uniqueName,
+} from "../support.ts";
 
 /**
  * Calls every operation on an agent as every kind of limited caller, for an agent in its scope, one out of its scope, and one that does
@@ -104,7 +117,12 @@ describe.each(CALLERS)("$caller", ({ role, login }) => {
       "/api/v1/labels/export",
       "/api/v1/groups/",
       "/api/v1/metrics/aggregate?metrics=load&by=site&statistic=count&window=1",
+      "/api/v1/alerts?state=all",
+      "/api/v1/alerts/silences",
     ];
+    await newAlert({ apId: seen, labels: { site: `${site}/a` } });
+    await newAlert({ apId: hidden, labels: { site: `elsewhere/${site}` } });
+    await newAlert({ groupValue: `elsewhere/${site}`, labels: { site: `elsewhere/${site}` } });
     for (const path of paths) {
       const response = await send("GET", path, undefined, token);
       const text = await response.text();
@@ -114,6 +132,38 @@ describe.each(CALLERS)("$caller", ({ role, login }) => {
       if (role === "none") expect(text).not.toContain(site);
       else if (path.startsWith("/api/v1/agents/") || path.endsWith("agent_details")) expect(text).toContain(seen);
     }
+  });
+
+  it("gets the events about agents in its scope only, and the same cursor as for absent ones", async () => {
+    const after = await eventLog.newestId();
+    const [seen, hidden] = [await inScope(), await outOfScope()];
+    const { events, next_after } = await listEvents(token, `after=${after}&limit=1000`);
+    const text = JSON.stringify(events);
+    expect([text.includes(seen), text.includes(hidden)]).toEqual([role !== "none", false]);
+    expect(next_after).toBeGreaterThanOrEqual(after + 4);
+    // An agent out of scope and an absent one cannot be told apart by a selector.
+    const pages = await Promise.all(
+      [`elsewhere/${site}`, uniqueName()].map((place) =>
+        listEvents(token, `after=0&limit=1000&selector=${encodeURIComponent(`site=${place}`)}`),
+      ),
+    );
+    for (const page of pages) expect(page.events).toEqual([]);
+  });
+
+  it("tests alert rules on agents in its scope only", async () => {
+    const [seen, hidden] = [await inScope(), await outOfScope()];
+    const nowMs = Date.now();
+    const sample = (apId: string) => ({ apId, tsMs: nowMs - 60_000, metrics: { load: 1 }, texts: {} });
+    await testStore().insert([sample(seen), sample(hidden)], uniqueName());
+    const rule = { condition: { metric: "load", op: ">", value: 0 } };
+    const read = async () => {
+      const body = { rule, from: nowMs - 120_000, to: nowMs };
+      return await (await send("POST", "/api/v1/alerts/rules/test", body, token)).text();
+    };
+    // The labels may be a few seconds old.
+    if (role !== "none") await expect.poll(read, { timeout: 10_000, interval: 300 }).toContain(seen);
+    expect(await read()).not.toContain(hidden);
+    if (role === "none") expect(await read()).not.toContain(seen);
   });
 
   it("gets the same refusal for an agent out of scope and an absent one in a bulk command", async () => {

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { declaredRoutes } from "../../../src/http/route-registry.ts";
+import { newAlert } from "../alerting/requests.ts";
 import {
   adminToken,
   appWith,
@@ -15,7 +16,16 @@ import {
   uniqueName,
 } from "../support.ts";
 import { invalidTokens } from "./invalid-tokens.ts";
-import { type Access, CALLERS, type Caller, type ObjectKind, PUBLIC, type Row, TABLE } from "./permission-table.ts";
+import {
+  type Access,
+  CALLERS,
+  type Caller,
+  newRuleBody,
+  type ObjectKind,
+  PUBLIC,
+  type Row,
+  TABLE,
+} from "./permission-table.ts";
 
 /**
  * Calls every operation as every kind of caller on every kind of object. The table states the permissions independently of the matrix in
@@ -73,7 +83,22 @@ const newEnrolmentToken = async (): Promise<string> => {
   const response = await send("POST", "/api/v1/enrolment_tokens/", {}, await adminToken());
   return ((await response.json()) as { id: string }).id;
 };
+const subscriptionOf = async (token: string): Promise<string> => {
+  const target = { kind: "webhook", address: "https://receiver.invalid/" };
+  const response = await send("POST", "/api/v1/subscriptions/", { name: "x", target }, token);
+  return ((await response.json()) as { id: string }).id;
+};
+const created = async (path: string, body: object): Promise<string> => {
+  const response = await send("POST", path, body, await adminToken());
+  return ((await response.json()) as { id: string }).id;
+};
 const foreignObject = async (kind: ObjectKind): Promise<string> => {
+  if (kind === "alert rule") return await created("/api/v1/alerts/rules", newRuleBody());
+  if (kind === "alert") return await newAlert();
+  if (kind === "silence") {
+    const until = new Date(Date.now() + 5_000).toISOString();
+    return await created("/api/v1/alerts/silences", { selector: `site=${uniqueName()}`, until });
+  }
   if (kind === "job") return await jobOf((await signedUp()).token);
   if (kind === "group") {
     const name = uniqueName();
@@ -82,6 +107,7 @@ const foreignObject = async (kind: ObjectKind): Promise<string> => {
   }
   if (kind === "emulator job") return await emulatorJobOf((await signedUp()).token);
   if (kind === "enrolment token") return await newEnrolmentToken();
+  if (kind === "subscription") return await subscriptionOf((await signedUp()).token);
   return (await account(kind)).name;
 };
 const unusedName = (kind: ObjectKind): string => (kind === "user" ? uniqueEmail() : uniqueName());
@@ -90,7 +116,7 @@ const call = async ({ route, query, body, contentType }: Row, token: string, obj
   const [method = "", path = ""] = route.split(" ");
   const name = encodeURIComponent(object);
   const target = query === undefined ? path.replace(/:\w+/, name) : `${path}?${query}${name}`;
-  if (!path.includes("/ws/")) return (await send(method, target, body?.(), token, contentType)).status;
+  if (!/\/ws(\/|$)/.test(path)) return (await send(method, target, body?.(), token, contentType)).status;
   const { status, webSocket } = await request(target, { headers: { Upgrade: "websocket", ...bearer(token) } });
   webSocket?.accept();
   webSocket?.close(1000);
@@ -132,6 +158,8 @@ describe.each(TABLE)("$route", (row) => {
     // An administrator that posts to a job number does not become its owner.
     if (object === "job" && caller !== "agent" && caller !== "admin")
       expect(await call(row, token, await jobOf(token))).toBe(200);
+    if (object === "subscription" && access === "visible")
+      expect(await call(row, token, await subscriptionOf(token))).toBe(200);
     if (access === "listed") expect(await call(row, token, listedAgent)).toBe(200);
     if (KIND_OF[caller] === object && caller !== "admin") {
       expect(await call(row, token, name)).toBe(access === "any" || access === "own" ? 200 : 403);
@@ -159,7 +187,7 @@ describe.each(TABLE)("$route", (row) => {
 });
 
 function statusOfForeign(access: Access | undefined): number {
-  if (access === "none") return 404;
+  if (access === "none" || access === "visible") return 404;
   return access === "any" ? 200 : 403;
 }
 
@@ -167,7 +195,7 @@ function statusOfForeign(access: Access | undefined): number {
 function statusOfMissing({ access, object, isClaimed, isCreated }: Row, caller: Caller): number {
   if (isClaimed) return caller === "agent" ? 403 : 200;
   if (isCreated) return statusOfForeign(access[caller]);
-  if (access[caller] === "none") return 404;
+  if (access[caller] === "none" || access[caller] === "visible") return 404;
   // 404 reveals nothing for job numbers: a caller can also learn that a number is unused by using it.
   return access[caller] === "any" || object?.endsWith("job") ? 404 : 403;
 }

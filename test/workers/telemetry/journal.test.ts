@@ -40,6 +40,25 @@ describe("the journal", () => {
       expect([again.range, again.samplesOf("a").map(({ tsMs }) => tsMs)]).toEqual([undefined, [3, 4]]);
     }));
 
+  it("replays what was stored since the last checkpoint, also if the telemetry store has it", () =>
+    withJournal(({ open, storage }) => {
+      const options = { isReplayed: true };
+      const journal = open(options);
+      append(journal, sampleOf("a", 1));
+      journal.checkpoint();
+      append(journal, sampleOf("a", 2));
+      append(journal, sampleOf("a", 3));
+      journal.begin(range(2), []);
+      journal.end(range(2));
+      // The first row is needed by neither, the second one by a replay, and the third one by the telemetry store as well.
+      const again = open(options);
+      expect([...again.replay()].map(({ tsMs }) => tsMs)).toEqual([2, 3]);
+      expect([again.count, again.firstSeq, again.lastSeq]).toEqual([1, 3, 3]);
+      again.checkpoint();
+      const rows = storage.sql.exec("SELECT seq FROM journal").toArray();
+      expect(rows).toEqual([{ seq: 3 }]);
+    }));
+
   it("divides long calls into rows, and a long sample into pieces", () =>
     withJournal(({ open, storage }) => {
       const many = Array.from({ length: 60 }, (_, i) => sampleOf("a", i));

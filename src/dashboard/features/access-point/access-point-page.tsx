@@ -9,6 +9,7 @@ import { Empty, Failed, Loading } from "../../components/states.tsx";
 import { useLoaded } from "../../lib/load.ts";
 import { usePoll } from "../../lib/poll.ts";
 import { allows, mayOperate, useOwnGrants } from "../../selectors/own-grants.ts";
+import { AgentEvents } from "../events/agent-events.tsx";
 import { AgentLabels } from "./agent-labels.tsx";
 import { Charts } from "./charts.tsx";
 import { Commands } from "./commands.tsx";
@@ -20,7 +21,7 @@ import "../../style/access-point.css";
 
 const CONFIGURATION_INTERVAL_MS = 30_000;
 
-/** Shows one access point: its status, metrics, commands and configuration. */
+/** Shows one access point: its status, metrics, events, commands and configuration. */
 export function AccessPoint({ route }: PageProps) {
   const apId = route.path[1] ?? "";
   return <AccessPointLoader key={apId} apId={apId} query={route.query} />;
@@ -53,6 +54,7 @@ function AccessPointContent({ agent, query }: { agent: Agent; query: URLSearchPa
         {labels !== undefined && <AgentLabels {...{ apId, labels }} mayChange={mayLabel} onChanged={refresh} />}
       </AccessPointHeader>
       <Charts apId={apId} type={type} query={query} />
+      <AgentEvents apId={apId} />
       <div class="ap-columns">
         {mayCommand && <Commands apId={apId} supported={configuration.commands} />}
         <div class="stack">

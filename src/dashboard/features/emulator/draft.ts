@@ -1,6 +1,6 @@
 import type { AccessPointType, EmulatorSpinupRequest } from "../../../schemas/emulator.ts";
 import { fieldErrorOf } from "../../components/form.tsx";
-import { type Duration, secondsOf, TEN_MINUTES } from "./duration.ts";
+import { type Duration, secondsOf, TEN_MINUTES } from "../../lib/duration.ts";
 
 /** The state of the form. Numbers are texts as typed. */
 export interface Draft {

@@ -1,6 +1,6 @@
 import { useId } from "preact/hooks";
 import { controlProps, Field } from "../../components/form.tsx";
-import { type Duration, maxAmount, PRESETS, UNITS, type Unit } from "./duration.ts";
+import { type Duration, maxAmount, PRESETS, UNITS, type Unit } from "../../lib/duration.ts";
 
 /** A number with its unit, and buttons for common durations. */
 export function DurationField({

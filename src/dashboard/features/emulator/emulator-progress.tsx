@@ -1,6 +1,6 @@
 import { useServiceNowMs } from "../../api/clock.ts";
 import { Progress } from "../../components/states.tsx";
-import { durationText } from "../../components/time.tsx";
+import { durationText } from "../../lib/duration.ts";
 import { countOf, countText } from "../../lib/format.ts";
 import { type JobProgress, progressOf } from "./job-progress.ts";
 

@@ -8,10 +8,10 @@ import type { WorkerOptions } from "../types.ts";
 import { buildDashboard, WRANGLER_CONFIG, WRANGLER_ENVIRONMENT } from "./builds.ts";
 
 /**
- * On a developer's machine anyone can sign up and operate all access points, so that the product can be tried at once. In production
- * sign-up is closed by default, and new users see only access points that they emulate.
+ * On a developer's machine anyone can sign up and operate all access points, and webhooks reach programs on it, so that the product can be
+ * tried at once. In production sign-up is closed by default, and new users see only access points that they emulate.
  */
-export const DEV_DEFAULTS = { SIGNUP: "open", NEW_USERS: "operator" };
+export const DEV_DEFAULTS = { SIGNUP: "open", NEW_USERS: "operator", WEBHOOK_NETWORKS: "private" };
 
 /** Runs the Worker in `wrangler dev`, which rebuilds it at every change of the sources. */
 export async function devWorkerComponent({ host, port, url, dataDir, env }: WorkerOptions): Promise<Component> {

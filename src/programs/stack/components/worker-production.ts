@@ -32,6 +32,7 @@ export async function productionWorkerComponent({
       objectsDir,
       pageDir,
       settings: Object.keys(env),
+      allowsPrivateWebhooks: env.WEBHOOK_NETWORKS === "private",
     }),
   );
   return {
@@ -61,10 +62,12 @@ interface WorkerdOptions {
   pageDir: string;
   /** Names of the environment variables that the Worker gets. Their values stay in the environment of workerd. */
   settings: string[];
+  /** Whether webhooks reach private networks and this machine. */
+  allowsPrivateWebhooks: boolean;
 }
 
 async function workerdConfig(options: WorkerdOptions): Promise<string> {
-  const { address, buildDir, objectsDir, pageDir, settings } = options;
+  const { address, buildDir, objectsDir, pageDir, settings, allowsPrivateWebhooks } = options;
   const wrangler = WranglerConfig.parse(await readWranglerConfig(WRANGLER_CONFIG));
   const objects = wrangler.durable_objects.bindings;
   const modules = [
@@ -77,6 +80,7 @@ async function workerdConfig(options: WorkerdOptions): Promise<string> {
   ];
   const bindings = [
     `(name = ${quoted(wrangler.assets.binding)}, service = "page")`,
+    `(name = "WEBHOOKS", service = "webhooks")`,
     ...settings.map((name) => `(name = ${quoted(name)}, fromEnvironment = ${quoted(name)})`),
     ...objects.map(
       ({ name, class_name }) => `(name = ${quoted(name)}, durableObjectNamespace = ${quoted(class_name)})`,
@@ -92,6 +96,7 @@ const config :Workerd.Config = (
   services = [
     (name = "controller", worker = .controller),
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
+    ${webhookService(allowsPrivateWebhooks)},
     (name = "objects", disk = (path = ${quoted(objectsDir)}, writable = true)),
     (name = "page", disk = (path = ${quoted(pageDir)})),
   ],
@@ -113,6 +118,13 @@ const controller :Workerd.Worker = (
 );
 `;
 }
+
+/**
+ * Returns the network of webhooks, whose addresses users choose. workerd looks a name up once, checks the address, and connects to exactly
+ * that one, so that a name server cannot lead a request to this machine or to a private network.
+ */
+export const webhookService = (allowsPrivate: boolean): string =>
+  `(name = "webhooks", network = (allow = [${allowsPrivate ? '"public", "private"' : '"public"'}], tlsOptions = (trustBrowserCas = true)))`;
 
 const moduleFiles = (buildDir: string): string[] =>
   readdirSync(buildDir).filter((file) => /\.(js|wasm)$/.test(file) && file !== "worker.js");

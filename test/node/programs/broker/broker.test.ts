@@ -113,6 +113,42 @@ describe("the broker", () => {
     }
   });
 
+  it("gives the events of a subscription to its account only", async () => {
+    const url = `mqtt://127.0.0.1:${port}`;
+    const userToken = (name: string) => sign({ sub: name, login_type: "user", scope: "agents:read", ver: 1 });
+    const appToken = (name: string, scope: string) => sign({ sub: name, login_type: "third_party_app", scope, ver: 1 });
+    const [owner, stranger] = ["me@example.com", "you@example.com"];
+    const [mine, other] = [
+      await connect(owner, await userToken(owner)),
+      await connect(stranger, await userToken(stranger)),
+    ];
+    const everything = await connect("reader", await appToken("reader", "broker:use agents:read"));
+    const limited = await connect("limited", await appToken("limited", "agents:read"));
+    const seen: string[] = [];
+    for (const [name, client] of Object.entries({ mine, other, everything, limited }))
+      client.on("message", (topic) => seen.push(`${name} ${topic}`));
+    await mine.subscribeAsync(`event/${owner}/#`, { qos: 1 });
+    await everything.subscribeAsync("#", { qos: 1 });
+    await limited.subscribeAsync("event/limited/+", { qos: 1 });
+    for (const client of [other, limited])
+      for (const filter of ["#", "event/#", `event/${owner}/1`, "event/+/1", "agent/a/data", "$share/x/event/#"])
+        await expect(client.subscribeAsync(filter, { qos: 1 }), filter).rejects.toThrow();
+    await expect(everything.subscribeAsync(`event/${owner}/1`, { qos: 1 })).rejects.toThrow();
+    const controller = await connect("notifier", await issuer.signForApp("notifier"));
+    await controller.publishAsync(`event/${owner}/1`, "{}", { qos: 1 });
+    await controller.publishAsync("event/limited/2", "{}", { qos: 1 });
+    await controller.publishAsync("agent/a/command", "{}", { qos: 1 });
+    await until(() => seen.length >= 3);
+    expect(seen.toSorted()).toEqual(["everything agent/a/command", "limited event/limited/2", `mine event/${owner}/1`]);
+    for (const client of [mine, everything]) {
+      const end = closed(client);
+      client.publish(`event/${owner}/1`, "forged", { qos: 1 });
+      expect(await end).toBe("closed");
+    }
+    const persistent = { username: owner, password: await userToken(owner), clientId: "x", clean: false };
+    await expect(connectAsync(url, { ...persistent, reconnectPeriod: 0 })).rejects.toThrow(/Not authorized/);
+  });
+
   it("queues no forbidden message for an agent that subscribes to an allowed and a forbidden topic at once", async () => {
     const options = { username: "a", clientId: "curious", clean: false, reconnectPeriod: 0 };
     const url = `mqtt://127.0.0.1:${port}`;

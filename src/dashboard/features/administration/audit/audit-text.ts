@@ -17,6 +17,7 @@ const ACTIONS: { [action: string]: string } = {
   revoke: "revoked",
   "request password reset": "requested a link to set a new password",
   "reset password": "set a new password with a link",
+  "repeated failed logins": "failed to sign in repeatedly",
   "send command": "sent a command",
   "command done": "carried out a command",
   "command failed": "failed to carry out a command",
@@ -31,6 +32,7 @@ const ACTIONS: { [action: string]: string } = {
 };
 
 const KINDS: { [kind: string]: string } = {
+  address: "address",
   admin: "administrator",
   agent: "access point",
   agents: "several access points",

@@ -1,7 +1,7 @@
 import { useEffect, useId, useState } from "preact/hooks";
-import { SelectorInput } from "../../selectors/selector-input.tsx";
+import { SelectorInput } from "./selector-input.tsx";
 
-/** Filters the overview by labels. Enter applies the selector. */
+/** Filters a page by labels. Enter applies the selector. */
 export function SelectorBar({
   selector,
   error,

@@ -1,0 +1,88 @@
+import type { Threshold, WatchedRule } from "./watched-rule.ts";
+
+/** The last values of the metrics that an agent's rules compare, and the ranges in which no quiet rule holds. */
+export class QuietLimits {
+  #metrics: string[] = [];
+  #values: (number | null)[] = [];
+  /** The least and the greatest value of each metric with which no quiet rule holds. */
+  #least: number[] = [];
+  #greatest: number[] = [];
+
+  /** Sets the metrics, and keeps the values of those that it has already. */
+  track(rules: readonly WatchedRule[]): void {
+    const known = new Map(this.pairs());
+    this.#metrics = [...new Set(rules.flatMap(({ thresholds, compiled }) => (thresholds ? compiled.metrics : [])))];
+    this.#values = this.#metrics.map((metric) => known.get(metric) ?? null);
+  }
+
+  /** Returns the metrics and their values, to store them. */
+  pairs(): [metric: string, value: number | null][] {
+    return this.#metrics.map((metric, i) => [metric, this.#values[i] ?? null]);
+  }
+
+  restore(pairs: readonly [metric: string, value: number | null][]): void {
+    const known = new Map(pairs);
+    this.#values = this.#metrics.map((metric) => known.get(metric) ?? null);
+  }
+
+  /** Returns the last value of a metric. Null: never reported. */
+  valueOf(metric: string): number | null {
+    return this.#values[this.#metrics.indexOf(metric)] ?? null;
+  }
+
+  /** Sets the ranges to those in which no condition of these rules holds. */
+  set(quiet: Iterable<WatchedRule>): void {
+    this.#least = this.#metrics.map(() => Number.NEGATIVE_INFINITY);
+    this.#greatest = this.#metrics.map(() => Number.POSITIVE_INFINITY);
+    for (const { thresholds = [] } of quiet) {
+      for (const { metric, op, value } of thresholds) {
+        const i = this.#metrics.indexOf(metric);
+        const [least = value, greatest = value] = [this.#least[i], this.#greatest[i]];
+        if (op === ">") this.#greatest[i] = Math.min(greatest, value);
+        else if (op === ">=") this.#greatest[i] = Math.min(greatest, -nextAbove(-value));
+        else if (op === "<") this.#least[i] = Math.max(least, value);
+        else this.#least[i] = Math.max(least, nextAbove(value));
+      }
+    }
+  }
+
+  /** Returns whether all metrics of a report are in their ranges. */
+  includes(metrics: Readonly<Record<string, number>>): boolean {
+    const names = this.#metrics;
+    for (let i = 0; i < names.length; i++) {
+      const value: unknown = metrics[names[i] ?? ""];
+      if (typeof value !== "number") continue;
+      if (value > (this.#greatest[i] ?? 0) || value < (this.#least[i] ?? 0)) return false;
+    }
+    return true;
+  }
+
+  /** Returns whether a condition of the rule holds with the metrics of a report. */
+  isReached({ thresholds = [] }: WatchedRule, metrics: Readonly<Record<string, number>>): boolean {
+    return thresholds.some((threshold) => holds(threshold, metrics[threshold.metric]));
+  }
+
+  /** Records the values of a report. */
+  take(metrics: Readonly<Record<string, number>>): void {
+    const names = this.#metrics;
+    for (let i = 0; i < names.length; i++) {
+      const value: unknown = metrics[names[i] ?? ""];
+      if (typeof value === "number") this.#values[i] = value;
+    }
+  }
+}
+
+function holds({ op, value: limit }: Threshold, value: unknown): boolean {
+  if (typeof value !== "number") return false;
+  if (op === ">") return value > limit;
+  if (op === ">=") return value >= limit;
+  return op === "<" ? value < limit : value <= limit;
+}
+
+/** Returns the smallest number that is greater. */
+function nextAbove(value: number): number {
+  if (value === 0) return Number.MIN_VALUE;
+  const bits = new BigInt64Array(new Float64Array([value]).buffer);
+  bits[0] = (bits[0] ?? 0n) + (value > 0 ? 1n : -1n);
+  return new Float64Array(bits.buffer)[0] ?? value;
+}
