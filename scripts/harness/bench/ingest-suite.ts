@@ -96,6 +96,8 @@ async function ingestOverHttp(context: BenchContext, agents: readonly TestAgent[
 
 /** Returns how many inserts the product has made. */
 async function countInserts(client: ApiClient, token: string): Promise<number> {
+  // The first scrape makes the shards report what they have counted, and may not see it yet.
+  await client.request("/metrics", { token });
   const { text } = await client.request("/metrics", { token });
   return Number(/^controller_ingest_batches_total (\d+)/m.exec(text)?.[1] ?? Number.NaN);
 }
