@@ -77,12 +77,3 @@ export async function seedSamples(clickhouse: ClickHouse, seed: Seed): Promise<v
     });
   }
 }
-
-/** Returns how many inserts the server has run since its start. */
-export async function countInserts(clickhouse: ClickHouse): Promise<number> {
-  const [row] = await selectRows<{ n: string }>(
-    clickhouse,
-    "SELECT value AS n FROM system.events WHERE event = 'InsertQuery'",
-  );
-  return Number(row?.n ?? 0);
-}

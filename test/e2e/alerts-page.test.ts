@@ -6,8 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type BrowserSession, launchBrowser, visit } from "../../scripts/harness/browser.ts";
 import { ApiClient, untilTownsLoaded } from "../../scripts/harness/client.ts";
 import type { NetworkEvent } from "../../src/schemas/events.ts";
-import { expectAccessible } from "../support/accessible.ts";
 import { ADMIN, sharedProduct } from "../support/product.ts";
+import { expectAccessible } from "./accessible.ts";
 
 /** Other tests on the same product have access points of their own. */
 const SITE = "alerts-e2e/roof";

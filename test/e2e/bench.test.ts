@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { findPeerPrograms } from "../../scripts/harness/bench/peer.ts";
+import { findPeerPrograms } from "../../scripts/harness/bench/peer/peer.ts";
 import { run } from "../../scripts/harness/product.ts";
 import { ROOT } from "../../src/programs/shared/system.ts";
 

@@ -4,9 +4,9 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type BrowserSession, launchBrowser, visit } from "../../scripts/harness/browser.ts";
 import { until } from "../../scripts/harness/product.ts";
-import { expectAccessible } from "../support/accessible.ts";
 import { ADMIN, sharedProduct } from "../support/product.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
+import { expectAccessible } from "./accessible.ts";
 
 const PASSWORD = `${SECRET_MARK} a visitor's password`;
 const NEW_PASSWORD = `${PASSWORD}, changed`;

@@ -7,12 +7,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { launchBrowser, visit } from "../../scripts/harness/browser.ts";
 import { Product, run, until } from "../../scripts/harness/product.ts";
-import { expectAccessible } from "../support/accessible.ts";
 import { listeningPortsOf, processesWith } from "../support/processes.ts";
 import { ADMIN, ENROLMENT_TOKEN } from "../support/product.ts";
 import { runScript } from "../support/run-script.ts";
 import { SECRET_MARK, SECRETS } from "../support/secret-mark.ts";
 import { ServiceClient } from "../support/service-client.ts";
+import { expectAccessible } from "./accessible.ts";
 
 const USER = { username: "first@example.com", password: `${SECRET_MARK} first user's password` };
 const SETTINGS = { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, ENROLMENT_TOKEN };

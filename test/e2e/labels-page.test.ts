@@ -3,9 +3,9 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type BrowserSession, launchBrowser, visit } from "../../scripts/harness/browser.ts";
 import { ApiClient } from "../../scripts/harness/client.ts";
-import { expectAccessible } from "../support/accessible.ts";
 import { ADMIN, sharedProduct } from "../support/product.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
+import { expectAccessible } from "./accessible.ts";
 
 const PASSWORD = `${SECRET_MARK} a password of labels`;
 /** Other tests on the same product have access points of their own. */

@@ -14,7 +14,7 @@ import { benchEmulator } from "./emulator-suite.ts";
 import { benchHistory } from "./history-suite.ts";
 import { benchTelemetry } from "./ingest-suite.ts";
 import { benchToken } from "./login-suite.ts";
-import { benchPeer, missingPackages } from "./peer-suite.ts";
+import { benchPeer, missingPackages } from "./peer/peer-suite.ts";
 import { Report } from "./report.ts";
 import { benchService } from "./service-suite.ts";
 import { benchCrowd, benchJobs } from "./stream-suite.ts";

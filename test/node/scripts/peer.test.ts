@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findPeerPrograms, type Peer, startPeer } from "../../../scripts/harness/bench/peer.ts";
+import { findPeerPrograms, type Peer, startPeer } from "../../../scripts/harness/bench/peer/peer.ts";
 import { callbackPath, closeSockets, openSocket, streamPath } from "../../../scripts/harness/job-socket.ts";
 import { until } from "../../../scripts/harness/product.ts";
 import { UPDATE_PATH } from "../../../scripts/harness/telemetry-oracle.ts";

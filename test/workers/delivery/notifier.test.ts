@@ -74,7 +74,7 @@ describe("a webhook", () => {
     await world.dispatcher.idle();
     const errorOf = async (host: string) => (await rowOf(ids.get(host) ?? ""))?.lastError;
     expect(await errorOf("broken")).toBe("HTTP 500");
-    expect(await errorOf("hanging")).toBe("No response within 400 ms");
+    expect(await errorOf("hanging")).toBe("No response within 3000 ms");
     expect(await errorOf("redirecting")).toBe("HTTP 307: redirects are not followed");
     for (const host of ["large", "slow-body", "good"]) expect(await errorOf(host)).toBeNull();
     expect(world.unreachable).toEqual([]);

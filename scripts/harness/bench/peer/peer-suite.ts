@@ -1,16 +1,16 @@
-import { print } from "../../../src/programs/shared/cli.ts";
-import { makeAgents, type TestAgent } from "../accounts.ts";
-import { countPoints, untilMerged } from "../clickhouse.ts";
-import type { ApiClient } from "../client.ts";
-import { callbackPath, streamPath } from "../job-socket.ts";
-import { until } from "../product.ts";
-import { UPDATE_PATH } from "../telemetry-oracle.ts";
-import { cpuOf } from "../usage.ts";
-import type { LoadOptions, LoadResult } from "./load.ts";
+import { print } from "../../../../src/programs/shared/cli.ts";
+import { makeAgents, type TestAgent } from "../../accounts.ts";
+import { countPoints, untilMerged } from "../../clickhouse.ts";
+import type { ApiClient } from "../../client.ts";
+import { callbackPath, streamPath } from "../../job-socket.ts";
+import { until } from "../../product.ts";
+import { UPDATE_PATH } from "../../telemetry-oracle.ts";
+import { cpuOf } from "../../usage.ts";
+import type { LoadOptions, LoadResult } from "../load.ts";
+import type { Details } from "../report.ts";
+import { throughSocket } from "../stream-suite.ts";
+import { type BenchContext, CONNECTIONS, fields, inTurns, load, ME } from "../suite.ts";
 import { findPeerPrograms, startPeer } from "./peer.ts";
-import type { Details } from "./report.ts";
-import { throughSocket } from "./stream-suite.ts";
-import { type BenchContext, CONNECTIONS, fields, inTurns, load, ME } from "./suite.ts";
 
 /** The product next to the usual alternative, a Python service with InfluxDB. Both run on this machine and take turns. */
 

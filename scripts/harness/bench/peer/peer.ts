@@ -3,11 +3,11 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { anyFreePort } from "../../../src/programs/stack/ports.ts";
-import type { Supervisor } from "../../../src/programs/stack/supervisor.ts";
-import type { TestAgent } from "../accounts.ts";
-import { ApiClient } from "../client.ts";
-import { forEachConcurrently } from "../stats.ts";
+import { anyFreePort } from "../../../../src/programs/stack/ports.ts";
+import type { Supervisor } from "../../../../src/programs/stack/supervisor.ts";
+import type { TestAgent } from "../../accounts.ts";
+import { ApiClient } from "../../client.ts";
+import { forEachConcurrently } from "../../stats.ts";
 
 /** The Python service of the comparison: peer.py under uvicorn, and InfluxDB. Debian 12 has packages of all that it needs. */
 
