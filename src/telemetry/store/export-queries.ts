@@ -187,11 +187,11 @@ function downloadCondition({ apIds, metrics, fromMs, toMs }: DownloadQuery): {
   condition: string;
   values: Record<string, string | number | readonly string[]>;
 } {
-  // The empty name belongs to no agent. It prevents an empty list.
-  const names = toTexts("names", ["", ...apIds]);
+  const names = toTexts("names", apIds);
+  const ofAgents = apIds.length === 0 ? "false" : `ap_id IN (SELECT arrayJoin(${names.expression}))`;
   const ofMetrics = metrics === undefined ? "" : "AND metric IN {metrics:Array(String)}";
   return {
-    condition: `ap_id IN (SELECT arrayJoin(${names.expression})) ${ofMetrics}`,
+    condition: `${ofAgents} ${ofMetrics}`,
     values: { ...names.values, ...(metrics !== undefined && { metrics }), from: fromMs, to: toMs },
   };
 }

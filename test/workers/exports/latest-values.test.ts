@@ -14,7 +14,7 @@ describe("the scrape endpoint", () => {
     const team = uniqueName();
     const { apId, token: agentToken } = await newAgent({}, { team });
     const report = async (ts: string, value: number) =>
-      expect((await post({ ts, payload: { load: value, a: { "b-c": 2 } } }, agentToken)).status).toBe(200);
+      expect((await post({ ts, payload: { load: value, a: { "b-x": 2 } } }, agentToken)).status).toBe(200);
     await report(secondsAgo(2), 0.5);
     await report(secondsAgo(1), 0.25);
     const { token } = await signedUp();
@@ -24,12 +24,12 @@ describe("the scrape endpoint", () => {
     );
     expect(await response.text()).toBe(
       [
-        "# HELP U__a_2e_b_2d_c A b c",
-        "# TYPE U__a_2e_b_2d_c unknown",
-        `U__a_2e_b_2d_c{instance="${apId}"} 2`,
+        "# HELP U__a_2e_b_2d_x A b x",
+        "# TYPE U__a_2e_b_2d_x unknown",
+        `U__a_2e_b_2d_x{instance="${apId}"} 2`,
         "# HELP access_point_info Labels of the access point, always 1",
         "# TYPE access_point_info gauge",
-        `access_point_info{instance="${apId}",team="${team}"} 1`,
+        `access_point_info{emulated="false",instance="${apId}",team="${team}"} 1`,
         "# HELP load Load",
         "# TYPE load unknown",
         `load{instance="${apId}"} 0.25`,
