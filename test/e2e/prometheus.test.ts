@@ -13,6 +13,20 @@ import { ServiceClient } from "../support/service-client.ts";
 const [PROMETHEUS, ALERTMANAGER] = ["/usr/bin/prometheus", "/usr/bin/prometheus-alertmanager"];
 const WITHIN_MS = 60_000;
 
+/** Rates, quantiles over labels, subqueries, and the like. */
+const QUERIES = [
+  "up",
+  "process_resident_memory_bytes",
+  "rate(prometheus_tsdb_head_samples_appended_total[10s])",
+  "sum by (job) (rate(prometheus_http_requests_total[10s]))",
+  "histogram_quantile(0.9, sum by (le) (rate(prometheus_http_response_size_bytes_bucket[15s])))",
+  "max_over_time(go_goroutines[10s])",
+  "avg_over_time(rate(prometheus_tsdb_head_samples_appended_total[5s])[10s:1s])",
+  "quantile by (job) (0.5, go_memstats_alloc_bytes)",
+  "topk(3, prometheus_http_requests_total)",
+  'count by (__name__) ({__name__=~"go_mem.*"})',
+];
+
 interface AlertmanagerAlert {
   labels: Record<string, string>;
   annotations: Record<string, string>;
@@ -38,15 +52,15 @@ describe.skipIf(!existsSync(PROMETHEUS) || !existsSync(ALERTMANAGER))("Debian's"
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const startTool = async (command: string, config: string, options: (port: number) => string[]): Promise<string> => {
+  const startTool = async (command: string, config: string, options: string[], givenPort?: number): Promise<string> => {
     const name = randomUUID();
-    const [port, file] = [await anyFreePort(), join(folder, `${name}.yml`)];
+    const [port, file] = [givenPort ?? (await anyFreePort()), join(folder, `${name}.yml`)];
     writeFileSync(file, config);
     const url = `http://127.0.0.1:${port}`;
     await supervisor.start({
       name,
       command,
-      args: [`--config.file=${file}`, `--web.listen-address=127.0.0.1:${port}`, ...options(port)],
+      args: [`--config.file=${file}`, `--web.listen-address=127.0.0.1:${port}`, ...options],
       env: { PATH: process.env.PATH ?? "" },
       ready: async () => (await fetch(`${url}/-/ready`)).ok,
       display: () => undefined,
@@ -62,7 +76,7 @@ describe.skipIf(!existsSync(PROMETHEUS) || !existsSync(ALERTMANAGER))("Debian's"
   it("Alertmanager gets an alert when it fires, and its end", async () => {
     const config = "route:\n  receiver: none\nreceivers:\n  - name: none\n";
     const options = [`--storage.path=${join(folder, "alertmanager")}`, "--cluster.listen-address="];
-    const url = await startTool(ALERTMANAGER, config, () => options);
+    const url = await startTool(ALERTMANAGER, config, options);
     const [site, name, password] = [randomUUID(), randomUUID(), `${SECRET_MARK} of an agent`];
     await post("/api/v1/agents/", { ap_id: name, password, configuration: {}, labels: { site } });
     const token = await service.tokenOf({ username: name, password }, "agent");
@@ -102,6 +116,52 @@ describe.skipIf(!existsSync(PROMETHEUS) || !existsSync(ALERTMANAGER))("Debian's"
     }
   });
 
+  it("Prometheus writes its samples, and another one answers PromQL from them with the same values", async () => {
+    const [name, key] = [`prometheus-${randomUUID()}`, `${SECRET_MARK} of Prometheus`];
+    const permissions = { write: true, register: true };
+    await post("/api/v1/third_party_apps/", { app_name: name, api_key: key, permissions });
+    const login = `basic_auth: { username: "${name}", password: "${key}" }`;
+    const port = await anyFreePort();
+    const [instance, job] = [`self-${randomUUID()}`, "self"];
+    const writing = `scrape_configs:
+  - job_name: ${job}
+    scrape_interval: 1s
+    static_configs: [{ targets: ["127.0.0.1:${port}"], labels: { instance: "${instance}" } }]
+remote_write:
+  - url: ${service.url}/api/v1/prometheus/write
+    ${login}
+    queue_config: { batch_send_deadline: 1s }
+`;
+    const reading = `remote_read:
+  - url: ${service.url}/api/v1/prometheus/read
+    ${login}
+    read_recent: true
+`;
+    const writer = await startTool(PROMETHEUS, writing, [`--storage.tsdb.path=${join(folder, "writer")}`], port);
+    const reader = await startTool(PROMETHEUS, reading, [`--storage.tsdb.path=${join(folder, "reader")}`]);
+    const ask = async (url: string, query: string, time: number): Promise<unknown[]> => {
+      const response = await fetch(`${url}/api/v1/query?${new URLSearchParams({ query, time: String(time) })}`);
+      const { data, error } = (await response.json()) as { data?: { result: object[] }; error?: string };
+      expect(error, query).toBeUndefined();
+      return (data?.result ?? []).map((one) => JSON.stringify(one)).toSorted();
+    };
+    const startedS = Math.floor(Date.now() / 1000);
+    const SPAN_S = 20;
+    await until(() => Date.now() / 1000 > startedS + SPAN_S + 2, WITHIN_MS, 250);
+    const atS = startedS + SPAN_S;
+    const all = `count({job="${job}"})`;
+    await until(
+      async () => String(await ask(reader, all, atS)) === String(await ask(writer, all, atS)),
+      WITHIN_MS,
+      500,
+    );
+    for (const query of QUERIES) {
+      const expected = await ask(writer, query, atS);
+      expect(expected.length, query).toBeGreaterThan(0);
+      expect(await ask(reader, query, atS), query).toEqual(expected);
+    }
+  });
+
   it("Prometheus scrapes the service", async () => {
     const { host } = new URL(service.url);
     const config = `scrape_configs:
@@ -110,7 +170,7 @@ describe.skipIf(!existsSync(PROMETHEUS) || !existsSync(ALERTMANAGER))("Debian's"
     authorization: { credentials: "${admin}" }
     static_configs: [{ targets: ["${host}"] }]
 `;
-    const url = await startTool(PROMETHEUS, config, () => [`--storage.tsdb.path=${join(folder, "tsdb")}`]);
+    const url = await startTool(PROMETHEUS, config, [`--storage.tsdb.path=${join(folder, "tsdb")}`]);
     const query = async (expression: string): Promise<number[]> => {
       const response = await fetch(`${url}/api/v1/query?${new URLSearchParams({ query: expression })}`);
       const { data } = (await response.json()) as { data: { result: { value: [number, string] }[] } };
