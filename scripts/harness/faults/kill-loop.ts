@@ -54,7 +54,7 @@ export const KILL_SUITES = {
     description: "Alerts fire and end, and an unreliable webhook receives them",
     components: ["worker", "sqld", "clickhouse", "broker", "bridge"],
     kills: 50,
-    start: async (target) => [await startAlerts(target, { agents: 8, pauseMs: 200 })],
+    start: async (target) => [await startAlerts(target, { agents: 8, pauseMs: 500 })],
   },
 } satisfies Record<string, KillSuite>;
 
