@@ -149,12 +149,10 @@ remote_write:
     const SPAN_S = 20;
     await until(() => Date.now() / 1000 > startedS + SPAN_S + 2, WITHIN_MS, 250);
     const atS = startedS + SPAN_S;
-    const all = `count({job="${job}"})`;
-    await until(
-      async () => String(await ask(reader, all, atS)) === String(await ask(writer, all, atS)),
-      WITHIN_MS,
-      500,
-    );
+    // Everything that was scraped until then is written.
+    const scrapes = `count_over_time(up{job="${job}"}[${SPAN_S}s])`;
+    const expectedScrapes = await ask(writer, scrapes, atS);
+    await expect.poll(() => ask(reader, scrapes, atS), { timeout: WITHIN_MS, interval: 500 }).toEqual(expectedScrapes);
     for (const query of QUERIES) {
       const expected = await ask(writer, query, atS);
       expect(expected.length, query).toBeGreaterThan(0);
