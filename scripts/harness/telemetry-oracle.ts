@@ -21,12 +21,14 @@ export const sampleAt = (tsMs: number) => ({ ts: tsMs, payload: { [METRIC]: 1 } 
 export class TelemetryOracle {
   readonly #store: Pick<Target, "urls">;
   readonly #prefix: string;
+  readonly #metric: string;
   readonly #acknowledged = new Set<string>();
 
   /** Looks at the agents whose names begin with the prefix. */
-  constructor(store: Pick<Target, "urls">, prefix: string) {
+  constructor(store: Pick<Target, "urls">, prefix: string, metric = METRIC) {
     this.#store = store;
     this.#prefix = prefix;
+    this.#metric = metric;
   }
 
   record(apId: string, tsMs: number): void {
@@ -39,7 +41,7 @@ export class TelemetryOracle {
 
   /** Waits for acknowledged samples that are late, then compares. `unexpected` counts stored samples that were not acknowledged. */
   async compare(): Promise<{ lost: number; duplicates: number; unexpected: number; settledMs: number }> {
-    const params = { prefix: this.#prefix, metric: METRIC };
+    const params = { prefix: this.#prefix, metric: this.#metric };
     const where = "WHERE startsWith(ap_id, {prefix:String}) AND metric = {metric:String}";
     return await withClickHouse(this.#store, async (clickhouse) => {
       const readPoints = async (): Promise<Map<string, number>> => {

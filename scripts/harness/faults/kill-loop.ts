@@ -5,6 +5,7 @@ import { startStreams } from "../stream-oracle.ts";
 import { METRIC, sendTelemetry, startTelemetry } from "../telemetry-oracle.ts";
 import { createWorkload, type Workload } from "../workload.ts";
 import { startAlerts } from "./alert-load.ts";
+import { type CollectorKind, startCollector } from "./collector-load.ts";
 import { startCommands } from "./command-load.ts";
 import type { Component, FaultTarget } from "./environment.ts";
 import { kill, type Outcome, underLoad } from "./under-load.ts";
@@ -20,6 +21,8 @@ export interface KillSuite {
 }
 
 const PAUSE_MS = 20;
+const COLLECTORS: CollectorKind[] = ["OTLP JSON", "OTLP protobuf", "InfluxDB"];
+const COLLECTOR_PAUSE_MS = 1_000;
 
 export const KILL_SUITES = {
   telemetry: {
@@ -55,6 +58,13 @@ export const KILL_SUITES = {
     components: ["worker", "sqld", "clickhouse", "broker", "bridge"],
     kills: 50,
     start: async (target) => [await startAlerts(target, { agents: 8, pauseMs: 500 })],
+  },
+  collectors: {
+    description: "Unmodified clients of OpenTelemetry and InfluxDB send points",
+    components: ["worker", "sqld", "clickhouse"],
+    kills: 10,
+    start: async (target) =>
+      await Promise.all(COLLECTORS.map((kind) => startCollector(target, kind, COLLECTOR_PAUSE_MS))),
   },
 } satisfies Record<string, KillSuite>;
 

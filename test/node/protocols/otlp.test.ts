@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { decodeOtlp, encodeOtlpError, encodeOtlpResponse, otlpEncoding } from "../../../src/protocols/otlp/otlp.ts";
 import { MAX_POINTS } from "../../../src/protocols/point.ts";
 import { ProtobufReader } from "../../../src/protocols/protobuf.ts";
-import { encodeRequest, type Json } from "../../support/otlp-protobuf.ts";
+import { encodeRequest, type Json } from "../../support/protocols/otlp-protobuf.ts";
 
 const KEPT = ["service.name", "service.instance.id"];
 const TIME = "1700000000123999999";

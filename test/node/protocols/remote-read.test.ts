@@ -10,7 +10,7 @@ import {
 } from "../../../src/protocols/prometheus/remote-read.ts";
 import { ProtocolError } from "../../../src/protocols/protocol-error.ts";
 import { compressSnappy } from "../../../src/protocols/snappy.ts";
-import { decodeFrames, decodeReadResponse, encodeRequest } from "../../support/remote-read.ts";
+import { decodeFrames, decodeReadResponse, encodeRequest } from "../../support/protocols/remote-read.ts";
 
 const concat = (parts: Iterable<Uint8Array>): Uint8Array => new Uint8Array(Buffer.concat([...parts]));
 const seriesOf = (count: number): TimeSeries => ({

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { MAX_POINTS } from "../../../src/protocols/point.ts";
 import { checkRemoteWriteType, decodeRemoteWrite } from "../../../src/protocols/prometheus/remote-write.ts";
 import { compressSnappy } from "../../../src/protocols/snappy.ts";
-import { type Series, writeRequest } from "../../support/remote-write.ts";
+import { type Series, writeRequest } from "../../support/protocols/remote-write.ts";
 
 const MAX_BYTES = 8 * 1024 * 1024;
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { crc32c } from "../../../src/protocols/prometheus/crc32c.ts";
 import { type ChunkSample, encodeXorChunk, MAX_CHUNK_SAMPLES } from "../../../src/protocols/prometheus/xor-chunk.ts";
-import { decodeXorChunk } from "../../support/xor-decoder.ts";
+import { decodeXorChunk } from "../../support/protocols/xor-decoder.ts";
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 

@@ -9,7 +9,7 @@ import { readRemotely } from "../../../src/telemetry/export/remote-read.ts";
 import type { Point } from "../../../src/telemetry/pending-samples.ts";
 import type { SeriesKey } from "../../../src/telemetry/store/export-queries.ts";
 import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
-import { decodeFrames, decodeReadResponse, encodeRequest } from "../../support/remote-read.ts";
+import { decodeFrames, decodeReadResponse, encodeRequest } from "../../support/protocols/remote-read.ts";
 
 const NOW_MS = 1_800_000_000_000;
 const ACTOR: Actor = {

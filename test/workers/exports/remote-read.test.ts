@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { compressSnappy } from "../../../src/protocols/snappy.ts";
-import { encodeRequest } from "../../support/remote-read.ts";
+import { encodeRequest } from "../../support/protocols/remote-read.ts";
 import { adminToken, newAgent, newApp, signedUp, testStore, uniqueName } from "../support.ts";
 import { post } from "../telemetry/requests.ts";
-import { equal, postRead, type ReadSeries, readSeries } from "./requests.ts";
+import { equal, postRead, type ReadSeries, readSeries } from "./exports-requests.ts";
 
 const HOUR_MS = 3_600_000;
 const startMs = Math.floor(Date.now() / 1_000) * 1_000 - HOUR_MS;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { StoredGrant } from "../../../src/accounts/account-tables.ts";
 import { adminToken, logIn, newAgent, newApp, PASSWORD, send, tokenOf, uniqueName } from "../support.ts";
-import { openWisp, post, postLines, postOtlp, postSeries, storedOf } from "./requests.ts";
+import { openWisp, post, postLines, postOtlp, postSeries, storedOf } from "./intake-requests.ts";
 
 /** Writes one value for an agent. Returns the status and the text of the response. */
 async function write(apId: string, token: string, labels: Record<string, string> = { instance: apId }) {

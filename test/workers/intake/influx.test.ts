@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { bearer, newAgent, newApp, PASSWORD } from "../support.ts";
-import { gzip, INFLUX, INFLUX_1, post, postLines, storedOf } from "./requests.ts";
+import { gzip, INFLUX, INFLUX_1, post, postLines, storedOf } from "./intake-requests.ts";
 
 const tsMs = () => Date.now() - 5_000;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { bearer, newAgent, newApp, PASSWORD, uniqueName } from "../support.ts";
-import { gzip, openWisp, post, storedOf } from "./requests.ts";
+import { gzip, openWisp, post, storedOf } from "./intake-requests.ts";
 
 const REPORT = JSON.stringify({
   type: "DeviceMonitoring",

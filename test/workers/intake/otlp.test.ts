@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Json } from "../../support/otlp-protobuf.ts";
+import type { Json } from "../../support/protocols/otlp-protobuf.ts";
 import { bearer, newAgent, newApp, uniqueName } from "../support.ts";
-import { gzip, OTLP, post, postOtlp, storedOf } from "./requests.ts";
+import { gzip, OTLP, post, postOtlp, storedOf } from "./intake-requests.ts";
 
 const attribute = (key: string, stringValue: string) => ({ key, value: { stringValue } });
 const nowNs = (secondsAgo = 5) => `${Date.now() - secondsAgo * 1_000}000000`;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { compressSnappy } from "../../../src/protocols/snappy.ts";
-import { writeRequest } from "../../support/remote-write.ts";
+import { writeRequest } from "../../support/protocols/remote-write.ts";
 import { adminToken, bearer, newAgent, newApp, send } from "../support.ts";
-import { basic, PROMETHEUS, post, postBlock, postSeries, storedOf } from "./requests.ts";
+import { basic, PROMETHEUS, post, postBlock, postSeries, storedOf } from "./intake-requests.ts";
 
 const secondsAgoMs = (seconds: number) => Date.now() - seconds * 1_000;
 

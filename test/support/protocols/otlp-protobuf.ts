@@ -1,5 +1,5 @@
-import { fromBase64 } from "../../src/lib/encoding.ts";
-import { ProtobufWriter } from "../../src/protocols/protobuf.ts";
+import { fromBase64 } from "../../../src/lib/encoding.ts";
+import { ProtobufWriter } from "../../../src/protocols/protobuf.ts";
 
 /** Writes OTLP requests as protobuf from their JSON form, to test both encodings with the same requests. */
 

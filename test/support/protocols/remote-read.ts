@@ -1,8 +1,8 @@
 import { expect } from "vitest";
-import { crc32c } from "../../src/protocols/prometheus/crc32c.ts";
-import { MATCHER_TYPES, type ReadQuery, type TimeSeries } from "../../src/protocols/prometheus/remote-read.ts";
-import { ProtobufReader, ProtobufWriter } from "../../src/protocols/protobuf.ts";
-import { compressSnappy, decompressSnappy } from "../../src/protocols/snappy.ts";
+import { crc32c } from "../../../src/protocols/prometheus/crc32c.ts";
+import { MATCHER_TYPES, type ReadQuery, type TimeSeries } from "../../../src/protocols/prometheus/remote-read.ts";
+import { ProtobufReader, ProtobufWriter } from "../../../src/protocols/protobuf.ts";
+import { compressSnappy, decompressSnappy } from "../../../src/protocols/snappy.ts";
 import { decodeXorChunk } from "./xor-decoder.ts";
 
 /** The client's side of Prometheus' remote read protocol. */

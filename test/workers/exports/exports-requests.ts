@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { Matcher } from "../../../src/protocols/prometheus/remote-read.ts";
-import { decodeFrames, decodeReadResponse, encodeRequest } from "../../support/remote-read.ts";
+import { decodeFrames, decodeReadResponse, encodeRequest } from "../../support/protocols/remote-read.ts";
 import { bearer, request } from "../support.ts";
 
 export interface ReadSeries {

@@ -1,7 +1,7 @@
 import { toBase64 } from "../../../src/lib/encoding.ts";
 import { compressSnappy } from "../../../src/protocols/snappy.ts";
-import { encodeRequest, type Json } from "../../support/otlp-protobuf.ts";
-import { type Series, writeRequest } from "../../support/remote-write.ts";
+import { encodeRequest, type Json } from "../../support/protocols/otlp-protobuf.ts";
+import { type Series, writeRequest } from "../../support/protocols/remote-write.ts";
 import { bearer, PASSWORD, request } from "../support.ts";
 import { data, values } from "../telemetry/requests.ts";
 

@@ -1,4 +1,4 @@
-import { ProtobufWriter } from "../../src/protocols/protobuf.ts";
+import { ProtobufWriter } from "../../../src/protocols/protobuf.ts";
 
 export interface Series {
   labels: Record<string, string> | [string, string][];

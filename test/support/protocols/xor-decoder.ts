@@ -1,4 +1,4 @@
-import type { ChunkSample } from "../../src/protocols/prometheus/xor-chunk.ts";
+import type { ChunkSample } from "../../../src/protocols/prometheus/xor-chunk.ts";
 
 /** Decodes a chunk of Prometheus, bit by bit and with 64-bit integers: slow, and independent of the encoder. */
 export function decodeXorChunk(bytes: Uint8Array): ChunkSample[] {
