@@ -20,6 +20,8 @@ const SETTINGS = {
   ADMIN_PASSWORD: ADMIN.password,
   SIGNUP: "open",
   NEW_USERS: "operator",
+  // The receiver of webhooks is on this machine.
+  WEBHOOK_NETWORKS: "private",
 };
 
 /** Components die, hang and restart here. `npm run faults` does the same for longer, with more kinds of faults. */
@@ -146,6 +148,12 @@ describe("npm start on an inherited socket", () => {
     const { acknowledged, lost, duplicates, violations } = await underLoad(target, kill(target, "worker"));
     expect({ lost, duplicates, violations }).toEqual({ lost: 0, duplicates: 0, violations: [] });
     expect(acknowledged).toBeGreaterThan(0);
+  });
+
+  it("loses no alert, and delivers each in the order of its agent, while workerd is killed", async () => {
+    const outcome = await killUnderLoad(plainTarget(product), KILL_SUITES.alerts, "worker", { times: 1 });
+    expect(outcome).toMatchObject({ lost: 0, duplicates: 0, violations: [] });
+    expect(outcome.acknowledged).toBeGreaterThan(0);
   });
 
   it.each([
