@@ -9,6 +9,7 @@ import { withProduct } from "../product.ts";
 import { buildBareWorker, startWorkerd } from "../workerd.ts";
 import { benchAlerts } from "./alert-suite.ts";
 import { benchBacktests } from "./backtest-suite.ts";
+import { benchCollectors } from "./collector-suite.ts";
 import { benchDashboard } from "./dashboard-suite.ts";
 import { benchEmulator } from "./emulator-suite.ts";
 import { benchHistory } from "./history-suite.ts";
@@ -44,6 +45,7 @@ const SUITES: Record<string, Suite> = {
   ],
   alerts: ["The cost of 100 alert rules, and the time from a sample to a webhook", benchAlerts],
   backtest: ["Backtests of alert rules over 30 days of 1,000 agents", benchBacktests],
+  collectors: ["Points in the protocols of other systems, next to single reports", benchCollectors],
   crowd: ["10,000 sockets at once (needs as many open files: ulimit -n)", benchCrowd],
   dashboard: ["The page in Chromium: a map of 10,000 access points, live charts", benchDashboard],
 };

@@ -35,7 +35,7 @@ export interface LoadResult {
   perSecond: number;
   p90Ms: number;
   p99Ms: number;
-  /** Whether every response had the status 200. */
+  /** Whether every response had the status 200 or 204. */
   isFlawless: boolean;
   /** Latencies, and how often each other status occurred. */
   details: Details;
@@ -59,7 +59,7 @@ export async function generateLoad(options: LoadOptions): Promise<LoadResult> {
       const sentMs = dueMs === undefined || earlyMs > 0 ? performance.now() : dueMs;
       const status = await http.send(next(connection, count));
       tookMs.add(performance.now() - sentMs);
-      if (status !== 200) failures[status] = (failures[status] ?? 0) + 1;
+      if (status !== 200 && status !== NO_CONTENT) failures[status] = (failures[status] ?? 0) + 1;
     }
   };
   await Promise.all(Array.from({ length: connections }, (_, connection) => send(connection)));
@@ -71,6 +71,7 @@ export async function generateLoad(options: LoadOptions): Promise<LoadResult> {
 }
 
 const HEAD_END = "\r\n\r\n";
+const NO_CONTENT = 204;
 
 /** Sends one request at a time. Understands bodies with a length and chunked bodies, no more. */
 class Connection {
@@ -111,12 +112,14 @@ class Connection {
     if (headEnd < 0) return;
     const head = this.#received.toString("latin1", 0, headEnd);
     const [, length] = /\r\ncontent-length: *(\d+)/i.exec(head) ?? [];
+    const status = Number(head.slice(9, 12));
     const isComplete =
-      length === undefined
+      status === NO_CONTENT ||
+      (length === undefined
         ? this.#received.subarray(-5).toString("latin1") === `0${HEAD_END}`
-        : this.#received.length >= headEnd + HEAD_END.length + Number(length);
+        : this.#received.length >= headEnd + HEAD_END.length + Number(length));
     if (!isComplete) return;
     this.#received = Buffer.alloc(0);
-    this.#response?.resolve(Number(head.slice(9, 12)));
+    this.#response?.resolve(status);
   }
 }
