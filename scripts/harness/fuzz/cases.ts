@@ -1,4 +1,5 @@
 import * as fc from "fast-check";
+import { binaryBodies } from "./binary.ts";
 import type { ApiDocument, Operation } from "./document.ts";
 import type { FuzzRequest } from "./exchange.ts";
 import type { Caller } from "./fuzz-accounts.ts";
@@ -59,6 +60,12 @@ function requestOf(document: ApiDocument, operation: Operation, valid: fc.Arbitr
   const types = fc.constantFrom(...(operation.body?.types ?? [undefined]));
   const wire = (values: fc.Arbitrary<Values>): fc.Arbitrary<WireRequest> =>
     fc.tuple(values, types).map(([values, type]) => toWire(operation, values, type));
+  const binary = binaryBodies(operation);
+  if (binary !== undefined && kind !== "nearly valid") {
+    return fc
+      .tuple(wire(valid), binary)
+      .map(([request, { headers, body }]) => ({ ...request, headers: { ...request.headers, ...headers }, body }));
+  }
   if (kind === "valid") return wire(valid);
   const [ofValues, ofText] = CHANGES[kind];
   const changed = valid.chain((values) => {
