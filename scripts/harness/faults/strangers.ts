@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connectAsync } from "mqtt";
 import type { FaultEnvironment } from "./environment.ts";
-import { HELD, type Outcome, underLoad } from "./under-load.ts";
+import { ENOUGH, HELD, type Outcome, underLoad } from "./under-load.ts";
 
 /** Other programs and web pages of this machine query every store continuously, without a login. */
 
@@ -46,7 +46,11 @@ export async function strangers(environment: FaultEnvironment, signal: AbortSign
   };
   const begin = () => attempts(environment.target().urls).forEach((attempt) => void repeat(attempt));
   try {
-    const outcome = await underLoad(environment, { ...HELD, begin, end: () => end.abort() }, { signal });
+    const outcome = await underLoad(
+      environment,
+      { ...HELD, begin, end: () => end.abort() },
+      { signal, atLeast: ENOUGH },
+    );
     const violations = succeeded > 0 ? [`${succeeded} of ${tried} attempts without a login succeeded`] : [];
     const remarks = [`${tried} attempts without a login`, ...outcome.remarks];
     return { ...outcome, violations: [...outcome.violations, ...violations], remarks };
