@@ -120,10 +120,21 @@ function otlpSender(exporter: Pick<JsonExporter, "export">): Send {
 function influxSender(url: string, { name, key }: AppLogin): Send {
   const influx = new InfluxDB({ url: `${url}/api/v1/influx`, token: `${name}:${key}`, timeout: TIMEOUT_MS });
   return async (apId, times) => {
-    const api = influx.getWriteApi("any", "any", "ms", { batchSize: times.length, maxRetries: 0, flushInterval: 0 });
+    let written = 0;
+    const api = influx.getWriteApi("any", "any", "ms", {
+      batchSize: times.length,
+      maxRetries: 0,
+      flushInterval: 0,
+      // Otherwise the client only logs a failure.
+      writeSuccess: (sent) => {
+        written += sent.length;
+      },
+      writeFailed: () => Promise.resolve(),
+    });
     api.writePoints(
       times.map((tsMs) => new Point("collected").tag("host", apId).floatField("n", valueAt(tsMs)).timestamp(tsMs)),
     );
     await api.close();
+    if (written < times.length) throw new Error("The points were not acknowledged");
   };
 }

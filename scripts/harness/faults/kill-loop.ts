@@ -22,7 +22,7 @@ export interface KillSuite {
 
 const PAUSE_MS = 20;
 const COLLECTORS: CollectorKind[] = ["OTLP JSON", "OTLP protobuf", "InfluxDB"];
-const COLLECTOR_PAUSE_MS = 1_000;
+const COLLECTOR_PAUSE_MS = 3_000;
 
 export const KILL_SUITES = {
   telemetry: {
