@@ -219,8 +219,10 @@ export class SubscriptionRunner {
       this.markSaved(cursor);
       return;
     }
-    const since = row.failingSince ?? at;
-    const failures = row.failures + 1;
+    // A target that has accepted something is unreliable, not down: the back-off begins anew.
+    const before = hasDelivered ? { failures: 0, failingSince: null } : row;
+    const since = before.failingSince ?? at;
+    const failures = before.failures + 1;
     const dueAt = new Date(at.getTime() + retryDelayMs(failures, random()));
     const progress = { id: row.id, cursor, deliveredAt, failure: { error: failure.error, failures, since, dueAt } };
     this.#row = { ...this.#row, failures, failingSince: since, lastError: failure.error, dueAt };

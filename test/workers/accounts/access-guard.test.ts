@@ -84,11 +84,14 @@ describe("the access guard of the broker", () => {
       .where(inArray(agents.apId, names.slice(0, 1)));
     await recordChange(`agent:${names[0]}`);
     const realFetch = globalThis.fetch;
-    let requests = 0;
-    // The first query, for the audit trail, succeeds. The second, for the accounts, fails.
-    vi.spyOn(globalThis, "fetch").mockImplementation((input, init) =>
-      ++requests === 2 ? Promise.reject(new Error("unavailable")) : realFetch(input, init),
-    );
+    let failures = 0;
+    // The first query for the accounts fails. The one for the audit trail succeeds, as do those of other parts of the service.
+    vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+      const request = new Request(input, init);
+      const isForAccounts = (await request.clone().text()).includes(names[0] ?? "");
+      if (isForAccounts && ++failures === 1) throw new Error("unavailable");
+      return await realFetch(request);
+    });
     await expect(guard.check()).rejects.toThrow();
     expect(disconnected).toEqual([]);
     await guard.check();

@@ -160,6 +160,18 @@ describe("a receiver that is down for a day", () => {
   });
 });
 
+describe("a receiver that fails now and then", () => {
+  it("is not taken for one that is down: it gets its events within seconds", async () => {
+    const receiver = world.receiver("flaky.test");
+    receiver.respond = () => new Response(null, { status: receiver.requests.length % 5 === 0 ? 500 : 200 });
+    const { id } = await subscribe(await newUser(), url("flaky.test"));
+    await addEvents(...Array.from({ length: 200 }, (_, i) => ({ apId: `ap-${i % 8}` })));
+    for (let i = 0; i < 30 && (await store.find(id))?.backlog !== 0; i++) await world.step(1.5 * SECOND_MS);
+    expect(await store.find(id)).toMatchObject({ backlog: 0 });
+    expect(await rowOf(id)).toMatchObject({ failures: 0, failingSince: null });
+  });
+});
+
 describe("the order of events", () => {
   it("is kept per agent with an unreliable receiver, and repeated events keep their id", async () => {
     const receiver = world.receiver("flaky.test");
