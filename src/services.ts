@@ -19,7 +19,7 @@ import { createRecovery, type Recovery } from "./accounts/login/recovery.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
 import { type Alerts, createAlerts } from "./alerting/alerts.ts";
-import { type Backtests, createBacktests } from "./alerting/backtest.ts";
+import type { Backtests } from "./alerting/backtest.ts";
 import { type AlertRules, createAlertRules } from "./alerting/rules.ts";
 import { createSilences, type Silences } from "./alerting/silences.ts";
 import { createSubscriptions, type Subscriptions } from "./alerting/subscriptions.ts";
@@ -79,14 +79,13 @@ import { createScrape, type Scrape } from "./monitoring/scrape.ts";
 import type { DashboardSettings } from "./schemas/service.ts";
 import { createClickHouse } from "./storage/clickhouse.ts";
 import { createDatabase } from "./storage/libsql.ts";
-import { createExports, type Exports } from "./telemetry/export/exports.ts";
+import type { Exports } from "./telemetry/export/exports.ts";
 import { createIngest, type Ingest } from "./telemetry/ingest.ts";
 import { createIntake, type Intake } from "./telemetry/intake.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { createReadings } from "./telemetry/readings.ts";
 import type { AgentShard } from "./telemetry/shard/agent-shard.ts";
 import { createShardClient } from "./telemetry/shard/shard-client.ts";
-import { createRuleReader } from "./telemetry/store/rule-reader.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
 const DAY_MS = 86_400_000;
@@ -237,6 +236,20 @@ export function createServices(config: Config, bindings: Bindings): Services {
     recorder,
   );
 
+  // Loaded on demand to keep cold starts short: few requests need them.
+  const loadBacktests = async (): Promise<Backtests> => {
+    const [{ createBacktests }, { createRuleReader }] = await Promise.all([
+      import("./alerting/backtest.ts"),
+      import("./telemetry/store/rule-reader.ts"),
+    ]);
+    const reader = createRuleReader(clickhouse);
+    return createBacktests({ agents: labelledAgents, selectors, reader, telemetryDays: config.TELEMETRY_DAYS });
+  };
+  const loadExports = async (): Promise<Exports> => {
+    const { createExports } = await import("./telemetry/export/exports.ts");
+    return createExports({ labelledAgents, agents, agentCache, readings, clickhouse, shards }, config.TELEMETRY_DAYS);
+  };
+
   const silences = createSilenceStore(database);
   const eventSink = createEventSink(database, createSilenceReader(database, silences, groups));
 
@@ -249,12 +262,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       rechecks,
     }),
     aggregates: createAggregates({ agents: labelledAgents, store: telemetry, shards }),
-    backtests: createBacktests({
-      agents: labelledAgents,
-      selectors,
-      reader: createRuleReader(clickhouse),
-      telemetryDays: config.TELEMETRY_DAYS,
-    }),
+    backtests: { run: async (...request) => await (await loadBacktests()).run(...request) },
     alertRules: createAlertRules({
       store: createRuleStore(database, groups),
       selectors,
@@ -291,7 +299,11 @@ export function createServices(config: Config, bindings: Bindings): Services {
       secretHasher,
     }),
     events: createEventReader({ eventLog, newest: createNewestEvent(eventLog) }),
-    exports: createExports({ labelledAgents, agents, agentCache, readings, clickhouse, shards }, config.TELEMETRY_DAYS),
+    exports: {
+      remoteRead: async (...request) => await (await loadExports()).remoteRead(...request),
+      latestValues: async (...request) => await (await loadExports()).latestValues(...request),
+      download: async (...request) => await (await loadExports()).download(...request),
+    },
     groups: createGroups(groups, visibleGroups, rechecks),
     enrolmentTokens: createEnrolmentTokens(enrolment),
     health,

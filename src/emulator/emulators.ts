@@ -5,8 +5,8 @@ import { authorize, authorizeJob, canAccessAny } from "../auth/permissions.ts";
 import { randomSecret, type SecretHasher } from "../auth/secrets.ts";
 import type { Outbox } from "../broker/outbox.ts";
 import { SPINUP_TOPIC } from "../broker/topics.ts";
-import { geocode, type Location } from "../geo/geocode.ts";
-import { type PlaceNames, suggestPlaces } from "../geo/suggest.ts";
+import type { Location } from "../geo/geocode.ts";
+import type { PlaceNames } from "../geo/suggest.ts";
 import { type JobStore, ownerOf } from "../jobs/job-store.ts";
 import { toRecord } from "../jobs/jobs.ts";
 import type { StreamClient } from "../jobs/stream/stream-client.ts";
@@ -66,6 +66,8 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
   /** Returns the position of each location. Throws `Invalid` with a field error for each unknown location. */
   const locate = async ({ emulators }: EmulatorSpinupRequest): Promise<Map<string, Location>> => {
     const texts = [...new Set(emulators.flatMap((spec) => spec.locations))];
+    // Loaded on demand to keep cold starts short: few requests name places.
+    const { geocode } = await import("../geo/geocode.ts");
     const resolutions = await geocode(texts, gazetteer);
     const outcomes = new Map(texts.map((text, i) => [text, resolutions[i]]));
     const positions = new Map<string, Location>();
@@ -136,6 +138,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
 
     async places(actor, { text, limit }) {
       authorize(actor, "emulator.places");
+      const { suggestPlaces } = await import("../geo/suggest.ts");
       return await suggestPlaces(text, limit, gazetteer);
     },
 
