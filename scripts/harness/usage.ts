@@ -31,12 +31,14 @@ export function cpuOf(
   };
 }
 
-/** Waits until a process uses less than a twentieth of a core for a second. */
+const IDLE_WITHIN_S = 120;
+
+/** Waits until a process uses less than a twentieth of a core for a second, but no longer than two minutes. */
 export async function untilIdle(pid: number): Promise<void> {
-  for (let usedS = Number.POSITIVE_INFINITY; usedS > 0.05; ) {
+  for (let second = 0; second < IDLE_WITHIN_S; second++) {
     const beforeS = cpuSeconds(pid);
     await sleep(1_000);
-    usedS = cpuSeconds(pid) - beforeS;
+    if (cpuSeconds(pid) - beforeS < 0.05) return;
   }
 }
 

@@ -16,7 +16,7 @@ const facts: { -readonly [K in keyof Facts]: Facts[K] } = {
 
 /**
  * Advances a state by a report after which nothing fires and nothing is about to, as almost all reports are. Changes the state in place and
- * allocates nothing: a shard calls it 100,000 times per second. Returns false, and changes nothing, if `step` must decide.
+ * allocates nothing: with every report a shard calls it for each active rule. Returns false, and changes nothing, if `step` must decide.
  */
 export function takeQuietReport(
   rule: CompiledRule,

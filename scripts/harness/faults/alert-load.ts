@@ -152,7 +152,7 @@ function transitionsOf(events: readonly AlertEvent[]): Map<string, Transitions> 
   return new Map([...byAgent].map(([apId, list]) => [apId, list.map(({ type }) => type)]));
 }
 
-const FAILING_SHARE = 0.1;
+const FAILING_SHARE = 0.2;
 const HANGING_SHARE = 0.001;
 /** Longer than the service waits. */
 const HANG_MS = 15_000;

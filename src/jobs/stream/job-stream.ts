@@ -94,8 +94,10 @@ export class JobStream extends DurableObject<Env> {
    */
   async post(messages: readonly NewMessage[]): Promise<Posted[]> {
     const appended = messages.map((message) => this.#buffer.append(message));
-    await this.#sockets.deliver();
-    await this.#scheduleNext();
+    if (appended.some(({ outcome }) => outcome === "stored")) {
+      await this.#sockets.deliver();
+      await this.#scheduleNext();
+    }
     return appended.map((result) => {
       if (result.outcome !== "stored") return result;
       const { seq } = result;

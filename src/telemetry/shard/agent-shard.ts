@@ -196,11 +196,11 @@ export class AgentShard extends DurableObject<Env> {
 
   /** Sets the alarm, unless it is set for an earlier time. */
   async #setAlarm(): Promise<void> {
-    const flushMs = this.#journal.isEmpty ? Infinity : now() + ALARM_INTERVAL_MS;
+    const flushMs = this.#journal.isEmpty ? Number.POSITIVE_INFINITY : now() + ALARM_INTERVAL_MS;
     const dueMs = Math.min(flushMs, this.#alerting.dueMs);
     // An alarm that is due may wait for its turn. Setting it again would postpone it, perhaps with every report.
     const isSet = this.#alarmMs > now() - ALARM_INTERVAL_MS && this.#alarmMs <= dueMs;
-    if (isSet || dueMs === Infinity) return;
+    if (isSet || dueMs === Number.POSITIVE_INFINITY) return;
     this.#alarmMs = dueMs;
     this.#alerting.recordAlarm(dueMs);
     await this.ctx.storage.setAlarm(dueMs);

@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { and, asc, eq, like } from "drizzle-orm";
 import { describe, expect, it } from "vitest";
 import { createGroupStore } from "../../../src/accounts/group-store.ts";
 import { createSilenceReader } from "../../../src/alerts/active-silences.ts";
@@ -73,6 +73,24 @@ describe("the event sink", () => {
     expect(online?.labels).toMatchObject({ site: "s", emulated: "false" });
     const [alert] = await database.select().from(alerts).where(eq(alerts.id, fired.alertId));
     expect(alert).toMatchObject({ apId, isSilenced: false, resolvedAt: new Date(resolved.atMs) });
+  });
+
+  it("gives the end of an alert the labels and the severity of its beginning", async () => {
+    const { apId } = await newAgent({}, { site: "s" });
+    const fired = changeOf(apId, true, { labels: { site: "s" } });
+    const rule = { ...RULE, severity: "critical" } as const;
+    const resolved = { ...fired, rule, isFiring: false, labels: { site: "elsewhere" }, reason: "condition" as const };
+    await sink.upload(outgoing(fired));
+    await sink.upload(outgoing(resolved));
+    const rows = await database
+      .select()
+      .from(events)
+      .where(and(eq(events.apId, apId), like(events.type, "alert.%")))
+      .orderBy(asc(events.id));
+    expect(rows.map(({ type, severity, labels }) => ({ type, severity, labels }))).toEqual([
+      { type: "alert.fired", severity: "warning", labels: { site: "s" } },
+      { type: "alert.resolved", severity: "warning", labels: { site: "s" } },
+    ]);
   });
 
   it("writes nothing about the presence of an agent that was deleted", async () => {

@@ -259,7 +259,7 @@ describe("groups of aggregates", () => {
     max: (values: number[]) => Math.max(...values),
   };
 
-  it("have sums, counts, minima and maxima that combine to those of all agents", async () => {
+  it("have sums, counts, minima and maxima that combine to those of all agents", { timeout: 120_000 }, async () => {
     const endMs = startMs;
     await fc.assert(
       fc.asyncProperty(Network, async ({ sites, values, window }) => {
