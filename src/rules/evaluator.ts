@@ -44,6 +44,8 @@ export interface Observation {
   atMs: number;
   /** The metrics of a report. Absent in a tick: time passes, and the last values hold. */
   metrics?: Readonly<Record<string, number>> | undefined;
+  /** Whether each of these metrics is newer than its own last value, although the report is not newer than the last one. */
+  isPart?: boolean;
   /** For reports, if the rule has `hasBaseline`. */
   baseline?: BaselineLookup | undefined;
 }
@@ -92,7 +94,8 @@ const NO_TRANSITIONS: readonly Transition[] = [];
  *
  * First replays the ticks that were due before a report, so that reports alone give the same transitions as reports and ticks. A report
  * at the very time of a tick comes first: an agent that reports every 60 s is not absent for 60 s. A report that is not newer than the
- * last one changes nothing. A report that is newer and older than a tick, because it was under way for long, counts from that tick on.
+ * last one changes nothing, unless it is a part: then its values count from now on. A report that is newer and older than a tick, because it
+ * was under way for long, counts from that tick on.
  *
  * A tick advances the state to the last due time only, not to its own time. Due times are in the time of the agent's samples: if its
  * clock differs from that of the caller, the caller adds the difference.
@@ -100,11 +103,11 @@ const NO_TRANSITIONS: readonly Transition[] = [];
  * @param state undefined: nothing is known yet
  */
 export function step(rule: CompiledRule, state: RuleState | undefined, observation: Observation): Step {
-  const { atMs, metrics } = observation;
+  const { atMs, metrics, isPart } = observation;
   if (state === undefined) {
     if (metrics === undefined)
       return { state: initialState(rule, atMs), transitions: NO_TRANSITIONS, nextDueMs: Infinity };
-  } else if (metrics !== undefined && state.reportedMs !== null && atMs <= state.reportedMs) {
+  } else if (metrics !== undefined && !isPart && state.reportedMs !== null && atMs <= state.reportedMs) {
     return { state, transitions: NO_TRANSITIONS, nextDueMs: nextDueMs(rule, state) };
   }
   const transitions: Transition[] = [];
@@ -148,7 +151,8 @@ function withReport(
   { atMs, metrics, baseline }: Observation & { metrics: Readonly<Record<string, number>> },
 ): RuleState {
   const values = names.map((name, i) => reported(metrics, name) ?? state.values[i] ?? null);
-  const next: RuleState = { ...state, atMs: Math.max(atMs, state.atMs), reportedMs: atMs, values };
+  const reportedMs = Math.max(atMs, state.reportedMs ?? atMs);
+  const next: RuleState = { ...state, atMs: Math.max(atMs, state.atMs), reportedMs, values };
   if (state.rates !== undefined) {
     next.rates = needs.rates.map(({ metric, overMs }, i) => {
       const rate = state.rates?.[i] ?? NO_RATE;

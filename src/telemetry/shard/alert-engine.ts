@@ -213,14 +213,13 @@ export class AlertEngine {
       this.#unknown.add(apId);
       return;
     }
-    // A late or repeated sample, or one without values: none of them is newer than the last report of any rule.
     if (tsMs > entry.tsMs) {
       const lastMs = entry.tsMs;
       entry.tsMs = tsMs;
       entry.offsetMs = receivedMs - tsMs;
       this.#dirty.add(entry);
       this.#observe(entry, lastMs, metrics);
-    }
+    } else this.#observePart(entry, tsMs, metrics);
     entry.schedule();
     if (entry.dueMs < this.#dueMs) this.#dueMs = entry.dueMs;
   }
@@ -246,6 +245,19 @@ export class AlertEngine {
       canSettle ||= rule.thresholds !== undefined && watch.state?.isFiring === false && watch.state.sinceMs === null;
     }
     if (canSettle) watches.settle(atMs);
+    this.#events.sortFrom(before);
+  }
+
+  /** Some collectors send the metrics of one time in several requests. Late and repeated values change nothing. */
+  #observePart(entry: AgentEntry, atMs: number, reported: AgentSample["metrics"]): void {
+    const { watches, tsMs, baseline } = entry;
+    const metrics = watches.limits.newerThanLast(atMs, reported);
+    if (metrics === undefined) return;
+    this.#dirty.add(entry);
+    const before = this.#events.count;
+    watches.take(tsMs, atMs, metrics);
+    for (const watch of watches.active) this.#step(entry, watch, { atMs, metrics, baseline, isPart: true });
+    watches.settle(tsMs);
     this.#events.sortFrom(before);
   }
 
@@ -291,6 +303,7 @@ export class AlertEngine {
         .filter(({ source }) => !quiet.has(source.id))
         .map((rule) => ({ ...(active.get(rule.source.id) ?? newWatch(rule)), rule })),
       rules.filter(({ source }) => quiet.has(source.id)),
+      entry.tsMs,
     );
     const hasBaseline = rules.some(({ baselines }) => baselines.length > 0);
     entry.baseline = hasBaseline ? this.#baselines.lookup(entry.apId) : undefined;
@@ -311,6 +324,7 @@ export class AlertEngine {
     watches.reset(
       watches.active.filter(({ rule }) => !isDropped(rule)),
       [...watches.quiet].filter((rule) => !isDropped(rule)),
+      entry.tsMs,
     );
   }
 

@@ -127,6 +127,19 @@ describe("late and repeated samples", () => {
   });
 });
 
+describe("a part of a report", () => {
+  it("counts although the report is not newer than the last one", () => {
+    const rule = ruleOf({ condition: { any: [HIGH_LOAD.condition, { no_report_s: 60 }] } });
+    const { state } = step(rule, undefined, { atMs: 20_000, metrics: { users: 1 } });
+    const part = { atMs: 10_000, metrics: { load: 1 } };
+    expect(step(rule, state, part).transitions).toEqual([]);
+    expect(step(rule, state, { ...part, isPart: true })).toMatchObject({
+      transitions: [{ type: "fired", atMs: 20_000, value: 1 }],
+      state: { reportedMs: 20_000 },
+    });
+  });
+});
+
 describe("durations", () => {
   it("end between reports if the last value holds", () => {
     const rule = ruleOf({ ...HIGH_LOAD, for_s: 15, clear: { for_s: 25 } });

@@ -65,6 +65,29 @@ describe("the alert engine", () => {
       expect(test.transitions).toEqual(before);
     }));
 
+  it("takes the metrics of one time from several requests, in any order, and each of them once", () =>
+    withEngine((test) => {
+      test.watch([HIGH, RULES[3] ?? HIGH], AGENTS);
+      const startMs = test.nowMs;
+      const send = (load: number, tsMs: number) => {
+        test.report("a", { users: 1 }, tsMs);
+        test.restart();
+        test.report("a", { load }, tsMs);
+        test.report("a", { load: 0 }, tsMs);
+      };
+      send(0.1, startMs);
+      test.nowMs += 2_000;
+      send(0.95, test.nowMs);
+      test.report("a", { users: 1 }, test.nowMs + 3_000);
+      test.report("a", { load: 0.2 }, test.nowMs + 1_000);
+      expect(test.transitions.slice(1)).toEqual([
+        `a high fired ${startMs + 2_000} 0.95`,
+        `a rising fired ${startMs + 2_000} ${(0.95 - 0.1) / 2}`,
+        `a high resolved ${startMs + 5_000} 0.2`,
+        `a rising resolved ${startMs + 5_000} ${(0.2 - 0.1) / 3}`,
+      ]);
+    }));
+
   it("notices that an agent does not report any more, also after a restart, and in the time of the agent's clock", () =>
     withEngine((test) => {
       test.watch([RULES[2] ?? HIGH], AGENTS);
@@ -164,7 +187,7 @@ describe("the alert engine", () => {
 });
 
 type Action =
-  | { do: "report"; agent: 0 | 1; load: number; users: number; lateMs: number; isLong: boolean }
+  | { do: "report"; agent: 0 | 1; load?: number; users?: number; lateMs: number; isLong: boolean }
   | { do: "wait"; ms: number }
   | { do: "tick" | "checkpoint" | "kill" | "fail" }
   | { do: "flush"; isRewritten: boolean };
@@ -173,14 +196,17 @@ const actions = fc.array(
   fc.oneof(
     {
       weight: 8,
-      arbitrary: fc.record({
-        do: fc.constant("report" as const),
-        agent: fc.constantFrom(0 as const, 1 as const),
-        load: fc.constantFrom(0.1, 0.6, 0.95),
-        users: fc.constantFrom(0, 2, 5),
-        lateMs: fc.constantFrom(0, 0, 0, 300, 2_500),
-        isLong: fc.constantFrom(false, false, false, true),
-      }),
+      arbitrary: fc.record(
+        {
+          do: fc.constant("report" as const),
+          agent: fc.constantFrom(0 as const, 1 as const),
+          load: fc.constantFrom(0.1, 0.6, 0.95),
+          users: fc.constantFrom(0, 2, 5),
+          lateMs: fc.constantFrom(0, 0, 0, 300, 2_500),
+          isLong: fc.constantFrom(false, false, false, true),
+        },
+        { requiredKeys: ["do", "agent", "lateMs", "isLong"] },
+      ),
     },
     {
       weight: 8,
@@ -202,7 +228,9 @@ function run(test: EngineTest, list: readonly Action[], isDisturbed: boolean): v
     if (action.do === "wait") test.nowMs += action.ms;
     else if (action.do === "tick") test.tick();
     else if (action.do === "report") {
-      const metrics: Record<string, number> = { load: action.load, users: action.users };
+      const metrics: Record<string, number> = {};
+      if (action.load !== undefined) metrics.load = action.load;
+      if (action.users !== undefined) metrics.users = action.users;
       if (action.isLong) for (let i = 0; i < 100; i++) metrics[`m${i}`] = i;
       const apId = AGENTS[action.agent]?.apId ?? "";
       const sample = { apId, tsMs: test.nowMs - action.lateMs, receivedMs: test.nowMs, metrics, texts: {} };
@@ -218,7 +246,47 @@ function run(test: EngineTest, list: readonly Action[], isDisturbed: boolean): v
   }
 }
 
+/** Returns the changes of alerts, as `<rule> fired <seconds after the start>`. */
+const changesSince = (test: EngineTest, startMs: number): string[] =>
+  test.events.flatMap((event) => {
+    if (event.kind !== "alert") return [];
+    return [`${event.rule.id} ${event.isFiring ? "fired" : "resolved"} ${(event.atMs - startMs) / 1_000}`];
+  });
+
 describe("live evaluation", () => {
+  it("has the same transitions if each metric of a report arrives in a request of its own", async () => {
+    const rules = fc.array(anyRule, { maxLength: 5 }).map((list) =>
+      list.flatMap((rule, i) => {
+        // The end of a duration, or another metric, may decide between two requests.
+        if (rule.metrics.length > 1) return [];
+        const { clear, ...spec } = rule.spec;
+        return [ruleOf(`r${i}`, { ...spec, for_s: 0, clear: { ...clear, for_s: 0 } })];
+      }),
+    );
+    await fc.assert(
+      fc.asyncProperty(rules, anyReports, async (list, reports) => {
+        const outcome = (split: (metrics: Record<string, number>) => Record<string, number>[]) =>
+          withEngine((test) => {
+            const startMs = test.nowMs;
+            test.watch(list, AGENTS);
+            for (const { atS, metrics } of reports) {
+              test.nowMs = startMs + atS * 1_000;
+              for (const part of split(metrics)) test.report("a", part);
+            }
+            test.nowMs = startMs + END_S * 1_000;
+            test.tick();
+            return changesSince(test, startMs).toSorted();
+          });
+        const inParts = await outcome((metrics) => [
+          {},
+          ...Object.entries(metrics).map(([key, value]) => ({ [key]: value })),
+        ]);
+        expect(inParts).toEqual(await outcome((metrics) => [metrics]));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
   it("has the transitions that the evaluator gives for the same samples", async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -237,10 +305,7 @@ describe("live evaluation", () => {
             }
             test.nowMs = startMs + END_S * 1_000;
             test.tick();
-            return test.events.flatMap((event) => {
-              if (event.kind !== "alert") return [];
-              return [`${event.rule.id} ${event.isFiring ? "fired" : "resolved"} ${(event.atMs - startMs) / 1_000}`];
-            });
+            return changesSince(test, startMs);
           });
           const expected = rules.flatMap(({ id, spec }) =>
             transitionsOf(compileRule(spec), reports, END_S, () => undefined).map(

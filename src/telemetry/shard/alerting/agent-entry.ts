@@ -1,6 +1,7 @@
 import type { WatchedAgent } from "../../../accounts/agents/agent-lists.ts";
 import type { BaselineLookup, RuleState } from "../../../rules/evaluator.ts";
 import { onlineTimeoutMs } from "../../presence.ts";
+import type { LastValue } from "./quiet-limits.ts";
 import { newWatch, type Watch, WatchSet } from "./watch-set.ts";
 import type { WatchedRule } from "./watched-rule.ts";
 
@@ -63,7 +64,7 @@ type StoredEntry = [
   receivedMs: number,
   tsMs: number,
   offsetMs: number,
-  values: [metric: string, value: number | null][],
+  values: LastValue[],
   /** The active ones. Quiet rules have no state. */
   watches: StoredWatch[],
 ];
@@ -74,7 +75,7 @@ export function serializeEntry({ isOnline, receivedMs, tsMs, offsetMs, watches }
     if (state === undefined) return [rule.source.id, null, firing];
     return [rule.source.id, fromState(state, tsMs), firing];
   });
-  const entry: StoredEntry = [isOnline ? 1 : 0, receivedMs, tsMs, offsetMs, watches.limits.pairs(), stored];
+  const entry: StoredEntry = [isOnline ? 1 : 0, receivedMs, tsMs, offsetMs, watches.limits.lastValues(), stored];
   return JSON.stringify(entry);
 }
 
@@ -98,8 +99,9 @@ export function restoreEntry(entry: AgentEntry, text: string, rules: readonly Wa
   entry.watches.reset(
     active,
     rules.filter((rule) => !activeRules.has(rule)),
+    tsMs,
   );
-  entry.watches.limits.restore(values);
+  entry.watches.limits.restore(values, tsMs);
 }
 
 function fromState(state: RuleState, tsMs: number): StoredState {

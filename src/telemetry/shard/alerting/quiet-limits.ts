@@ -1,28 +1,43 @@
 import type { Threshold, WatchedRule } from "./watched-rule.ts";
 
+/** A metric, its last value (null: never reported), and the time of the last value. */
+export type LastValue = [metric: string, value: number | null, atMs: number];
+
 /** The last values of the metrics that an agent's rules compare, and the ranges in which no quiet rule holds. */
 export class QuietLimits {
   #metrics: string[] = [];
   #values: (number | null)[] = [];
+  #timesMs: number[] = [];
   /** The least and the greatest value of each metric with which no quiet rule holds. */
   #least: number[] = [];
   #greatest: number[] = [];
 
-  /** Sets the metrics, and keeps the values of those that it has already. */
-  track(rules: readonly WatchedRule[]): void {
-    const known = new Map(this.pairs());
-    this.#metrics = [...new Set(rules.flatMap(({ thresholds, compiled }) => (thresholds ? compiled.metrics : [])))];
-    this.#values = this.#metrics.map((metric) => known.get(metric) ?? null);
+  /** Sets the metrics, and keeps the values of those that it has already. @param lastMs the time of the last report */
+  track(rules: readonly WatchedRule[], lastMs: number): void {
+    const known = this.lastValues();
+    this.#metrics = [...new Set(rules.flatMap(({ compiled }) => compiled.metrics))];
+    this.restore(known, lastMs);
   }
 
-  /** Returns the metrics and their values, to store them. */
-  pairs(): [metric: string, value: number | null][] {
-    return this.#metrics.map((metric, i) => [metric, this.#values[i] ?? null]);
+  /** Returns all values, to store them. */
+  lastValues(): LastValue[] {
+    return this.#metrics.map((metric, i) => [metric, this.#values[i] ?? null, this.#timesMs[i] ?? 0]);
   }
 
-  restore(pairs: readonly [metric: string, value: number | null][]): void {
-    const known = new Map(pairs);
-    this.#values = this.#metrics.map((metric) => known.get(metric) ?? null);
+  /** Sets the values. What was reported until `lastMs` does not count for a metric whose time is not known. */
+  restore(values: readonly LastValue[], lastMs: number): void {
+    const known = new Map(values.map((value) => [value[0], value]));
+    this.#values = this.#metrics.map((metric) => known.get(metric)?.[1] ?? null);
+    this.#timesMs = this.#metrics.map((metric) => known.get(metric)?.[2] ?? lastMs);
+  }
+
+  /** Returns the metrics of a report of which the last value is older. Undefined: none. */
+  newerThanLast(atMs: number, metrics: Readonly<Record<string, number>>): Record<string, number> | undefined {
+    const newer = this.#metrics.flatMap((metric, i): [string, number][] => {
+      const value: unknown = metrics[metric];
+      return typeof value === "number" && atMs > (this.#timesMs[i] ?? 0) ? [[metric, value]] : [];
+    });
+    return newer.length === 0 ? undefined : Object.fromEntries(newer);
   }
 
   /** Returns the last value of a metric. Null: never reported. */
@@ -63,11 +78,13 @@ export class QuietLimits {
   }
 
   /** Records the values of a report. */
-  take(metrics: Readonly<Record<string, number>>): void {
+  take(atMs: number, metrics: Readonly<Record<string, number>>): void {
     const names = this.#metrics;
     for (let i = 0; i < names.length; i++) {
       const value: unknown = metrics[names[i] ?? ""];
-      if (typeof value === "number") this.#values[i] = value;
+      if (typeof value !== "number") continue;
+      this.#values[i] = value;
+      this.#timesMs[i] = atMs;
     }
   }
 }

@@ -44,12 +44,12 @@ export class WatchSet {
     return [...this.active.map(({ rule }) => rule), ...this.quiet];
   }
 
-  /** Replaces all rules. */
-  reset(active: Watch[], quiet: Iterable<WatchedRule>): void {
+  /** Replaces all rules. @param lastMs the time of the last report */
+  reset(active: Watch[], quiet: Iterable<WatchedRule>, lastMs: number): void {
     this.active = active;
     this.quiet.clear();
     for (const rule of quiet) this.quiet.add(rule);
-    this.limits.track(this.rules);
+    this.limits.track(this.rules, lastMs);
     this.#limit();
   }
 
@@ -64,7 +64,7 @@ export class WatchSet {
   take(lastMs: number, atMs: number, metrics: Readonly<Record<string, number>>): void {
     if (!this.limits.includes(metrics)) this.#wake(lastMs, (rule) => this.limits.isReached(rule, metrics));
     if (atMs - lastMs > this.#absenceMs) this.wakeAbsent(lastMs, atMs);
-    this.limits.take(metrics);
+    this.limits.take(atMs, metrics);
   }
 
   /** Makes quiet rules active for which the agent has not reported for long enough. */
