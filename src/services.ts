@@ -39,9 +39,9 @@ import { createCommandStore } from "./commands/command-store.ts";
 import { type Commands, createCommands } from "./commands/commands.ts";
 import { createComponentChecks } from "./delivery/component-checks.ts";
 import { createJobRechecks } from "./delivery/job-rechecks.ts";
-import { type Notifier, notifierOf } from "./delivery/notifier.ts";
+import { notifierOf } from "./delivery/notifier.ts";
 import { createOwnedJobs } from "./delivery/owned-jobs.ts";
-import { type Publisher, publisherOf } from "./delivery/publisher.ts";
+import { publisherOf } from "./delivery/publisher.ts";
 import { createEmulationStore } from "./emulator/emulation-store.ts";
 import { createEmulators, type Emulators } from "./emulator/emulators.ts";
 import { createEmulatorReports, createPartStore } from "./emulator/part-store.ts";
@@ -69,11 +69,10 @@ import { createJobCache } from "./jobs/job-cache.ts";
 import { createJobStore } from "./jobs/job-store.ts";
 import { createJobs, type Jobs } from "./jobs/jobs.ts";
 import { quotasOf } from "./jobs/quotas.ts";
-import type { JobStream } from "./jobs/stream/job-stream.ts";
 import { createStreamClient } from "./jobs/stream/stream-client.ts";
 import { createMailer } from "./mail/mailer.ts";
 import { createHealth, type Health } from "./monitoring/health.ts";
-import { type Ledger, ledgerOf } from "./monitoring/ledger.ts";
+import { ledgerOf } from "./monitoring/ledger.ts";
 import { MetricRecorder } from "./monitoring/recorder.ts";
 import { createScrape, type Scrape } from "./monitoring/scrape.ts";
 import type { DashboardSettings } from "./schemas/service.ts";
@@ -84,7 +83,6 @@ import { createIngest, type Ingest } from "./telemetry/ingest.ts";
 import { createIntake, type Intake } from "./telemetry/intake.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { createReadings } from "./telemetry/readings.ts";
-import type { AgentShard } from "./telemetry/shard/agent-shard.ts";
 import { createShardClient } from "./telemetry/shard/shard-client.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
@@ -140,15 +138,10 @@ export interface Services {
 }
 
 /** The bindings of the platform, in addition to the settings. */
-export interface Bindings {
+export type Bindings = Pick<Env, "AGENT_SHARD" | "JOB_STREAM" | "PUBLISHER" | "LEDGER" | "NOTIFIER"> & {
   ASSETS: Pick<Fetcher, "fetch">;
   EMAIL?: SendEmail;
-  AGENT_SHARD: DurableObjectNamespace<AgentShard>;
-  JOB_STREAM: DurableObjectNamespace<JobStream>;
-  PUBLISHER: DurableObjectNamespace<Publisher>;
-  LEDGER: DurableObjectNamespace<Ledger>;
-  NOTIFIER: DurableObjectNamespace<Notifier>;
-}
+};
 
 export function createServices(config: Config, bindings: Bindings): Services {
   const access = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
@@ -254,13 +247,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const eventSink = createEventSink(database, createSilenceReader(database, silences, groups));
 
   return {
-    agents: createAgents({
-      store: agents,
-      passwords,
-      enrolment: createEnrolment(enrolment),
-      ownedJobs,
-      rechecks,
-    }),
+    agents: createAgents({ store: agents, passwords, enrolment: createEnrolment(enrolment), ownedJobs, rechecks }),
     aggregates: createAggregates({ agents: labelledAgents, store: telemetry, shards }),
     backtests: { run: async (...request) => await (await loadBacktests()).run(...request) },
     alertRules: createAlertRules({

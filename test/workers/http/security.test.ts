@@ -16,16 +16,8 @@ import {
   uniqueName,
 } from "../support.ts";
 import { invalidTokens } from "./invalid-tokens.ts";
-import {
-  type Access,
-  CALLERS,
-  type Caller,
-  newRuleBody,
-  type ObjectKind,
-  PUBLIC,
-  type Row,
-  TABLE,
-} from "./permission-table.ts";
+import { type Access, CALLERS, type Caller, type ObjectKind, type Row } from "./permission-row.ts";
+import { newRuleBody, PUBLIC, TABLE } from "./permission-table.ts";
 
 /**
  * Calls every operation as every kind of caller on every kind of object. The table states the permissions independently of the matrix in
