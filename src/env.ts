@@ -119,7 +119,7 @@ const EnvironmentFields = z.object({
   PASSWORDS_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
   AGENT_SHARDS: emptyIsUnset(wholeNumber(1, 256).default(4)),
   COMMIT_GATHER_MS: emptyIsUnset(wholeNumber(0, 5_000).default(50)),
-  FLUSH_INTERVAL_MS: emptyIsUnset(wholeNumber(1, 60_000).default(1_000)),
+  FLUSH_INTERVAL_MS: emptyIsUnset(wholeNumber(1, 60_000).default(2_000)),
   LIVE_WINDOW_MEGABYTES: emptyIsUnset(wholeNumber(1, 4_096).default(32)),
   LIVE_WINDOW_MINUTES: emptyIsUnset(wholeNumber(1, 60).default(15)),
   PUBLIC_URL: emptyIsUnset(

@@ -22,8 +22,6 @@ import { type BenchContext, CONNECTIONS, fields, load, measureBareHono, type Sui
 /** Agents that report at the same time. One insert serves many of them. */
 const REPORTING = 2_000;
 const PUBLISHING = 50;
-/** Of the setting `AGENT_SHARDS`. */
-const DEFAULT_SHARDS = 4;
 
 export async function benchTelemetry(context: BenchContext): Promise<void> {
   const { product, isQuick } = context;
@@ -67,11 +65,12 @@ async function ingestOverHttp(context: BenchContext, agents: readonly TestAgent[
     const insertsBefore = await countInserts(client, adminToken);
     const { perSecond, count, details } = await reports({ ...options, components: ["clickhouse"] });
     const seconds = count / perSecond;
-    const inserts = ((await countInserts(client, adminToken)) - insertsBefore) / seconds / DEFAULT_SHARDS;
+    // One machine has one shard.
+    const inserts = ((await countInserts(client, adminToken)) - insertsBefore) / seconds;
     const cpuUs = Number(details["CPU µs of clickhouse each"]);
     report.add(`ingest over HTTP, ${what}`, perSecond, "samples/s", {
       ...details,
-      "inserts per second and shard": inserts,
+      "inserts per second": inserts,
     });
     report.add(
       `CPU of ClickHouse for each report, ${what}`,
