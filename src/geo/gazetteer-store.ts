@@ -79,4 +79,5 @@ export function createGazetteer(database: Database): PlaceNames {
   };
 }
 
-const notLoaded = (): Unavailable => new Unavailable("gazetteer", new Error("The towns are still being loaded"));
+const notLoaded = (): Unavailable =>
+  new Unavailable("list of towns, which the service loads after its first start,", new Error("No edition is complete"));

@@ -124,6 +124,10 @@ describe("npm run dev in an empty folder", () => {
       .getByRole("link", { name: /emulated/ })
       .first()
       .click();
+    // The service loads its list of towns after its first start.
+    const token = await service.tokenOf(USER);
+    const status = async () => (await service.send("GET", "/api/v1/places?text=Bristol", token)).status;
+    await expect.poll(status, { timeout: 60_000, interval: 500 }).toBe(200);
     // The form's defaults: five LiFi access points in Bristol.
     await page.getByRole("button", { name: "Start emulation" }).click();
     await page.getByRole("heading", { name: "5 access points created" }).waitFor();
