@@ -5,7 +5,8 @@ import { replaceRoute } from "../../app/router.ts";
 import { ChartCard } from "../../charts/chart-card.tsx";
 import { type Metric, MetricChoice, WindowChoice } from "../../charts/chart-choices.tsx";
 import { chosenMetrics, saveChosenMetrics } from "../../charts/chosen-metrics.ts";
-import { saveSeries, useLiveSeries } from "../../charts/live-series.ts";
+import { DownloadMenu } from "../../charts/download-menu.tsx";
+import { useLiveSeries } from "../../charts/live-series.ts";
 import { momentText } from "../../charts/time-axis.ts";
 import { type ChartWindow, WINDOWS, windowOf } from "../../charts/windows.ts";
 import { Empty, Failed, Loading, MissingBefore } from "../../components/states.tsx";
@@ -114,14 +115,7 @@ function ChartGrid({ apId, window, known, chosen, onChoose }: ChartGridProps) {
           <button type="button" class="small" onClick={() => setIsPaused(!isPaused)}>
             {isPaused ? "Resume" : "Pause"}
           </button>
-          <button
-            type="button"
-            class="small"
-            disabled={!isLoaded}
-            onClick={() => saveSeries(`${apId}-${window.id}`, store, chosen)}
-          >
-            Download CSV
-          </button>
+          <DownloadMenu agent={apId} metrics={chosen} fromMs={untilMs - window.ms} untilMs={untilMs} />
         </div>
       </div>
       {!isLoaded && <Failed error={error} />}

@@ -1,0 +1,48 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+/** A button that opens a list of actions. Closes when one is chosen, with Escape, and with a click elsewhere. */
+export function Menu({
+  label,
+  items,
+}: {
+  label: ComponentChildren;
+  items: readonly { label: string; hint: string; isDisabled: boolean; onChoose(): void }[];
+}) {
+  const menu = useRef<HTMLDetailsElement>(null);
+  const close = () => {
+    if (menu.current?.open !== true) return;
+    // Otherwise the focus would be lost with the button that has it.
+    if (menu.current.contains(document.activeElement)) menu.current.querySelector("summary")?.focus();
+    menu.current.open = false;
+  };
+  useEffect(() => {
+    const onPointerDown = ({ target }: PointerEvent) => {
+      if (target instanceof Node && !menu.current?.contains(target)) close();
+    };
+    document.addEventListener("pointerdown", onPointerDown);
+    return () => document.removeEventListener("pointerdown", onPointerDown);
+  }, []);
+  return (
+    <details class="menu" ref={menu} onKeyDown={({ key }) => key === "Escape" && close()}>
+      <summary>{label}</summary>
+      <ul>
+        {items.map(({ label, hint, isDisabled, onChoose }) => (
+          <li key={label}>
+            <button
+              type="button"
+              class="quiet"
+              disabled={isDisabled}
+              onClick={() => {
+                close();
+                onChoose();
+              }}
+            >
+              {label} <span class="soft">{hint}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
