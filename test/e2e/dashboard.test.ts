@@ -126,7 +126,7 @@ describe("the dashboard", () => {
     await page.getByRole("list").getByText("done", { exact: true }).waitFor({ timeout: 30_000 });
     await page.getByRole("img", { name: /^Load: latest 0 / }).waitFor();
 
-    await page.getByRole("list", { name: "Sources of its samples" }).getByText("the emulator").waitFor();
+    await page.getByRole("list", { name: "Sources of its samples" }).getByText("Emulator").waitFor();
 
     await page.getByRole("link", { name: "Request its history" }).click();
     await page.getByRole("button", { name: "Last 5 minutes" }).click();

@@ -1,40 +1,41 @@
 import { type DownloadRequest, downloadPoints } from "../api/operations.ts";
 import { Menu } from "../components/menu.tsx";
-import { Failed } from "../components/states.tsx";
-import { useAction } from "../lib/action.ts";
+import { type Action, useAction } from "../lib/action.ts";
 import { saveFile } from "../lib/browser.ts";
 
-const FORMATS: readonly { format: DownloadRequest["format"]; label: string; hint: string }[] = [
+type Format = DownloadRequest["format"];
+
+const FORMATS: readonly { format: Format; label: string; hint: string }[] = [
   { format: "csv", label: "CSV", hint: "for spreadsheets" },
   { format: "ndjson", label: "NDJSON", hint: "one JSON object in each line" },
   { format: "parquet", label: "Parquet", hint: "for pandas, DuckDB and Spark" },
   { format: "arrow", label: "Arrow", hint: "for pandas and Polars" },
 ];
 
-interface DownloadMenuProps extends Pick<DownloadRequest, "agent" | "selector" | "metrics"> {
-  fromMs: number;
+interface Shown extends Pick<DownloadRequest, "agent" | "selector" | "metrics"> {
+  windowMs: number;
   untilMs: number;
 }
 
-/** Downloads the reported points of the metrics and the period that the charts show. Charts of long periods show means of these. */
-export function DownloadMenu({ fromMs, untilMs, ...of }: DownloadMenuProps) {
-  const { run, isBusy, error } = useAction(async (format: DownloadRequest["format"]) => {
-    const [start_time, end_time] = [new Date(fromMs).toISOString(), new Date(untilMs).toISOString()];
-    const { name, content } = await downloadPoints({ ...of, start_time, end_time, format });
+/** Returns the download of the points that the charts show. The points are those that were reported: charts of long periods show means. */
+export const useDownload = ({ windowMs, untilMs, ...of }: Shown): Action<[Format]> =>
+  useAction(async (format) => {
+    const start_time = new Date(untilMs - windowMs).toISOString();
+    const request = { ...of, start_time, end_time: new Date(untilMs).toISOString(), format };
+    const { name, content } = await downloadPoints(request).catch((error: Error) => {
+      throw new Error(`The download failed. ${error.message}`);
+    });
     saveFile(name, content.type, [content]);
   });
-  return (
-    <>
-      <Menu
-        label={isBusy ? "Downloading…" : "Download"}
-        items={FORMATS.map(({ format, label, hint }) => ({
-          label,
-          hint,
-          isDisabled: isBusy || of.metrics.length === 0,
-          onChoose: () => void run(format),
-        }))}
-      />
-      <Failed error={error && new Error(`The download failed. ${error.message}`)} />
-    </>
-  );
+
+/** Offers the formats of a download. */
+export function DownloadMenu({ download, isEmpty = false }: { download: Action<[Format]>; isEmpty?: boolean }) {
+  const { run, isBusy } = download;
+  const items = FORMATS.map(({ format, label, hint }) => ({
+    label,
+    hint,
+    isDisabled: isBusy || isEmpty,
+    onChoose: () => void run(format),
+  }));
+  return <Menu label={isBusy ? "Downloading…" : "Download"} items={items} />;
 }

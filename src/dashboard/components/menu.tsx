@@ -1,6 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
+/** Between the list and the edge of the window. */
+const MARGIN_PX = 24;
+
 /** A button that opens a list of actions. Closes when one is chosen, with Escape, and with a click elsewhere. */
 export function Menu({
   label,
@@ -10,6 +13,13 @@ export function Menu({
   items: readonly { label: string; hint: string; isDisabled: boolean; onChoose(): void }[];
 }) {
   const menu = useRef<HTMLDetailsElement>(null);
+  const list = useRef<HTMLUListElement>(null);
+  /** Moves the list to the left if it would leave the window. */
+  const placeList = () => {
+    if (list.current === null || menu.current === null) return;
+    const right = menu.current.getBoundingClientRect().left + list.current.offsetWidth + MARGIN_PX;
+    list.current.style.left = `${Math.min(0, document.documentElement.clientWidth - right)}px`;
+  };
   const close = () => {
     if (menu.current?.open !== true) return;
     // Otherwise the focus would be lost with the button that has it.
@@ -24,9 +34,9 @@ export function Menu({
     return () => document.removeEventListener("pointerdown", onPointerDown);
   }, []);
   return (
-    <details class="menu" ref={menu} onKeyDown={({ key }) => key === "Escape" && close()}>
+    <details class="menu" ref={menu} onToggle={placeList} onKeyDown={({ key }) => key === "Escape" && close()}>
       <summary>{label}</summary>
-      <ul>
+      <ul ref={list}>
         {items.map(({ label, hint, isDisabled, onChoose }) => (
           <li key={label}>
             <button

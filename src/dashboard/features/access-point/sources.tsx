@@ -6,7 +6,7 @@ import type { CurrentStatus } from "./current-status.ts";
 const PROTOCOL_NAMES: Record<Protocol, string> = {
   http: "HTTP",
   mqtt: "MQTT",
-  emulator: "the emulator",
+  emulator: "Emulator",
   prometheus: "Prometheus remote write",
   otlp: "OpenTelemetry (OTLP)",
   influx: "InfluxDB line protocol",
@@ -16,7 +16,7 @@ const PROTOCOL_NAMES: Record<Protocol, string> = {
 /** Shows how the samples of an access point arrive: the protocol, the app that sends them, and the time of the last ones. */
 export function Sources({ sources, lastSeen }: Pick<CurrentStatus, "sources" | "lastSeen">) {
   // The service does not store the sources.
-  if (sources.length === 0) return lastSeen === null ? "–" : <span class="soft">Known again with its next report</span>;
+  if (sources.length === 0) return lastSeen === null ? "–" : <span class="soft">Unknown until its next report</span>;
   return (
     <ul class="sources" aria-label="Sources of its samples">
       {sources.map(({ protocol, app, last_received }) => (
