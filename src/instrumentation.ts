@@ -64,9 +64,9 @@ export function withIngestMetrics(ingest: Ingest, recorder: MetricRecorder, now:
       return response;
     },
 
-    async ingestValues(groups) {
+    async ingestValues(groups, source) {
       const arrivedMs = now();
-      const response = await ingest.ingestValues(groups);
+      const response = await ingest.ingestValues(groups, source);
       recorder.observe(overHttp, now() - arrivedMs);
       return response;
     },

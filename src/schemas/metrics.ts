@@ -2,7 +2,7 @@ import * as z from "zod";
 import { LABEL_KEY, MAX_LABEL_LENGTH } from "../lib/selectors.ts";
 import { Selector } from "./fleet/selector.ts";
 import { splitMetricNames } from "./metric-list.ts";
-import { customIssue, Page } from "./primitives.ts";
+import { customIssue, Page, QueryFlag } from "./primitives.ts";
 import { Timestamp } from "./telemetry.ts";
 
 const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
@@ -44,7 +44,13 @@ const metricNames = (max: number) =>
 export const MetricNames = metricNames(MAX_METRICS);
 
 export const AgentDataQuery = z.object({ agent: ApId, window: Window, since: Since });
-export const MultiMetricQuery = z.object({ agent: ApId, metrics: MetricNames, window: Window, since: Since });
+export const MultiMetricQuery = z.object({
+  agent: ApId,
+  metrics: MetricNames,
+  window: Window,
+  since: Since,
+  sources: QueryFlag.default(false).describe("Whether to return the sources of the agent's samples."),
+});
 export const MetricsQuery = z.object({ agent: ApId, window: Window });
 export const AgentDetailsQuery = Page;
 
@@ -95,11 +101,33 @@ export const AgentData = z
   .meta({ id: "AgentData" });
 export type AgentData = z.output<typeof AgentData>;
 
+/** The ways in which samples arrive. */
+const PROTOCOLS = ["http", "mqtt", "emulator", "prometheus", "otlp", "influx", "openwisp"] as const;
+export type Protocol = (typeof PROTOCOLS)[number];
+
+export const SampleSource = z
+  .object({
+    protocol: z
+      .enum(PROTOCOLS)
+      .describe("`emulator`: from the emulator of the service, over MQTT. `prometheus`: Prometheus remote write."),
+    app: z.string().nullable().describe("The app that sends for the agent. Null: the agent itself sends."),
+    last_received: z.iso.datetime().describe("Time of the last receipt, by the service's clock."),
+  })
+  .meta({ id: "SampleSource" });
+export type SampleSource = z.output<typeof SampleSource>;
+
 export const MultiMetricData = z
   .object({
     agent_id: z.string(),
     window_minutes: z.int(),
     complete_from: CompleteFrom,
+    sources: z
+      .array(SampleSource)
+      .optional()
+      .describe(
+        "Only if requested: how the agent's samples arrive, the latest source first, at most 8. The service does not store them: after it " +
+          "restarts, a source is absent until its next report.",
+      ),
     series: z.array(series(z.number())),
   })
   .meta({ id: "MultiMetricData" });

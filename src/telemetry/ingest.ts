@@ -6,9 +6,20 @@ import { DomainError, Invalid, NotAllowed, NotFound, Unavailable } from "../lib/
 import { parse, toValidationItems } from "../lib/field-errors.ts";
 import { describeError, log } from "../lib/log.ts";
 import { TtlCache } from "../lib/ttl-cache.ts";
+import { isEmulated } from "../schemas/agent.ts";
 import { CommandResult } from "../schemas/job.ts";
+import type { Protocol } from "../schemas/metrics.ts";
 import { AgentReport, type Delivered, type Delivery, type ReportResponse } from "../schemas/telemetry.ts";
-import { addValue, countValues, MAX_AHEAD_MS, type Payload, type Rejection, type Sample, toSample } from "./samples.ts";
+import {
+  addValue,
+  countValues,
+  MAX_AHEAD_MS,
+  type Payload,
+  type Rejection,
+  type Sample,
+  type Source,
+  toSample,
+} from "./samples.ts";
 import type { ShardClient } from "./shard/shard-client.ts";
 import type { AgentSample } from "./store/telemetry-store.ts";
 
@@ -19,7 +30,7 @@ export interface Ingest {
   /** Ingests messages that a bridge received from the broker. An invalid message does not affect the others. */
   ingestBatch(actor: Actor, delivery: Delivery): Promise<Delivered>;
   /** Ingests values of many agents. The caller has authorized the actor to write for them. */
-  ingestValues(groups: readonly AgentValues[]): Promise<IngestedValues>;
+  ingestValues(groups: readonly AgentValues[], source: Source): Promise<IngestedValues>;
 }
 
 /** Values of one agent at one time. */
@@ -71,6 +82,7 @@ export function createIngest(
     report: AgentReport,
     receivedMs: number,
     actor: Actor,
+    protocol: Protocol,
   ): Promise<ParsedReport> => {
     if (report.ap_id !== undefined && report.ap_id !== apId) throw new NotAllowed();
     const timed = timedPayloads(report, receivedMs);
@@ -96,6 +108,7 @@ export function createIngest(
     const accepted = samples.reduce((sum, sample) => sum + countValues(sample), 0);
     // A sample without values only records the time of receipt: the agent is online.
     if (samples.length === 0) samples.push({ apId, receivedMs, tsMs: 0, metrics: {}, texts: {} });
+    addSource(samples, { protocol });
     return { samples, rejected, accepted, isTelemetry: timed.length > 0 };
   };
 
@@ -118,13 +131,13 @@ export function createIngest(
   return {
     async ingestReport(actor, report) {
       authorizeAgent(actor, "telemetry.report", actor.name);
-      const parsed = await parseReport(actor.name, report, now(), actor);
+      const parsed = await parseReport(actor.name, report, now(), actor, "http");
       await commit([parsed]);
       const { accepted, rejected } = parsed;
       return { status: "success", detail: `${accepted} values stored`, accepted, rejected };
     },
 
-    async ingestValues(groups) {
+    async ingestValues(groups, source) {
       const receivedMs = now();
       const samples: AgentSample[] = [];
       const rejected: IngestedValues["rejected"] = [];
@@ -142,6 +155,7 @@ export function createIngest(
       for (const apId of new Set(groups.map(({ apId }) => apId))) {
         if (!stored.has(apId)) samples.push({ apId, receivedMs, tsMs: 0, metrics: {}, texts: {} });
       }
+      addSource(samples, source);
       if (samples.length > 0) await shards.append(samples);
       return { accepted: samples.reduce((sum, sample) => sum + countValues(sample), 0), rejected };
     },
@@ -157,8 +171,9 @@ export function createIngest(
               if (!existing.has(ap_id)) throw new NotFound("Agent");
               // A bridge whose clock is ahead must not keep its agents online.
               const receivedMs = Math.min(received_at, now());
+              const protocol = isEmulated(ap_id) ? "emulator" : "mqtt";
               if (result === undefined)
-                return await parseReport(ap_id, validate(AgentReport, report), receivedMs, actor);
+                return await parseReport(ap_id, validate(AgentReport, report), receivedMs, actor, protocol);
               await acceptCommandResult(ap_id, validate(CommandResult, result), actor.requestId);
               return { samples: [], rejected: [], accepted: 0, isTelemetry: false };
             } catch (error) {
@@ -181,6 +196,16 @@ export function createIngest(
       };
     },
   };
+}
+
+/** Adds the source to one sample of each agent. The others need not repeat it. */
+function addSource(samples: readonly AgentSample[], source: Source): void {
+  const apIds = new Set<string>();
+  for (const sample of samples) {
+    if (apIds.has(sample.apId)) continue;
+    apIds.add(sample.apId);
+    Object.assign(sample, source);
+  }
 }
 
 /** Returns the payload as the schema's output. Throws `Invalid` if it does not match. */

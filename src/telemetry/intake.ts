@@ -6,16 +6,19 @@ import { type Action, agentScopeOf, authorize, authorizeAgent, canAccessAny } fr
 import { NotFound } from "../lib/errors.ts";
 import { formatMetricName, type Labels } from "../protocols/metric-name.ts";
 import type { Decoded, Point, Rejected } from "../protocols/point.ts";
+import type { Protocol } from "../schemas/metrics.ts";
 import { Identifier } from "../schemas/primitives.ts";
 import type { AgentValues, Ingest } from "./ingest.ts";
 
 /** Accepts metrics in the protocols of other systems: assigns them to agents and passes them to the one ingest path. */
 export interface Intake {
   /** Writes points. They are durable when it resolves, except those that it rejects. */
-  write(actor: Actor, action: WriteAction, decoded: Decoded, assignment: Assignment): Promise<IntakeResult>;
+  write(actor: Actor, protocol: IntakeProtocol, decoded: Decoded, assignment: Assignment): Promise<IntakeResult>;
 }
 
-export type WriteAction = Extract<Action, `telemetry.write_${string}`>;
+/** The protocols of other systems. */
+export type IntakeProtocol = Exclude<Protocol, "http" | "mqtt" | "emulator">;
+type WriteAction = Extract<Action, `telemetry.write_${string}`>;
 
 /** How an app's points are assigned: to the agent that one of the labels names, the first one first, or all to one agent. */
 export type Assignment = { labels: readonly string[] } | { apId: string };
@@ -77,9 +80,10 @@ export function createIntake({ ingest, agents, register }: IntakeOptions): Intak
   };
 
   return {
-    async write(actor, action, { points, rejected: malformed }, assignment) {
-      const { agentOf, rejected: unassigned } = await assign(actor, action, points, assignment);
-      const { accepted, rejected } = await ingest.ingestValues(groupPoints(points, agentOf));
+    async write(actor, protocol, { points, rejected: malformed }, assignment) {
+      const { agentOf, rejected: unassigned } = await assign(actor, `telemetry.write_${protocol}`, points, assignment);
+      const app = actor.kind === "app" ? actor.name : undefined;
+      const { accepted, rejected } = await ingest.ingestValues(groupPoints(points, agentOf), { protocol, app });
       const unstored = rejected.map(({ field, reason, origin }): Rejected => ({ name: field, reason, origin }));
       return { accepted, rejected: [...malformed, ...unassigned, ...unstored] };
     },

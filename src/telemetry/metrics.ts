@@ -6,7 +6,7 @@ import type { Actor } from "../auth/identity.ts";
 import { authorize, authorizeAgent, authorizeFoundAgent, visibleAgents } from "../auth/permissions.ts";
 import { toIsoTime } from "../lib/iso-time.ts";
 import type { Selector } from "../lib/selectors.ts";
-import type { AgentData, AgentDetails, AgentMetrics, AgentState } from "../schemas/metrics.ts";
+import type { AgentData, AgentDetails, AgentMetrics, AgentState, SampleSource } from "../schemas/metrics.ts";
 import type { Page } from "../schemas/primitives.ts";
 import { displayNameOf } from "./metric-names.ts";
 import { presenceOf } from "./presence.ts";
@@ -22,7 +22,7 @@ export interface Metrics {
   agentStates(actor: Actor, page: Page, selector?: Selector): AsyncGenerator<AgentState[]>;
   agentData(actor: Actor, query: WindowQuery): Promise<AgentData>;
   /** Returns JSON text: charts poll about once a second, and the shard has most of the text cached. */
-  multiMetricData(actor: Actor, query: WindowQuery & { metrics: string[] }): Promise<string>;
+  multiMetricData(actor: Actor, query: WindowQuery & { metrics: string[]; sources: boolean }): Promise<string>;
   agentMetrics(actor: Actor, query: WindowQuery): Promise<AgentMetrics>;
 }
 
@@ -41,7 +41,7 @@ export function createMetrics(
   agents: AgentStore,
   agentCache: AgentCache,
   readings: Readings,
-  shards: Pick<ShardClient, "read">,
+  shards: Pick<ShardClient, "read" | "sources">,
   liveWindowMs: number,
   now: () => number = Date.now,
 ): Metrics {
@@ -68,6 +68,12 @@ export function createMetrics(
     authorizeAgent(actor, "telemetry.read", apId);
     authorizeFoundAgent(actor, "telemetry.read", await agentCache.find(apId));
   };
+  const sourcesOf = async (apId: string): Promise<SampleSource[]> =>
+    (await shards.sources(apId)).map(({ protocol, app = null, receivedMs }) => ({
+      protocol,
+      app,
+      last_received: toIsoTime(receivedMs),
+    }));
   const rangeOf = ({ window, since }: WindowQuery) => {
     const nowMs = now();
     const fromMs = nowMs - window;
@@ -110,12 +116,12 @@ export function createMetrics(
 
     async multiMetricData(actor, query) {
       await requireAgent(actor, query.agent);
-      const { series, completeFromMs } = await seriesOf({
-        apId: query.agent,
-        metrics: query.metrics,
-        ...rangeOf(query),
-      });
-      return `${JSON.stringify(header(query, completeFromMs)).slice(0, -1)},"series":[${series.join()}]}`;
+      const [{ series, completeFromMs }, sources] = await Promise.all([
+        seriesOf({ apId: query.agent, metrics: query.metrics, ...rangeOf(query) }),
+        query.sources ? sourcesOf(query.agent) : undefined,
+      ]);
+      const rest = JSON.stringify({ ...header(query, completeFromMs), sources });
+      return `${rest.slice(0, -1)},"series":[${series.join()}]}`;
     },
 
     async agentMetrics(actor, query) {

@@ -1,3 +1,5 @@
+import type { Protocol } from "../schemas/metrics.ts";
+
 /** Turns the payload of a report into a sample: numbers are metrics, strings are texts, each under a flat name. */
 
 /** Field name → value. */
@@ -8,6 +10,13 @@ export interface Sample {
   tsMs: number;
   metrics: Record<string, number>;
   texts: Record<string, string>;
+}
+
+/** How samples arrive. */
+export interface Source {
+  protocol: Protocol;
+  /** The app that sends for the agent. */
+  app?: string | undefined;
 }
 
 export interface Rejection {

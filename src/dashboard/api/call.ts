@@ -66,6 +66,23 @@ export const call = async <T>(method: Method, path: string, options?: CallOption
 export const callForText = async (method: Method, path: string, options?: CallOptions): Promise<string> =>
   await (await request(method, path, options)).text();
 
+/** A file that the service generates. */
+export interface ReceivedFile {
+  name: string;
+  content: Blob;
+}
+
+/** Like `call`, for a response that is a file. */
+export async function callForFile(path: string, query: Query): Promise<ReceivedFile> {
+  const response = await request("GET", path, { query });
+  const [, name = "download"] = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "") ?? [];
+  try {
+    return { name, content: await response.blob() };
+  } catch {
+    throw new Error("The connection was lost before the file was complete. Try again.");
+  }
+}
+
 async function request(method: Method, path: string, options: CallOptions = {}): Promise<Response> {
   for (;;) {
     const token = options.isAnonymous ? undefined : (options.token ?? session.value?.token);

@@ -3,12 +3,13 @@ import type { AuditEntry } from "../../schemas/accounts/audit.ts";
 import type { TokenData, UserCreate, UserRegister, UserUpdate } from "../../schemas/accounts/user.ts";
 import type { Agent, AgentCreate, AgentUpdate } from "../../schemas/agent.ts";
 import type { EmulatorSpinupRequest, PlaceSuggestion, SpinupQueued } from "../../schemas/emulator.ts";
+import type { DownloadQuery } from "../../schemas/exports.ts";
 import type { Overview } from "../../schemas/fleet/overview.ts";
 import type { JobKind, JobRecord, JobState, JobStatus, Queued } from "../../schemas/job.ts";
 import type { AgentMetrics, MultiMetricData } from "../../schemas/metrics.ts";
 import type { Ack } from "../../schemas/primitives.ts";
 import type { DashboardSettings } from "../../schemas/service.ts";
-import { call, pathTo, V1 } from "./call.ts";
+import { call, callForFile, pathTo, type ReceivedFile, V1 } from "./call.ts";
 
 /** The API operations that the page uses, typed by the schemas that the service validates with. */
 
@@ -40,12 +41,23 @@ export interface SeriesRequest {
   window: string;
   /** Limits the response to newer points. */
   since?: string | undefined;
+  /** Requests the sources of the access point's samples, too. */
+  sources?: "true";
 }
-export const series = ({ agent, metrics, window, since }: SeriesRequest, signal?: AbortSignal) =>
-  call<MultiMetricData>("GET", `${V1}/metrics/agent_multi_metric_data`, {
-    query: { agent, metrics, window, since },
-    signal,
-  });
+export const series = (request: SeriesRequest, signal?: AbortSignal) =>
+  call<MultiMetricData>("GET", `${V1}/metrics/agent_multi_metric_data`, { query: { ...request }, signal });
+
+export interface DownloadRequest {
+  /** One access point. Otherwise, those of the selector. */
+  agent?: string;
+  selector?: string | undefined;
+  metrics: readonly string[];
+  start_time: string;
+  end_time: string;
+  format: DownloadQuery["format"];
+}
+export const downloadPoints = (request: DownloadRequest): Promise<ReceivedFile> =>
+  callForFile(`${V1}/metrics/download`, { ...request });
 
 export const sendCommand = (agent_id: string, command: string): Promise<Queued> =>
   call("POST", `${V1}/send_command`, { query: { agent_id, command } });

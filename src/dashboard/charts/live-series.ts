@@ -1,8 +1,6 @@
 import { useRef } from "preact/hooks";
 import { serviceNowMs } from "../api/clock.ts";
 import { series } from "../api/operations.ts";
-import { saveFile } from "../lib/browser.ts";
-import { csvField } from "../lib/format.ts";
 import { usePoll } from "../lib/poll.ts";
 import { SeriesStore } from "./series-store.ts";
 import type { ChartWindow } from "./windows.ts";
@@ -91,16 +89,4 @@ export function useLiveSeries(
     missingBeforeMs: current.missingBeforeMs,
     error,
   };
-}
-
-/** Downloads metrics as CSV, with one line for each point: metrics need not share their times. */
-export function saveSeries(name: string, store: SeriesStore, metrics: readonly string[]): void {
-  const lines = ["time,metric,value\r\n"];
-  for (const metric of metrics) {
-    const { times, values } = store.series(metric);
-    times.forEach((timeMs, i) => {
-      lines.push(`${new Date(timeMs).toISOString()},${csvField(metric)},${csvField(values[i])}\r\n`);
-    });
-  }
-  saveFile(`${name}.csv`, "text/csv", lines);
 }

@@ -87,7 +87,8 @@ export function exportsRoutes(operation: Operation, { exports, selectors }: Pick
         summary: "Download points as a file",
         description:
           "The columns are `time`, `agent`, `metric` and `value`, ordered by agent, metric and time. The file has all values that were " +
-          "acknowledged before the request, up to 50,000,000. If the connection breaks, the file is not complete. " +
+          "acknowledged before the request, up to 50,000,000. If the connection breaks, the file is not complete. In CSV, a metric that begins " +
+          "with `=`, `+`, `-` or `@` has an apostrophe before it, because spreadsheets would execute it. " +
           ACCESS,
         response: z.string(),
         credentialsIn: basicCredentials,

@@ -47,7 +47,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
       const { decodeLines } = await import("../../protocols/influx/line-protocol.ts");
       const decoded = decodeLines(await readDecompressed(c), precision);
       const assignment = { labels: INFLUX_LABELS };
-      const { rejected } = await intake.write(c.get("actor"), "telemetry.write_influx", decoded, assignment);
+      const { rejected } = await intake.write(c.get("actor"), "influx", decoded, assignment);
       if (rejected.length === 0) return c.body(null, 204);
       const message = `partial write: ${describeRejections(rejected)}`;
       const lines = rejected.flatMap(({ origin }) => origin ?? []);
@@ -105,7 +105,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
         checkRemoteWriteType(c.req.header("Content-Type"));
         const decoded = decodeRemoteWrite(await readBytes(c), MAX_DECOMPRESSED_BYTES);
         const assignment = { labels: PROMETHEUS_LABELS };
-        const { rejected } = await intake.write(c.get("actor"), "telemetry.write_prometheus", decoded, assignment);
+        const { rejected } = await intake.write(c.get("actor"), "prometheus", decoded, assignment);
         // The specification requires this status for partial writes. The sender logs the text and does not retry.
         return rejected.length > 0 ? c.json({ detail: describeRejections(rejected) }, 400) : c.body(null, 204);
       },
@@ -139,7 +139,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
           // The labels of an agent's own metrics need not name it.
           const naming = actor.kind === "agent" ? [] : namingLabels(actor, OTLP_LABELS);
           const decoded = decodeOtlp(await readDecompressed(c), encoding, [...SERVICE_LABELS, ...naming]);
-          const { rejected } = await intake.write(actor, "telemetry.write_otlp", decoded, { labels: OTLP_LABELS });
+          const { rejected } = await intake.write(actor, "otlp", decoded, { labels: OTLP_LABELS });
           const dataPoints = new Set(rejected.map(({ origin }) => origin)).size;
           return c.body(encodeOtlpResponse(encoding, dataPoints, describeRejections(rejected)), 200, headers);
         } catch (error) {
@@ -174,7 +174,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
         const { decodeDeviceMonitoring } = await import("../../protocols/openwisp/device-monitoring.ts");
         const decoded = decodeDeviceMonitoring(await readDecompressed(c), c.req.valid("query").time);
         const assignment = { apId: c.req.valid("param").id };
-        const written = await intake.write(c.get("actor"), "telemetry.write_openwisp", decoded, assignment);
+        const written = await intake.write(c.get("actor"), "openwisp", decoded, assignment);
         const rejected = written.rejected.map(({ name, reason }) => ({ field: name, reason }));
         const { accepted } = written;
         return c.json({ status: "success", detail: `${accepted} values stored`, accepted, rejected });

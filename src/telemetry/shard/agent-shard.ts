@@ -19,20 +19,12 @@ import { Flusher } from "./flusher.ts";
 import { Journal, type JournalRow, parseSamples, type SerializedSamples } from "./journal.ts";
 import { LatestCache, type LatestColumns } from "./latest.ts";
 import { LiveWindow } from "./live-window.ts";
-import { PendingReads } from "./pending-reads.ts";
-import { type ReceiptColumns, Receipts } from "./receipts.ts";
+import { PendingReads, type PendingSamples } from "./pending-reads.ts";
+import { type ReceiptColumns, Receipts, type SourceReceipt } from "./receipts.ts";
 import { RecentMinutes, type RecentSums } from "./recent-minutes.ts";
 
 /** The outcome of an append. It is a value because an exception loses its class on its way out of a Durable Object. */
 export type AppendResult = "committed" | "unavailable";
-
-/** An agent's samples that may not be in the store yet. */
-export interface PendingSamples {
-  /** JSON texts, separated by commas, in the order of their arrival. */
-  text: string;
-  /** Whether the store does not respond. */
-  isStoreDown: boolean;
-}
 
 const BATCHES = series("controller_ingest_batches_total");
 const COMMITTED = series("controller_ingest_samples_total", "committed");
@@ -272,6 +264,11 @@ export class AgentShard extends DurableObject<Env> {
   /** Returns when the shard last received something from agents, as far as it knows. Default: from all agents. */
   received(apIds?: string[]): ReceiptColumns {
     return this.#receipts.read(apIds);
+  }
+
+  /** Returns the sources of an agent's samples, the latest first, as far as the shard knows. */
+  sources(apId: string): SourceReceipt[] {
+    return this.#receipts.sources(apId);
   }
 
   /** Returns the latest values of all agents of the shard. */

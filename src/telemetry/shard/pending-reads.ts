@@ -11,6 +11,14 @@ const MAX_LENGTH = 8 * 1024 * 1024;
 /** For more agents it is faster to read the whole journal. */
 const FEW_AGENTS = 20;
 
+/** Samples that may not be in the store yet. */
+export interface PendingSamples {
+  /** JSON texts, separated by commas, in the order of their arrival. */
+  text: string;
+  /** Whether the store does not respond. */
+  isStoreDown: boolean;
+}
+
 export interface PendingRange {
   fromMs: number;
   toMs: number;

@@ -5,12 +5,13 @@ import { CallBatcher } from "../../storage/call-batcher.ts";
 import { callObject } from "../../storage/durable-objects.ts";
 import type { SeriesQuery } from "../store/series-queries.ts";
 import type { AgentSample } from "../store/telemetry-store.ts";
-import type { AgentShard, AppendResult, PendingSamples } from "./agent-shard.ts";
+import type { AgentShard, AppendResult } from "./agent-shard.ts";
 import type { ChangeFeedPage, FeedCursor, SelectionPage } from "./change-feed.ts";
 import { parseSamples } from "./journal.ts";
 import type { LatestColumns, LatestMetrics } from "./latest.ts";
+import type { PendingSamples } from "./pending-reads.ts";
 import { shardOf as placeOf, shardName } from "./placement.ts";
-import type { ReceiptColumns } from "./receipts.ts";
+import type { ReceiptColumns, SourceReceipt } from "./receipts.ts";
 import type { RecentSums } from "./recent-minutes.ts";
 
 const COMPONENT = "telemetry store";
@@ -35,6 +36,8 @@ export interface ShardClient {
   flush(apIds: readonly string[]): Promise<void>;
   /** Returns when the service last received something, by agent, as far as the shards know. Default: all agents. */
   received(apIds?: readonly string[]): Promise<Received>;
+  /** Returns the sources of an agent's samples, the latest first, as far as its shard knows. Returns none if it does not respond. */
+  sources(apId: string): Promise<SourceReceipt[]>;
   /** Returns points from the live window, one JSON text for each metric, or `undefined` if it lacks some points or has too many. */
   read(query: SeriesQuery & { metrics: readonly string[] }): Promise<string[] | undefined>;
   /** Returns the agent's samples that were committed after a cursor. Waits up to `waitMs` if there are none. */
@@ -173,6 +176,12 @@ export function createShardClient(namespace: DurableObjectNamespace<AgentShard>,
       for (const { apIds, receivedMs } of results.values())
         for (const [i, apId] of apIds.entries()) times.set(apId, receivedMs[i] ?? 0);
       return { times, isComplete: results.size === called.length };
+    },
+
+    async sources(apId) {
+      const shard = shardOf(apId);
+      const results = await callAll<SourceReceipt[]>((stub) => stub.sources(apId), { shards: [shard] });
+      return results.get(shard) ?? [];
     },
 
     async read({ apId, metrics, fromMs, toMs }) {

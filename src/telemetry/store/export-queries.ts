@@ -137,12 +137,16 @@ export function createExportStore(clickhouse: ClickHouse): ExportStore {
 
     async download(query, format) {
       const { condition, values } = downloadCondition(query);
-      const select = `SELECT ts AS time, ap_id AS agent, metric, value FROM points_v1 FINAL
-        WHERE ${condition} AND ${IN_RANGE} ORDER BY ap_id, metric, ts`;
+      const select = `SELECT ts AS time, ap_id AS agent, ${format === "csv" ? SPREADSHEET_METRIC : "metric"}, value
+        FROM points_v1 FINAL WHERE ${condition} AND ${IN_RANGE} ORDER BY ap_id, metric, ts
+        SETTINGS prefer_column_name_to_alias = 1`;
       return await streamDownload(clickhouse, select, values, format);
     },
   };
 }
+
+/** Escapes the first character of formulas: agents choose the names of metrics, and a spreadsheet would execute them. */
+const SPREADSHEET_METRIC = String.raw`if(match(metric, '^[=+@\t\r\n-]'), concat('\'', metric), metric) AS metric`;
 
 /** Sorts first: an aggregate function takes the rows in their order. */
 const POINTS_QUERY = `

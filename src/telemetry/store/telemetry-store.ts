@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { ClickHouse } from "../../storage/clickhouse.ts";
 import type { PendingSeries } from "../pending-samples.ts";
-import type { Sample } from "../samples.ts";
+import type { Sample, Source } from "../samples.ts";
 import { type AggregatePoints, type AggregateRange, readAggregate } from "./aggregate-queries.ts";
 import { type HourMeansQuery, readHourMeans } from "./baseline-queries.ts";
 import { column, createQuery, IN_MINUTES, IN_RANGE, READ_SETTINGS } from "./clickhouse-query.ts";
@@ -9,7 +9,8 @@ import { MAX_POINTS, readSeries, type Series, type SeriesQuery } from "./series-
 
 /** Inserts telemetry into ClickHouse, and queries it. */
 
-export interface AgentSample extends Sample {
+/** Only one of an agent's samples in a request names its source. */
+export interface AgentSample extends Sample, Partial<Source> {
   apId: string;
   /** When the service received it. Absent in samples from a Worker of an earlier version; the store then uses its own time. */
   receivedMs?: number;

@@ -1,17 +1,8 @@
-import { env, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
-import { parseEnv } from "../../../src/env.ts";
-import { shardName, shardOf } from "../../../src/telemetry/shard/placement.ts";
 import { adminToken, newAgent, send, testStore, uniqueName } from "../support.ts";
+import { killShard } from "../telemetry/journal-support.ts";
 import { post } from "../telemetry/requests.ts";
 import { createRule, createSilence, deleteRule, eventsOf, listAlerts } from "./requests.ts";
-
-const shardObject = (apId: string) =>
-  env.AGENT_SHARD.get(env.AGENT_SHARD.idFromName(shardName(shardOf(apId, parseEnv(env).AGENT_SHARDS))));
-
-/** Stops the shard at once, as if its process was killed. An eviction would wait for the calls of live streams of other tests. */
-const kill = async (apId: string) =>
-  await runInDurableObject(shardObject(apId), (_, state) => state.abort("killed by the test")).catch(() => {});
 
 const SOON = { timeout: 20_000, interval: 200 };
 const created: string[] = [];
@@ -65,9 +56,9 @@ describe("an alert", () => {
     const { apId, token } = await newAgent({}, { site });
     await ruleFor(site, { ...HIGH, for_s: 2 });
     await post({ ts: at(-1_000), payload: { load: 0.95 } }, token);
-    await kill(apId);
+    await killShard(apId);
     await expect.poll(() => listAlerts(`selector=site=${site}`), SOON).toHaveLength(1);
-    await kill(apId);
+    await killShard(apId);
     await post({ ts: at(), payload: { load: 0.95 } }, token);
     await post({ ts: at(5), payload: { load: 0.1 } }, token);
     await expect.poll(() => eventsOf(apId), SOON).toEqual(["agent.online", "alert.fired", "alert.resolved"]);

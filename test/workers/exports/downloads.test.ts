@@ -32,6 +32,21 @@ describe("a download", () => {
     ]);
   });
 
+  it("as CSV escapes names that a spreadsheet would execute", async () => {
+    const [{ apId, token: own }, { token }] = [await newAgent(), await signedUp()];
+    expect((await post({ ts: startMs, payload: { "=1+1": 1, "@a": 2, "a=b": 3, "-x": 4, load: 5 } }, own)).status).toBe(
+      200,
+    );
+    const names = async (format: string) => {
+      const response = await get(`download?agent=${apId}&format=${format}${PERIOD}`, token);
+      return Array.from((await response.text()).matchAll(/"([^",:]*)"(?:,|,"value":)\d/g), ([, name]) => name);
+    };
+    expect(await names("csv")).toEqual(["'-x", "'=1+1", "'@a", "a=b", "load"]);
+    expect(await names("ndjson")).toEqual(["-x", "=1+1", "@a", "a=b", "load"]);
+    const chosen = await get(`download?agent=${apId}&metrics=${encodeURIComponent("=1+1")}${PERIOD}`, token);
+    expect(await chosen.text()).toContain(`"'=1+1",1\n`);
+  });
+
   it("of a selection as NDJSON has the chosen metrics of the agents that the caller sees", async () => {
     const [team, site] = [uniqueName(), uniqueName()];
     const seen = await newReporter({ team, site });

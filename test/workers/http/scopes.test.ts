@@ -36,7 +36,7 @@ const OPERATIONS: Operation[] = [
   { route: "GET /api/v1/agents/{name}", role: "viewer" },
   { route: "GET /api/v1/agents/{name}/labels", role: "viewer" },
   { route: "GET /api/v1/metrics/agent_data?window=1&agent={name}", role: "viewer" },
-  { route: "GET /api/v1/metrics/agent_multi_metric_data?metrics=x&window=1&agent={name}", role: "viewer" },
+  { route: "GET /api/v1/metrics/agent_multi_metric_data?metrics=x&window=1&sources=true&agent={name}", role: "viewer" },
   { route: "GET /api/v1/metrics/agent_metrics?window=1&agent={name}", role: "viewer" },
   { route: "GET /api/v1/metrics/download?metrics=x&agent={name}", role: "viewer" },
   {

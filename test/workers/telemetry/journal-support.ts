@@ -1,9 +1,11 @@
 import { env, evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { parseEnv } from "../../../src/env.ts";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import type { AgentShard } from "../../../src/telemetry/shard/agent-shard.ts";
 import { Deduplicator } from "../../../src/telemetry/shard/deduplicator.ts";
 import { Flusher, type FlusherOptions } from "../../../src/telemetry/shard/flusher.ts";
 import { Journal, type JournalOptions } from "../../../src/telemetry/shard/journal.ts";
+import { shardName, shardOf } from "../../../src/telemetry/shard/placement.ts";
 import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
 import { uniqueName } from "../support.ts";
 
@@ -31,6 +33,14 @@ export const withJournal = <T>(test: (context: JournalTest) => Promise<T> | T): 
   runInDurableObject(env.LEDGER.get(env.LEDGER.idFromName(uniqueName())), (_, { storage }) =>
     test({ storage, open: (options) => new Journal({ storage, ...LIMITS, ...options }) }),
   );
+
+/** Returns the shard of an agent. */
+export const shardObject = (apId: string) =>
+  env.AGENT_SHARD.get(env.AGENT_SHARD.idFromName(shardName(shardOf(apId, parseEnv(env).AGENT_SHARDS))));
+
+/** Stops the shard at once, as if its process was killed. An eviction would wait for the calls of live streams of other tests. */
+export const killShard = async (apId: string) =>
+  await runInDurableObject(shardObject(apId), (_, state) => state.abort("killed by the test")).catch(() => {});
 
 /** Returns a shard whose journal is full. What fills it is not inserted into the store. */
 export async function fullShard(): Promise<DurableObjectStub<AgentShard>> {

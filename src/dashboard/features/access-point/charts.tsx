@@ -5,7 +5,8 @@ import { replaceRoute } from "../../app/router.ts";
 import { ChartCard } from "../../charts/chart-card.tsx";
 import { type Metric, MetricChoice, WindowChoice } from "../../charts/chart-choices.tsx";
 import { chosenMetrics, saveChosenMetrics } from "../../charts/chosen-metrics.ts";
-import { saveSeries, useLiveSeries } from "../../charts/live-series.ts";
+import { DownloadMenu, useDownload } from "../../charts/download-menu.tsx";
+import { useLiveSeries } from "../../charts/live-series.ts";
 import { momentText } from "../../charts/time-axis.ts";
 import { type ChartWindow, WINDOWS, windowOf } from "../../charts/windows.ts";
 import { Empty, Failed, Loading, MissingBefore } from "../../components/states.tsx";
@@ -96,6 +97,7 @@ function ChartGrid({ apId, window, known, chosen, onChoose }: ChartGridProps) {
   const group = useId();
   const pointed = useSignal<number | undefined>(undefined);
   const { store, isLoaded, untilMs, missingBeforeMs, error } = useLiveSeries(apId, chosen, window, isPaused);
+  const download = useDownload({ agent: apId, metrics: chosen, windowMs: window.ms, untilMs });
   // The charts keep their points during an outage. A notice at the top of the page reports the outage.
   const state = isPaused ? "Paused" : error !== undefined ? "Out of date" : intervalText(window);
   // A chosen metric without points in this window keeps its chart.
@@ -114,16 +116,10 @@ function ChartGrid({ apId, window, known, chosen, onChoose }: ChartGridProps) {
           <button type="button" class="small" onClick={() => setIsPaused(!isPaused)}>
             {isPaused ? "Resume" : "Pause"}
           </button>
-          <button
-            type="button"
-            class="small"
-            disabled={!isLoaded}
-            onClick={() => saveSeries(`${apId}-${window.id}`, store, chosen)}
-          >
-            Download CSV
-          </button>
+          <DownloadMenu download={download} isEmpty={chosen.length === 0} />
         </div>
       </div>
+      <Failed error={download.error} />
       {!isLoaded && <Failed error={error} />}
       <MissingBefore time={missingBeforeMs === undefined ? undefined : momentText(missingBeforeMs, window.ms)} />
       {chosen.length === 0 ? (

@@ -1,4 +1,6 @@
 import { useRef } from "preact/hooks";
+import type { SampleSource } from "../../../schemas/metrics.ts";
+import { serviceNowMs } from "../../api/clock.ts";
 import { overview, series } from "../../api/operations.ts";
 import { type AccessPointCondition, conditionOf } from "../../components/badges.tsx";
 import { usePoll } from "../../lib/poll.ts";
@@ -10,6 +12,8 @@ export interface CurrentStatus {
   load: number | null;
   quality: number | null;
   users: number | null;
+  /** How its samples arrive. Empty if the service does not know it. */
+  sources: readonly SampleSource[];
 }
 
 const METRICS = ["load", "quality", "users"] as const;
@@ -25,22 +29,29 @@ const MAX_DELAY_S = 5;
 const OVERVIEW_INTERVAL_MS = 30_000;
 
 /**
- * Polls the status of an access point. Reads its latest samples first. If none is recent, the access point is offline or its clock is
- * wrong, since the clock sets the times of the samples. The overview then tells when the service last received a report.
+ * Polls the status of an access point. Reads its latest samples, and when the service received them, first. If none is recent, the access
+ * point is offline, or the service has just restarted and its clock is wrong. The overview then tells when the service last received a
+ * report.
  */
 export function useCurrentStatus(apId: string, interval: unknown): CurrentStatus | undefined {
-  const fromLastOverview = useRef<{ atMs: number; status: CurrentStatus }>(undefined);
+  const fromLastOverview = useRef<{ atMs: number; status: Omit<CurrentStatus, "sources"> }>(undefined);
   const intervalS =
     typeof interval === "number" && interval > 0 ? Math.min(interval, MAX_INTERVAL_S) : DEFAULT_INTERVAL_S;
   const windowS = Math.max(MIN_WINDOW_S, Math.ceil(MISSED_REPORTS * intervalS)) + MAX_DELAY_S;
 
   return usePoll(
     async (signal) => {
-      const { series: received } = await series({ agent: apId, metrics: METRICS, window: `${windowS}s` }, signal);
+      const { series: received, sources = [] } = await series(
+        { agent: apId, metrics: METRICS, window: `${windowS}s`, sources: "true" },
+        signal,
+      );
       const [load, quality, users] = METRICS.map((name) =>
         received.find(({ metric }) => metric === name)?.points.at(-1),
       );
-      const lastSeen = [load?.ts, quality?.ts, users?.ts]
+      // Some access points have other metrics, or a wrong clock, which sets the times of the samples.
+      const sinceMs = serviceNowMs() - windowS * 1_000;
+      const receivedAt = sources.map(({ last_received }) => last_received).filter((ts) => Date.parse(ts) > sinceMs);
+      const lastSeen = [load?.ts, quality?.ts, users?.ts, ...receivedAt]
         .filter((ts) => ts !== undefined)
         .sort()
         .at(-1);
@@ -53,20 +64,21 @@ export function useCurrentStatus(apId: string, interval: unknown): CurrentStatus
           load: toValue(load),
           quality: toValue(quality),
           users: toValue(users),
+          sources,
         } as const;
       }
       const nowMs = Date.now();
       if (fromLastOverview.current === undefined || nowMs - fromLastOverview.current.atMs >= OVERVIEW_INTERVAL_MS) {
         fromLastOverview.current = { atMs: nowMs, status: await statusFromOverview(apId, signal) };
       }
-      return fromLastOverview.current.status;
+      return { ...fromLastOverview.current.status, sources };
     },
     POLL_INTERVAL_MS,
     [apId, windowS],
   ).data;
 }
 
-async function statusFromOverview(apId: string, signal: AbortSignal): Promise<CurrentStatus> {
+async function statusFromOverview(apId: string, signal: AbortSignal): Promise<Omit<CurrentStatus, "sources">> {
   const found = (await overview("", signal)).access_points.find(({ ap_id }) => ap_id === apId);
   if (found === undefined) return { condition: "new", lastSeen: null, load: null, quality: null, users: null };
   const { load, quality, users, last_seen: lastSeen } = found;

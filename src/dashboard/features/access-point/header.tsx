@@ -4,6 +4,7 @@ import { ConditionMark, TechnologyBadge } from "../../components/badges.tsx";
 import { Ago } from "../../components/time.tsx";
 import { numberText, percentText } from "../../lib/format.ts";
 import type { CurrentStatus } from "./current-status.ts";
+import { Sources } from "./sources.tsx";
 
 /** Shows the name, the technology and the current status of an access point. */
 export function AccessPointHeader({
@@ -35,6 +36,10 @@ export function AccessPointHeader({
         <StatusValue name="Load" text={percentText(status?.load ?? null)} />
         <StatusValue name="Quality" text={percentText(status?.quality ?? null)} />
         <StatusValue name="Users" text={numberText(status?.users ?? undefined)} />
+        <div>
+          <dt>Source of its samples</dt>
+          <dd>{status === undefined ? "…" : <Sources sources={status.sources} lastSeen={status.lastSeen} />}</dd>
+        </div>
       </dl>
     </header>
   );

@@ -6,6 +6,7 @@ import { aggregate } from "../../api/fleet-calls.ts";
 import { alignedLines, largestGroups } from "../../charts/aggregate-lines.ts";
 import { BOUNDS } from "../../charts/chart-card.tsx";
 import { WindowChoice } from "../../charts/chart-choices.tsx";
+import { DownloadMenu, useDownload } from "../../charts/download-menu.tsx";
 import { LinesCard } from "../../charts/lines-card.tsx";
 import { momentText } from "../../charts/time-axis.ts";
 import { windowOf } from "../../charts/windows.ts";
@@ -68,6 +69,13 @@ export function SelectionCharts({ selector, title }: { selector: string; title: 
   const completeFrom = data?.response.complete_from;
   const groupCount = data?.response.groups.length ?? 0;
   const shownCount = charts[0]?.lines.lines.length ?? 0;
+  const untilMs = data?.atMs ?? serviceNowMs();
+  const download = useDownload({
+    selector: selector === "" ? undefined : selector,
+    metrics: METRICS.map(({ name }) => name),
+    windowMs: window.ms,
+    untilMs,
+  });
   const state = error === undefined ? `Updated every ${intervalMs / 1_000} s` : "Out of date";
   return (
     <section class="card stack selection-charts" aria-labelledby="selection-charts-title">
@@ -100,7 +108,9 @@ export function SelectionCharts({ selector, title }: { selector: string; title: 
           </select>
         </label>
         <span class="soft moment">{pointed.value === undefined ? state : momentText(pointed.value, window.ms)}</span>
+        <DownloadMenu download={download} />
       </div>
+      <Failed error={download.error} />
       {data === undefined && <Failed error={error} />}
       <MissingBefore time={completeFrom && momentText(Date.parse(completeFrom), window.ms)} />
       <div class="charts">
@@ -110,11 +120,10 @@ export function SelectionCharts({ selector, title }: { selector: string; title: 
             title={label}
             data={lines}
             isLoaded={data !== undefined}
-            untilMs={data?.atMs ?? serviceNowMs()}
             bounds={isShare(statistic) ? own(BOUNDS, name) : undefined}
             firstColour={by === "" ? i + 1 : 1}
             pointedMs={pointed}
-            {...{ window, group }}
+            {...{ window, untilMs, group }}
           />
         ))}
       </div>
