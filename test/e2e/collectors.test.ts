@@ -1,19 +1,23 @@
-import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir, userInfo } from "node:os";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { InfluxDB, Point } from "@influxdata/influxdb-client";
+import { OTLPMetricExporter as JsonExporter } from "@opentelemetry/exporter-metrics-otlp-http";
+import { OTLPMetricExporter as ProtobufExporter } from "@opentelemetry/exporter-metrics-otlp-proto";
+import { detectResources, envDetector } from "@opentelemetry/resources";
+import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { getOpenWispScript, OpenWispDevice } from "../../scripts/harness/collectors/openwisp-device.ts";
 import { until } from "../../scripts/harness/product.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../src/programs/stack/supervisor.ts";
 import { cuttingProxy } from "../support/cutting-proxy.ts";
+import { ICINGA, startIcinga } from "../support/icinga.ts";
 import { ADMIN, sharedProduct } from "../support/product.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
 import { ServiceClient } from "../support/service-client.ts";
 
-const ICINGA = "/usr/sbin/icinga2";
 const WITHIN_MS = 60_000;
 
 const folder = mkdtempSync(join(tmpdir(), "collectors-"));
@@ -46,11 +50,64 @@ describe("The product gets every value, once and at its time,", () => {
     return points.map(({ metric, time, value }) => [metric, Date.parse(time), value]);
   };
 
+  /** Creates an agent, and an app that may write. */
+  const createAccounts = async (permissions: object = {}) => {
+    const [apId, app, key] = [`collected-${randomUUID()}`, `app-${randomUUID()}`, `${SECRET_MARK}-of-an-app.`];
+    await post("/api/v1/agents/", { ap_id: apId, password: key, configuration: {} });
+    await post("/api/v1/third_party_apps/", {
+      app_name: app,
+      api_key: key,
+      permissions: { write: true, ...permissions },
+    });
+    return { apId, app, key };
+  };
+
+  it.each([
+    ["JSON", JsonExporter],
+    ["protobuf", ProtobufExporter],
+  ])("from an OpenTelemetry SDK that its environment configures, in %s", async (_, Exporter) => {
+    const { apId, app, key } = await createAccounts();
+    vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", `${service.url}/api/v1/otlp`);
+    vi.stubEnv("OTEL_EXPORTER_OTLP_HEADERS", `Authorization=Basic ${btoa(`${app}:${key}`)}`);
+    vi.stubEnv("OTEL_RESOURCE_ATTRIBUTES", `service.name=radio,host.name=${apId}`);
+    const resource = detectResources({ detectors: [envDetector] });
+    const reader = new PeriodicExportingMetricReader({ exporter: new Exporter() });
+    const meters = new MeterProvider({ resource, readers: [reader] });
+    vi.unstubAllEnvs();
+    meters.getMeter("radio").createCounter("frames").add(7, { band: "5 GHz" });
+    const histogram = meters.getMeter("radio").createHistogram("latency");
+    for (const value of [1, 2, 12]) histogram.record(value);
+    // The last values are sent here.
+    await meters.shutdown();
+    const stored = (await storedOf(apId)).map(([metric, , value]) => [metric, value]);
+    expect(Object.fromEntries(stored)).toMatchObject({
+      'frames{band="5 GHz",service.name="radio"}': 7,
+      'latency.count{service.name="radio"}': 3,
+      'latency.sum{service.name="radio"}': 15,
+      'latency.max{service.name="radio"}': 12,
+    });
+  });
+
+  it("from InfluxDB's client", async () => {
+    const { apId, app, key } = await createAccounts();
+    const tsMs = Date.now() - 5_000;
+    const influx = new InfluxDB({ url: `${service.url}/api/v1/influx`, token: `${app}:${key}` });
+    const writer = influx.getWriteApi("any", "any", "ms");
+    for (let i = 0; i < 3; i++)
+      writer.writePoint(
+        new Point("wifi")
+          .tag("host", apId)
+          .floatField("load", i / 4)
+          .timestamp(tsMs + i),
+      );
+    await writer.close();
+    expect(await storedOf(apId)).toEqual([0, 1, 2].map((i) => ["wifi.load", tsMs + i, i / 4]));
+  });
+
   it.skipIf("missing" in script)(
     `from OpenWISP's agent, also after the service was away${"missing" in script ? ` (skipped: ${script.missing})` : ""}`,
     async () => {
-      const [apId, password] = [`openwrt-${randomUUID()}`, `${SECRET_MARK}-of-an-agent`];
-      await post("/api/v1/agents/", { ap_id: apId, password, configuration: {} });
+      const { apId, key: password } = await createAccounts();
       const port = await anyFreePort();
       const url = `http://127.0.0.1:${port}/api/v1/openwisp`;
       const device = new OpenWispDevice("path" in script ? script.path : "", { url, apId, password }, 2);
@@ -80,11 +137,12 @@ describe("The product gets every value, once and at its time,", () => {
   it.skipIf(!existsSync(ICINGA))(
     `from Debian's icinga2${existsSync(ICINGA) ? "" : ` (skipped: ${ICINGA} is not installed)`}`,
     async () => {
-      const [apId, app, key] = [`icinga-${randomUUID()}`, `icinga-${randomUUID()}`, `${SECRET_MARK}-of-icinga2`];
-      await post("/api/v1/agents/", { ap_id: apId, password: key, configuration: {} });
-      const permissions = { write: true, agent_label: "hostname" };
-      await post("/api/v1/third_party_apps/", { app_name: app, api_key: key, permissions });
-      const record = await startIcinga(supervisor, { url: service.url, apId, token: `${app}:${key}` });
+      const { apId, app, key } = await createAccounts({ agent_label: "hostname" });
+      const record = await startIcinga(supervisor, join(folder, "icinga"), {
+        url: service.url,
+        apId,
+        token: `${app}:${key}`,
+      });
 
       await until(() => record().length >= 5, WITHIN_MS);
       const checks = record();
@@ -110,88 +168,3 @@ describe("The product gets every value, once and at its time,", () => {
     },
   );
 });
-
-interface IcingaCheck {
-  atS: number;
-  values: Record<string, number>;
-}
-
-/** Starts icinga2 with a check every two seconds: it writes times in whole seconds. Returns a function that reads its own record of the results. */
-async function startIcinga(
-  supervisor: Supervisor,
-  { url, apId, token }: { url: string; apId: string; token: string },
-): Promise<() => IcingaCheck[]> {
-  const home = join(folder, "icinga");
-  for (const name of ["data", "log", "cache", "run", "spool"]) mkdirSync(join(home, name), { recursive: true });
-  const check = join(home, "check");
-  // Units: bytes, milliseconds, percent.
-  writeFileSync(
-    check,
-    `#!/bin/sh
-n=$(date +%s%N | tail -c 7)
-echo "OK | 'load 1'=0.$n;0.75;0.9;0;1 rx=$(date +%s)B rtt=$(date +%S)ms 'free /'=33.25%"
-`,
-    { mode: 0o755 },
-  );
-  const config = join(home, "icinga2.conf");
-  const { hostname, port } = new URL(url);
-  writeFileSync(
-    config,
-    `include <itl>
-object IcingaApplication "app" { }
-object CheckerComponent "checker" { }
-object Influxdb2Writer "controller" {
-  host = "${hostname}"
-  port = ${port}
-  organization = "any"
-  bucket = "any"
-  auth_token = "${token}"
-  flush_interval = 1s
-  enable_send_thresholds = true
-}
-object PerfdataWriter "record" {
-  service_perfdata_path = "${home}/spool/service"
-  service_temp_path = "${home}/spool/current"
-  host_perfdata_path = "${home}/spool/host"
-  host_temp_path = "${home}/spool/current-host"
-  service_format_template = "$service.last_check$\\t$service.perfdata$"
-  rotation_interval = 1s
-}
-object CheckCommand "values" { command = [ "${check}" ] }
-object Host "${apId}" { check_command = "dummy" }
-object Service "radio" {
-  host_name = "${apId}"
-  check_command = "values"
-  check_interval = 2s
-  retry_interval = 2s
-}
-`,
-  );
-  const group = spawnSync("id", ["-gn"], { encoding: "utf8" }).stdout.trim();
-  const constants = {
-    ...{ RunAsUser: userInfo().username, RunAsGroup: group, DataDir: `${home}/data`, LogDir: `${home}/log` },
-    ...{ CacheDir: `${home}/cache`, InitRunDir: `${home}/run`, SpoolDir: `${home}/spool` },
-  };
-  await supervisor.start({
-    name: "icinga2",
-    command: ICINGA,
-    args: ["daemon", "-c", config, ...Object.entries(constants).flatMap(([name, value]) => ["-D", `${name}=${value}`])],
-    ready: async (lines) => lines.some((line) => line.includes("Activated all objects")),
-    display: () => undefined,
-  });
-  return () => {
-    const texts = globSync(`${home}/spool/service.*`)
-      .toSorted()
-      .map((file) => readFileSync(file, "utf8"));
-    const lines = texts
-      .join("")
-      .split("\n")
-      .filter((line) => line !== "");
-    return lines.map((line) => {
-      const [atS, perfdata = ""] = line.split("\t");
-      const pairs = [...perfdata.matchAll(/(?:'([^']+)'|([^\s=']+))=([\d.]+)/g)];
-      const values = pairs.map(([, quoted, plain, value]) => [quoted ?? plain ?? "", Number(value)]);
-      return { atS: Number(atS), values: Object.fromEntries(values) };
-    });
-  };
-}
