@@ -139,7 +139,11 @@ interface LoadOptions {
 /** Starts workloads. Returns them when each has acknowledged something, with a function that ends them, and one that also compares. */
 async function startLoad(target: Target, { signal, start = startAll, atLeast = 0, atLeastEach = 0 }: LoadOptions) {
   const workloads = await start(target);
-  await until(() => workloads.every(({ acknowledged }) => acknowledged > 0), STARTED_WITHIN_MS);
+  const idle = () => workloads.filter(({ acknowledged }) => acknowledged <= 0);
+  await until(() => idle().length === 0, STARTED_WITHIN_MS).catch(() => {
+    const names = idle().map(({ name }) => name);
+    throw new Error(`nothing acknowledged within ${STARTED_WITHIN_MS / 1000} s: ${names.join(", ")}`);
+  });
   target.client.reset();
   const total = () => workloads.reduce((sum, { acknowledged }) => sum + acknowledged, 0);
   const missing = () =>

@@ -53,7 +53,7 @@ remote_read:
 export async function graphPicture(browser: Browser, url: string, file: string): Promise<void> {
   const graph = { expr: LOAD_BY_TECHNOLOGY, tab: "0", range_input: "5m", stacked: "0" };
   const query = new URLSearchParams(Object.entries(graph).map(([key, value]) => [`g0.${key}`, value]));
-  const viewport = { width: 1040, height: 740 };
+  const viewport = { width: 1040, height: 850 };
   const { page, close } = await visit(browser, `${url}/classic/graph?${query}`, { deviceScaleFactor: 1, viewport });
   await page.locator(".legend .line").first().waitFor();
   await page.screenshot({ path: join(ROOT, "docs", file) });
