@@ -1,7 +1,7 @@
 import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 
-/** Starts a proxy to the service that destroys the first connection with more than `afterBytes` received bytes. */
-export async function cuttingProxy(port: number, afterBytes: number) {
+/** Starts a proxy to the service that destroys the first connection with at least `afterBytes` received bytes. */
+export async function cuttingProxy(port: number, afterBytes: number, ownPort = 0) {
   let cuts = 0;
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
@@ -18,7 +18,7 @@ export async function cuttingProxy(port: number, afterBytes: number) {
       destroy();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(ownPort, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     get cuts() {

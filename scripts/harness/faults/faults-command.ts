@@ -8,10 +8,13 @@ const helpOf = ({ description, components, kills }: KillSuite): string =>
 
 interface Suite {
   help: string;
-  rows(options: { kills?: number | undefined; minutes: number }): Row[];
+  rows(options: { kills?: number | undefined; each?: number | undefined; minutes: number }): Row[];
 }
 
-const killSuite = (suite: KillSuite): Suite => ({ help: helpOf(suite), rows: ({ kills }) => killRows(suite, kills) });
+const killSuite = (suite: KillSuite): Suite => ({
+  help: helpOf(suite),
+  rows: ({ kills, each }) => killRows(suite, kills, each),
+});
 
 const SUITES = new Map<string, Suite>([
   ...Object.entries(KILL_SUITES).map(([name, suite]): [string, Suite] => [name, killSuite(suite)]),
@@ -39,6 +42,11 @@ temporary folder, and is deleted at the end.`,
     json: { type: "string", value: "file", description: "Also write the results to a file" },
     minutes: { type: "number", value: "n", description: "Length of the outage", default: 10, min: 0.1, max: 60 },
     kills: { ...count, description: "Kill each component of a suite so often", max: 1_000 },
+    each: {
+      ...count,
+      description: "Continue a suite until each load has acknowledged so much (collectors: 100000)",
+      max: 100_000_000,
+    },
   },
 } as const;
 
@@ -53,13 +61,13 @@ function patternOf(text: string): RegExp {
 await runCommand(async () => {
   const command = parseCommand(SPEC);
   if (command === undefined) return;
-  const { only = "", list, sockets, json: jsonFile, kills, minutes } = command.values;
+  const { only = "", list, sockets, json: jsonFile, kills, each, minutes } = command.values;
   const [name] = command.positionals;
   const suite = SUITES.get(name ?? "");
   if (name !== undefined && suite === undefined)
     throw new UserError(`There is no suite "${name}". See npm run faults -- --help.`);
   const pattern = patternOf(only);
-  const rows = (suite?.rows({ kills, minutes }) ?? rowsOf(sockets)).filter((row) => pattern.test(row.name));
+  const rows = (suite?.rows({ kills, each, minutes }) ?? rowsOf(sockets)).filter((row) => pattern.test(row.name));
   if (list) return print(rows.map((row) => row.name).join("\n"));
   if (!(await runMatrix(rows, jsonFile, interruption(CLEANUP_NOTICE)))) process.exitCode = 1;
   // The workloads of a row that did not recover may still run.

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeAgents, makeUser, type TestAgent } from "../accounts.ts";
 import type { Target } from "../client.ts";
+import { startCollectors } from "../collectors/collectors.ts";
 import { startStreams } from "../stream-oracle.ts";
 import { METRIC, sendTelemetry, startTelemetry } from "../telemetry-oracle.ts";
 import { createWorkload, type Workload } from "../workload.ts";
 import { startAlerts } from "./alert-load.ts";
-import { type CollectorKind, startCollector } from "./collector-load.ts";
 import { startCommands } from "./command-load.ts";
-import type { Component, FaultTarget } from "./environment.ts";
+import { COMPONENTS, type Component, type FaultTarget } from "./environment.ts";
 import { kill, type Outcome, underLoad } from "./under-load.ts";
 
 /** Kills a component again and again under one kind of workload. */
@@ -17,12 +17,12 @@ export interface KillSuite {
   components: readonly Component[];
   /** The default number of kills. */
   kills: number;
+  /** Each workload continues until it has acknowledged so many operations. */
+  each?: number;
   start(target: Target, component: Component): Promise<Workload[]>;
 }
 
 const PAUSE_MS = 20;
-const COLLECTORS: CollectorKind[] = ["OTLP JSON", "OTLP protobuf", "InfluxDB"];
-const COLLECTOR_PAUSE_MS = 3_000;
 
 export const KILL_SUITES = {
   telemetry: {
@@ -60,11 +60,11 @@ export const KILL_SUITES = {
     start: async (target) => [await startAlerts(target, { agents: 8, pauseMs: 500 })],
   },
   collectors: {
-    description: "Unmodified clients of OpenTelemetry and InfluxDB send points",
-    components: ["worker", "sqld", "clickhouse"],
+    description: "Unmodified clients send points: OpenTelemetry, InfluxDB, Prometheus, OpenWISP's agent",
+    components: COMPONENTS,
     kills: 10,
-    start: async (target) =>
-      await Promise.all(COLLECTORS.map((kind) => startCollector(target, kind, COLLECTOR_PAUSE_MS))),
+    each: 100_000,
+    start: startCollectors,
   },
 } satisfies Record<string, KillSuite>;
 
@@ -73,7 +73,7 @@ export const killUnderLoad = (
   at: FaultTarget,
   { start }: Pick<KillSuite, "start">,
   component: Component,
-  options: { times: number; signal?: AbortSignal },
+  options: { times: number; atLeastEach?: number | undefined; signal?: AbortSignal },
 ): Promise<Outcome> =>
   underLoad(
     at,

@@ -73,13 +73,13 @@ export const rowsOf = (sockets: number): Row[] => [
 const maxSockets = (): number =>
   Math.floor(Number(/Max open files +(\d+)/.exec(readFileSync("/proc/self/limits", "utf8"))?.[1]) / 3) - 200;
 
-export const killRows = (suite: KillSuite, times = suite.kills): Row[] =>
+export const killRows = (suite: KillSuite, times = suite.kills, atLeastEach = suite.each): Row[] =>
   suite.components.map((component) => ({
     name: `kill ${component} ${times} times`,
     run: (at, signal) => {
       // Without the timeout of the other rows, which these workloads exceed on a busy machine.
       const target = () => ({ ...at.target(), client: new ApiClient(at.product.url) });
-      return killUnderLoad({ ...at, target }, suite, component, { times, signal });
+      return killUnderLoad({ ...at, target }, suite, component, { times, atLeastEach, signal });
     },
   }));
 

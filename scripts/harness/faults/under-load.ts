@@ -108,6 +108,7 @@ const BETWEEN_FAULTS_MS = 15_500;
 
 /** A row of the matrix proves little if the service acknowledges fewer operations than this. */
 export const ENOUGH = 2_000;
+/** The wait for enough operations ends if this time brings none. */
 const ACKNOWLEDGED_WITHIN_MS = 180_000;
 
 /** Starts more than a hundred operations per second, few enough that the fault is the difficulty and not the load. */
@@ -131,22 +132,36 @@ interface LoadOptions {
   times?: number;
   /** The workloads continue until they have acknowledged so many operations. */
   atLeast?: number;
+  /** The workloads continue until each of them has acknowledged so many operations. */
+  atLeastEach?: number | undefined;
 }
 
 /** Starts workloads. Returns them when each has acknowledged something, with a function that ends them, and one that also compares. */
-async function startLoad(target: Target, { signal, start = startAll, atLeast = 0 }: LoadOptions) {
+async function startLoad(target: Target, { signal, start = startAll, atLeast = 0, atLeastEach = 0 }: LoadOptions) {
   const workloads = await start(target);
-  await until(() => workloads.every(({ acknowledged }) => acknowledged > 0), STARTED_WITHIN_MS);
+  const idle = () => workloads.filter(({ acknowledged }) => acknowledged <= 0);
+  await until(() => idle().length === 0, STARTED_WITHIN_MS).catch(() => {
+    const names = idle().map(({ name }) => name);
+    throw new Error(`nothing acknowledged within ${STARTED_WITHIN_MS / 1000} s: ${names.join(", ")}`);
+  });
   target.client.reset();
   const total = () => workloads.reduce((sum, { acknowledged }) => sum + acknowledged, 0);
+  const missing = () =>
+    workloads.reduce((sum, load) => sum + Math.max(0, atLeastEach - load.acknowledged), Math.max(0, atLeast - total()));
 
   const stop = () => Promise.all(workloads.map((workload) => workload.stop()));
   const finish = async () => {
-    const isEnough = () => total() >= atLeast || signal?.aborted === true;
-    await until(isEnough, ACKNOWLEDGED_WITHIN_MS).catch(() => {});
+    for (let least = missing(), sinceMs = performance.now(); missing() > 0 && signal?.aborted !== true; ) {
+      await sleep(POLL_MS);
+      if (missing() < least) [least, sinceMs] = [missing(), performance.now()];
+      if (performance.now() - sinceMs > ACKNOWLEDGED_WITHIN_MS) break;
+    }
     await stop();
     const stoppedMs = performance.now();
-    const settling = workloads.map(async (load) => ({ ...load, ...(await load.settle()) }));
+    const settling = workloads.map(async (load) => {
+      const verdict = await load.settle();
+      return { name: load.name, acknowledged: load.acknowledged, ...verdict };
+    });
     const verdicts = await Promise.all(settling);
     const acknowledged = total();
     const bugs = target.client.statuses.get(500) ?? 0;
@@ -160,7 +175,7 @@ async function startLoad(target: Target, { signal, start = startAll, atLeast = 0
         ...verdicts.flatMap((verdict) => problemsOf(verdict.name, verdict)),
         ...(bugs > 0 ? [`${bugs} responses with 500`] : []),
       ],
-      tooFew: acknowledged < atLeast ? [`only ${acknowledged} operations were acknowledged`] : [],
+      tooFew: missing() > 0 ? [`only ${acknowledged} operations were acknowledged`] : [],
     };
   };
   return { workloads, stop, finish };

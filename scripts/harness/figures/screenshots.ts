@@ -4,14 +4,20 @@ import type { Browser } from "playwright-core";
 import { parseCommand, print, runCommand } from "../../../src/programs/shared/cli.ts";
 import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
 import { ROOT } from "../../../src/programs/shared/system.ts";
+import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { launchBrowser, visit } from "../browser.ts";
 import { ApiClient, untilTownsLoaded } from "../client.ts";
 import { withProduct } from "../product.ts";
+import { graphPicture, startWriterAndReader, WRITTEN_AP } from "./integration-pictures.ts";
 
 const SPEC = {
   name: "npm run screenshots",
-  summary: `Takes the README's pictures of the dashboard: runs the product in a temporary folder, spins up access points, lets them
-report for a while, and visits the page in Chromium. Writes docs/overview.png, docs/access-point.png and docs/alerts.png.`,
+  summary: `Takes the pictures of the documentation: runs the product in a temporary folder, spins up access points, lets them
+report for a while, and visits the page in Chromium. Writes docs/overview.png, docs/access-point.png and docs/alerts.png, and with
+Debian's Prometheus also docs/remote-read.png and docs/remote-write.png.`,
+  options: {
+    only: { type: "string", value: "name", description: "Take only pictures whose names begin with this" },
+  },
 } as const;
 
 const ADMIN = { username: "operator@example.com", password: "a password for pictures" };
@@ -38,14 +44,13 @@ async function alerts(client: ApiClient, apIds: readonly string[], token: string
 }
 
 /** Returns the name of an access point over light, after all access points have reported for a while and one was switched off. */
-async function network(client: ApiClient): Promise<string> {
+async function network(client: ApiClient, token: string): Promise<string> {
   const counts = { num_access_points: 40, num_devices: 25, duration: 3_600 };
   const emulators = Object.entries(PLACES).map(([type, locations]) => ({
     access_point_type: type,
     locations,
     ...counts,
   }));
-  const token = await client.logIn(ADMIN.username, ADMIN.password);
   await untilTownsLoaded(client, token);
   const { ap_ids } = await client.call<{ ap_ids: string[] }>("/api/v1/emulator/spinup", { token, body: { emulators } });
   print("Letting the access points report for five minutes.");
@@ -56,7 +61,13 @@ async function network(client: ApiClient): Promise<string> {
   return ap_ids.find((apId) => apId.includes("lifi")) ?? ap_ids.at(-1) ?? "";
 }
 
-async function picture(browser: Browser, url: string, path: string, file: string, colorScheme: "light" | "dark") {
+interface Picture {
+  file: string;
+  path: string;
+  colorScheme: "light" | "dark";
+}
+
+async function picture(browser: Browser, url: string, { file, path, colorScheme }: Picture): Promise<void> {
   const viewport = { width: 1280, height: 860 };
   const { page, close } = await visit(browser, url, { colorScheme, deviceScaleFactor: 1, viewport });
   await page.getByLabel("E-mail").fill(ADMIN.username);
@@ -73,13 +84,30 @@ async function picture(browser: Browser, url: string, path: string, file: string
 }
 
 await runCommand(async () => {
-  if (parseCommand(SPEC) === undefined) return;
+  const command = parseCommand(SPEC);
+  if (command === undefined) return;
+  const { only = "" } = command.values;
   const env = { ADMIN_USERNAME: ADMIN.username, ADMIN_PASSWORD: ADMIN.password, LOG_REQUESTS: "failures" };
-  await withProduct("pictures", env, interruption(CLEANUP_NOTICE), async ({ url }) => {
-    const lifi = await network(new ApiClient(url));
-    await using browser = await launchBrowser();
-    await picture(browser, url, "/", "overview.png", "light");
-    await picture(browser, url, `/#/access-points/${encodeURIComponent(lifi)}`, "access-point.png", "dark");
-    await picture(browser, url, "/#/alerts", "alerts.png", "light");
+  await withProduct("pictures", env, interruption(CLEANUP_NOTICE), async ({ url }, folder) => {
+    const client = new ApiClient(url);
+    const token = await client.logIn(ADMIN.username, ADMIN.password);
+    const supervisor = new Supervisor();
+    try {
+      const prometheus = await startWriterAndReader(client, token, supervisor, folder);
+      const pageOf = (apId: string) => `/#/access-points/${encodeURIComponent(apId)}`;
+      const pictures: Picture[] = [
+        { file: "access-point.png", path: pageOf(await network(client, token)), colorScheme: "dark" },
+        { file: "overview.png", path: "/", colorScheme: "light" },
+        { file: "alerts.png", path: "/#/alerts", colorScheme: "light" },
+      ];
+      if (prometheus !== undefined)
+        pictures.push({ file: "remote-write.png", path: pageOf(WRITTEN_AP), colorScheme: "light" });
+      await using browser = await launchBrowser();
+      for (const one of pictures.filter(({ file }) => file.startsWith(only))) await picture(browser, url, one);
+      if (prometheus !== undefined && "remote-read.png".startsWith(only))
+        await graphPicture(browser, prometheus, "remote-read.png");
+    } finally {
+      await supervisor.stop();
+    }
   });
 });

@@ -61,11 +61,11 @@ export function buildOpenApi(routes: readonly DeclaredRoute[]): OpenApiDocument 
   };
 }
 
-/** Returns the action as an operation id. Appends the last path segment if another operation has the same action. */
+/** Returns the action as an operation id. Appends the last path segment, or the whole path, if other operations have the same action. */
 function operationIdOf({ path, operation: { action } }: DeclaredRoute, usedIds: ReadonlySet<string>): string {
   const camelCase = (text: string) => text.replace(/[^A-Za-z0-9]+(.)/g, (_, letter: string) => letter.toUpperCase());
-  const id = camelCase(action);
-  return usedIds.has(id) ? camelCase(`${action}.${path.split("/").at(-1)}`) : id;
+  const ids = [action, `${action}.${path.split("/").at(-1)}`, `${action}${path}`].map(camelCase);
+  return ids.find((id) => !usedIds.has(id)) ?? action;
 }
 
 type Convert = (schema: z.ZodType, io: "input" | "output") => JsonSchema;

@@ -80,106 +80,114 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
     },
   });
 
-  return new Hono<AppEnv>()
-    .post(
-      "/api/v1/prometheus/write",
-      operation({
-        action: "telemetry.write_prometheus",
-        tag: TAG,
-        summary: "Write samples of Prometheus",
-        description:
-          "Remote write 1.0: protobuf, compressed with snappy. The label `instance` names the agent. The metric is named after the series: " +
-          `\`up{job="node"}\`. Values that are not numbers, such as stale markers, are skipped. ${ACCESS}`,
-        response: z.null(),
-        isEmpty: true,
-        consumes: ["application/x-protobuf"],
-        credentialsIn: basicCredentials,
-        errorResponses: {
-          ...UNSUPPORTED,
-          ...LIMITED,
-          400: "Some samples were rejected, and all others were stored; or the body cannot be read",
-        },
-      }),
-      async (c) => {
-        const { checkRemoteWriteType, decodeRemoteWrite } = await import("../../protocols/prometheus/remote-write.ts");
-        checkRemoteWriteType(c.req.header("Content-Type"));
-        const decoded = decodeRemoteWrite(await readBytes(c), MAX_DECOMPRESSED_BYTES);
-        const assignment = { labels: PROMETHEUS_LABELS };
-        const { rejected } = await intake.write(c.get("actor"), "prometheus", decoded, assignment);
-        // The specification requires this status for partial writes. The sender logs the text and does not retry.
-        return rejected.length > 0 ? c.json({ detail: describeRejections(rejected) }, 400) : c.body(null, 204);
-      },
-    )
-    .post(
-      "/api/v1/otlp/v1/metrics",
-      operation({
-        action: "telemetry.write_otlp",
-        tag: TAG,
-        summary: "Write metrics of OpenTelemetry",
-        description:
-          "OTLP as protobuf or JSON, also compressed with gzip. The resource attribute `service.instance.id`, or else `host.name`, names the " +
-          "agent. Histograms are stored as count, sum, minimum, maximum and the quantiles p50, p90 and p99. The response has a partial " +
-          `success if data points were rejected. ${ACCESS}`,
-        response: z.object({
-          partialSuccess: z.object({ rejectedDataPoints: z.string(), errorMessage: z.string() }).optional(),
+  return (
+    new Hono<AppEnv>()
+      .post(
+        "/api/v1/prometheus/write",
+        operation({
+          action: "telemetry.write_prometheus",
+          tag: TAG,
+          summary: "Write samples of Prometheus",
+          description:
+            "Remote write 1.0: protobuf, compressed with snappy. The label `instance` names the agent. The metric is named after the series: " +
+            `\`up{job="node"}\`. Values that are not numbers, such as stale markers, are skipped. ${ACCESS}`,
+          response: z.null(),
+          isEmpty: true,
+          consumes: ["application/x-protobuf"],
+          credentialsIn: basicCredentials,
+          errorResponses: {
+            ...UNSUPPORTED,
+            ...LIMITED,
+            400: "Some samples were rejected, and all others were stored; or the body cannot be read",
+          },
         }),
-        produces: null,
-        consumes: ["application/x-protobuf", "application/json"],
-        credentialsIn: basicCredentials,
-        errorResponses: OTLP_ERRORS,
-      }),
-      async (c) => {
-        const { decodeOtlp, encodeOtlpError, encodeOtlpResponse, OTLP_TYPES, otlpEncoding } = await import(
-          "../../protocols/otlp/otlp.ts"
-        );
-        const encoding = otlpEncoding(c.req.header("Content-Type"));
-        const headers = { "Content-Type": OTLP_TYPES[encoding] };
-        const actor = c.get("actor");
-        try {
-          // The labels of an agent's own metrics need not name it.
-          const naming = actor.kind === "agent" ? [] : namingLabels(actor, OTLP_LABELS);
-          const decoded = decodeOtlp(await readDecompressed(c), encoding, [...SERVICE_LABELS, ...naming]);
-          const { rejected } = await intake.write(actor, "otlp", decoded, { labels: OTLP_LABELS });
-          const dataPoints = new Set(rejected.map(({ origin }) => origin)).size;
-          return c.body(encodeOtlpResponse(encoding, dataPoints, describeRejections(rejected)), 200, headers);
-        } catch (error) {
-          if (!(error instanceof DomainError)) throw error;
-          const response = onError(error, c);
-          response.headers.set("Content-Type", headers["Content-Type"]);
-          return new Response(encodeOtlpError(encoding, error.message), response);
-        }
-      },
-    )
-    .post("/api/v1/influx/write", operation(influxSpec(1)), query(InfluxQuery), (c) =>
-      writeLines(c, c.req.valid("query").precision),
-    )
-    .post("/api/v1/influx/api/v2/write", operation(influxSpec(2)), query(InfluxQuery), (c) =>
-      writeLines(c, c.req.valid("query").precision),
-    )
-    .post(
-      "/api/v1/openwisp/api/v1/monitoring/device/:id/",
-      operation({
-        action: "telemetry.write_openwisp",
-        tag: TAG,
-        summary: "Write a report of OpenWISP's agent",
-        description: `NetJSON DeviceMonitoring, also compressed with gzip. The path names the agent. ${ACCESS}`,
-        response: ReportResponse,
-        consumes: ["application/json"],
-        credentialsIn: openWispCredentials,
-        errorResponses: { ...UNSUPPORTED, ...LIMITED, 404: "The agent does not exist" },
-      }),
-      path(OpenWispPath),
-      query(OpenWispQuery),
-      async (c) => {
-        const { decodeDeviceMonitoring } = await import("../../protocols/openwisp/device-monitoring.ts");
-        const decoded = decodeDeviceMonitoring(await readDecompressed(c), c.req.valid("query").time);
-        const assignment = { apId: c.req.valid("param").id };
-        const written = await intake.write(c.get("actor"), "openwisp", decoded, assignment);
-        const rejected = written.rejected.map(({ name, reason }) => ({ field: name, reason }));
-        const { accepted } = written;
-        return c.json({ status: "success", detail: `${accepted} values stored`, accepted, rejected });
-      },
-    );
+        async (c) => {
+          const { checkRemoteWriteType, decodeRemoteWrite } = await import(
+            "../../protocols/prometheus/remote-write.ts"
+          );
+          checkRemoteWriteType(c.req.header("Content-Type"));
+          const decoded = decodeRemoteWrite(await readBytes(c), MAX_DECOMPRESSED_BYTES);
+          const assignment = { labels: PROMETHEUS_LABELS };
+          const { rejected } = await intake.write(c.get("actor"), "prometheus", decoded, assignment);
+          // The specification requires this status for partial writes. The sender logs the text and does not retry.
+          return rejected.length > 0 ? c.json({ detail: describeRejections(rejected) }, 400) : c.body(null, 204);
+        },
+      )
+      .post(
+        "/api/v1/otlp/v1/metrics",
+        operation({
+          action: "telemetry.write_otlp",
+          tag: TAG,
+          summary: "Write metrics of OpenTelemetry",
+          description:
+            "OTLP as protobuf or JSON, also compressed with gzip. The resource attribute `service.instance.id`, or else `host.name`, names the " +
+            "agent. Histograms are stored as count, sum, minimum, maximum and the quantiles p50, p90 and p99. The response has a partial " +
+            `success if data points were rejected. ${ACCESS}`,
+          response: z.object({
+            partialSuccess: z.object({ rejectedDataPoints: z.string(), errorMessage: z.string() }).optional(),
+          }),
+          produces: null,
+          consumes: ["application/x-protobuf", "application/json"],
+          credentialsIn: basicCredentials,
+          errorResponses: OTLP_ERRORS,
+        }),
+        async (c) => {
+          const { decodeOtlp, encodeOtlpError, encodeOtlpResponse, OTLP_TYPES, otlpEncoding } = await import(
+            "../../protocols/otlp/otlp.ts"
+          );
+          const encoding = otlpEncoding(c.req.header("Content-Type"));
+          const headers = { "Content-Type": OTLP_TYPES[encoding] };
+          const actor = c.get("actor");
+          try {
+            // The labels of an agent's own metrics need not name it.
+            const naming = actor.kind === "agent" ? [] : namingLabels(actor, OTLP_LABELS);
+            const decoded = decodeOtlp(await readDecompressed(c), encoding, [...SERVICE_LABELS, ...naming]);
+            const { rejected } = await intake.write(actor, "otlp", decoded, { labels: OTLP_LABELS });
+            const dataPoints = new Set(rejected.map(({ origin }) => origin)).size;
+            return c.body(encodeOtlpResponse(encoding, dataPoints, describeRejections(rejected)), 200, headers);
+          } catch (error) {
+            if (!(error instanceof DomainError)) throw error;
+            const response = onError(error, c);
+            response.headers.set("Content-Type", headers["Content-Type"]);
+            return new Response(encodeOtlpError(encoding, error.message), response);
+          }
+        },
+      )
+      .post("/api/v1/influx/write", operation(influxSpec(1)), query(InfluxQuery), (c) =>
+        writeLines(c, c.req.valid("query").precision),
+      )
+      .post("/api/v1/influx/api/v2/write", operation(influxSpec(2)), query(InfluxQuery), (c) =>
+        writeLines(c, c.req.valid("query").precision),
+      )
+      // The address of InfluxDB itself, for clients such as icinga2 that cannot be given a path.
+      .post("/api/v2/write", operation(influxSpec(2)), query(InfluxQuery), (c) =>
+        writeLines(c, c.req.valid("query").precision),
+      )
+      .post(
+        "/api/v1/openwisp/api/v1/monitoring/device/:id/",
+        operation({
+          action: "telemetry.write_openwisp",
+          tag: TAG,
+          summary: "Write a report of OpenWISP's agent",
+          description: `NetJSON DeviceMonitoring, also compressed with gzip. The path names the agent. ${ACCESS}`,
+          response: ReportResponse,
+          consumes: ["application/json"],
+          credentialsIn: openWispCredentials,
+          errorResponses: { ...UNSUPPORTED, ...LIMITED, 404: "The agent does not exist" },
+        }),
+        path(OpenWispPath),
+        query(OpenWispQuery),
+        async (c) => {
+          const { decodeDeviceMonitoring } = await import("../../protocols/openwisp/device-monitoring.ts");
+          const decoded = decodeDeviceMonitoring(await readDecompressed(c), c.req.valid("query").time);
+          const assignment = { apId: c.req.valid("param").id };
+          const written = await intake.write(c.get("actor"), "openwisp", decoded, assignment);
+          const rejected = written.rejected.map(({ name, reason }) => ({ field: name, reason }));
+          const { accepted } = written;
+          return c.json({ status: "success", detail: `${accepted} values stored`, accepted, rejected });
+        },
+      )
+  );
 }
 
 /** The codes of InfluxDB 2 for the statuses of errors. */

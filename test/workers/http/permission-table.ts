@@ -210,9 +210,9 @@ export const TABLE: Row[] = [
     access: { agent: "yes" },
   },
   { route: "POST /api/v1/otlp/v1/metrics", body: () => ({}), access: { agent: "yes" } },
-  ...["write", "api/v2/write"].map(
+  ...["/api/v1/influx/write", "/api/v1/influx/api/v2/write", "/api/v2/write"].map(
     (path): Row => ({
-      route: `POST /api/v1/influx/${path}`,
+      route: `POST ${path}`,
       body: () => "m f=1",
       contentType: "text/plain",
       access: { agent: "yes" },

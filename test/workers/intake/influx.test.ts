@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { bearer, newAgent, newApp, PASSWORD } from "../support.ts";
-import { gzip, INFLUX, INFLUX_1, post, postLines, storedOf } from "./intake-requests.ts";
+import { gzip, INFLUX, INFLUX_1, INFLUX_2, post, postLines, storedOf } from "./intake-requests.ts";
 
 const tsMs = () => Date.now() - 5_000;
 
@@ -47,6 +47,18 @@ describe("lines of InfluxDB", () => {
     expect(await write(INFLUX_1, "f", {})).toBe(401);
     const stored = await storedOf(agent.apId, app.token);
     expect(Object.keys(stored).toSorted()).toEqual(["m.a", "m.b", "m.c", `m.d{host="${agent.apId}"}`]);
+  });
+
+  it("are accepted from clients that cannot be given a path", async () => {
+    const [agent, app] = [await newAgent(), await newApp({ write: true, agent_label: "hostname" })];
+    // As icinga2 sends them.
+    const lines = `disk,hostname=${agent.apId},service=root,metric=/\\ free unit="bytes",value=12345 ${Math.floor(tsMs() / 1000)}`;
+    const headers = { Authorization: `Token ${app.appName}:${PASSWORD}` };
+    expect((await post(`${INFLUX_2}?precision=s&org=any&bucket=any`, lines, headers)).status).toBe(204);
+    expect(await storedOf(agent.apId, app.token)).toEqual({
+      'disk.unit{metric="/ free",service="root"}': ["bytes"],
+      'disk.value{metric="/ free",service="root"}': [12345],
+    });
   });
 
   it("may be compressed with gzip", async () => {

@@ -8,6 +8,8 @@ import { data, values } from "../telemetry/requests.ts";
 export const PROMETHEUS = "/api/v1/prometheus/write";
 export const OTLP = "/api/v1/otlp/v1/metrics";
 export const INFLUX = "/api/v1/influx/api/v2/write";
+/** The address of InfluxDB 2 itself. */
+export const INFLUX_2 = "/api/v2/write";
 export const INFLUX_1 = "/api/v1/influx/write";
 export const openWisp = (apId: string, query = ""): string =>
   `/api/v1/openwisp/api/v1/monitoring/device/${apId}/${query}`;

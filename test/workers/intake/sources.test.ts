@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { Receipts } from "../../../src/telemetry/shard/receipts.ts";
-import { openWisp, postLines, postOtlp, postSeries, post as postTo } from "../intake/intake-requests.ts";
 import { adminToken, bearer, newAgent, newApp, PASSWORD, send, signedUp, uniqueName } from "../support.ts";
-import { killShard, sampleOf, shardObject } from "./journal-support.ts";
-import { get, post } from "./requests.ts";
+import { killShard, sampleOf, shardObject } from "../telemetry/journal-support.ts";
+import { get, post } from "../telemetry/requests.ts";
+import { openWisp, postLines, postOtlp, postSeries, post as postTo } from "./intake-requests.ts";
 
 interface Source {
   protocol: string;

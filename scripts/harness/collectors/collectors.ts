@@ -1,0 +1,30 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { print } from "../../../src/programs/shared/cli.ts";
+import type { Target } from "../client.ts";
+import type { Workload } from "../workload.ts";
+import { type ClientKind, startClient } from "./client-load.ts";
+import { getOpenWispScript } from "./openwisp-device.ts";
+import { startOpenWispAgent } from "./openwisp-load.ts";
+import { prometheusIsMissing, startPrometheusWrites } from "./prometheus-load.ts";
+
+const CLIENTS: ClientKind[] = ["OTLP JSON", "OTLP protobuf", "InfluxDB"];
+
+/** Starts all unmodified clients of other systems that can run here, and says which cannot. */
+export async function startCollectors(target: Target): Promise<Workload[]> {
+  const folder = mkdtempSync(join(tmpdir(), "openwisp-script-"));
+  try {
+    const script = await getOpenWispScript(folder);
+    if ("missing" in script) print(`  OpenWISP's agent is skipped: ${script.missing}`);
+    const missing = prometheusIsMissing();
+    if (missing !== undefined) print(`  Prometheus is skipped: ${missing}`);
+    return await Promise.all([
+      ...CLIENTS.map((kind) => startClient(target, kind)),
+      ...(missing === undefined ? [startPrometheusWrites(target)] : []),
+      ...("path" in script ? [startOpenWispAgent(target, script.path)] : []),
+    ]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
