@@ -85,6 +85,7 @@ import { createIntake, type Intake } from "./telemetry/intake.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { createReadings } from "./telemetry/readings.ts";
 import type { AgentShard } from "./telemetry/shard/agent-shard.ts";
+import { createPlacement } from "./telemetry/shard/placement.ts";
 import { createShardClient } from "./telemetry/shard/shard-client.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
@@ -176,7 +177,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     issuer: config.JWT_ISSUER,
     lifetimeSeconds: config.TOKEN_LIFETIME_SECONDS,
   });
-  const shards = createShardClient(bindings.AGENT_SHARD, config.AGENT_SHARDS);
+  const shards = createShardClient(bindings.AGENT_SHARD, createPlacement(config));
   const clickhouse = createClickHouse(config);
   const telemetry = createTelemetryStore(clickhouse);
   const readings = createReadings(telemetry, shards);

@@ -1,13 +1,13 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
 import { parseEnv } from "../../../src/env.ts";
-import { shardName, shardOf } from "../../../src/telemetry/shard/placement.ts";
+import { createPlacement, shardName } from "../../../src/telemetry/shard/placement.ts";
 import { adminToken, newAgent, send, testStore, uniqueName } from "../support.ts";
 import { post } from "../telemetry/requests.ts";
 import { createRule, createSilence, deleteRule, eventsOf, listAlerts } from "./requests.ts";
 
 const shardObject = (apId: string) =>
-  env.AGENT_SHARD.get(env.AGENT_SHARD.idFromName(shardName(shardOf(apId, parseEnv(env).AGENT_SHARDS))));
+  env.AGENT_SHARD.get(env.AGENT_SHARD.idFromName(shardName(createPlacement(parseEnv(env)).shardOf(apId))));
 
 /** Stops the shard at once, as if its process was killed. An eviction would wait for the calls of live streams of other tests. */
 const kill = async (apId: string) =>
