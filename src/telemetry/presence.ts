@@ -1,5 +1,12 @@
 import { toIsoTime } from "../lib/iso-time.ts";
-import type { LastSeen } from "./readings.ts";
+
+/** When the service last received something from each agent. */
+export interface LastSeen {
+  /** In milliseconds since the epoch, by agent. */
+  times: Map<string, number>;
+  /** Whether the store could be read as a whole. Otherwise times of other agents may exist. */
+  isComplete: boolean;
+}
 
 /** Whether an agent is online. */
 export interface Presence {

@@ -1,6 +1,7 @@
 import { Unavailable } from "../lib/errors.ts";
 import { toIsoTime } from "../lib/iso-time.ts";
 import { mergePending, type PendingSeries, pendingNumbers, pendingTexts, selectPoints } from "./pending-samples.ts";
+import type { LastSeen } from "./presence.ts";
 import { countValues } from "./samples.ts";
 import type { Pending, ShardClient } from "./shard/shard-client.ts";
 import { MAX_POINTS, type Series, type SeriesQuery } from "./store/series-queries.ts";
@@ -29,13 +30,6 @@ export interface Reading<S> {
   series: S[];
   /** If the store does not respond: points before this time are missing. */
   completeFromMs?: number | undefined;
-}
-
-export interface LastSeen {
-  /** In milliseconds since the epoch, by agent. */
-  times: Map<string, number>;
-  /** Whether the store could be read as a whole. Otherwise times of other agents may exist. */
-  isComplete: boolean;
 }
 
 const MINUTE_MS = 60_000;

@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { ClickHouse } from "../../storage/clickhouse.ts";
 import { isShardFailure } from "../../storage/clickhouse-errors.ts";
 import type { PendingSeries } from "../pending-samples.ts";
+import type { LastSeen } from "../presence.ts";
 import type { Sample } from "../samples.ts";
 import { type AggregatePoints, type AggregateRange, readAggregate } from "./aggregate-queries.ts";
 import { type HourMeansQuery, readHourMeans } from "./baseline-queries.ts";
@@ -23,13 +24,6 @@ export interface HistoryQuery extends Omit<SeriesQuery, "metrics"> {
   /** Only rows after this one. */
   after?: { field: string; tsMs: number } | undefined;
   limit: number;
-}
-
-/** Times by agent, in milliseconds since the epoch. */
-export interface AvailableTimes {
-  times: Map<string, number>;
-  /** Whether no shard was left out. */
-  isComplete: boolean;
 }
 
 export interface TelemetryStore {
@@ -59,7 +53,7 @@ export interface TelemetryStore {
   /** Returns when the service last received something, by agent, in milliseconds since the epoch. Default: all agents. */
   lastSeen(apIds?: readonly string[]): Promise<Map<string, number>>;
   /** Like `lastSeen`, but omits agents on shards of a ClickHouse cluster that do not respond, unless none responds. */
-  availableLastSeen(apIds?: readonly string[]): Promise<AvailableTimes>;
+  availableLastSeen(apIds?: readonly string[]): Promise<LastSeen>;
   /** Returns the time of the newest sample, by agent and by the agent's own clock, in milliseconds since the epoch. */
   newestSamples(apIds: readonly string[]): Promise<Map<string, number>>;
   /** Returns the names of the metrics that have points since a time. */
