@@ -97,6 +97,9 @@ const EnvironmentFields = z.object({
   CLICKHOUSE_DATABASE: sqlName.default("controller"),
   CLICKHOUSE_CLUSTER: emptyIsUnset(sqlName.optional()),
   CLICKHOUSE_SHARDS: emptyIsUnset(wholeNumber(1, 256).default(1)),
+  CLICKHOUSE_REPLICATION: emptyIsUnset(
+    z.enum(["keeper", "none"], { error: "must be keeper or none" }).default("keeper"),
+  ),
   TELEMETRY_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
   ROLLUP_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
   AUDIT_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
@@ -189,6 +192,7 @@ const Stores = EnvironmentFields.pick({
   CLICKHOUSE_DATABASE: true,
   CLICKHOUSE_CLUSTER: true,
   CLICKHOUSE_SHARDS: true,
+  CLICKHOUSE_REPLICATION: true,
   TELEMETRY_DAYS: true,
   ROLLUP_DAYS: true,
 });
