@@ -72,7 +72,7 @@ export async function fillTelemetry(source: StoresConfig): Promise<void> {
         "2026-01-01 00:00:00",
         new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 19).replace("T", " "),
       ),
-      { settings: { max_partitions_per_insert_block: 0 } },
+      { settings: { max_partitions_per_insert_block: 0, distributed_foreground_insert: 1 } },
     );
 }
 
