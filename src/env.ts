@@ -100,6 +100,12 @@ const EnvironmentFields = z.object({
   CLICKHOUSE_REPLICATION: emptyIsUnset(
     z.enum(["keeper", "none"], { error: "must be keeper or none" }).default("keeper"),
   ),
+  CLICKHOUSE_INSERT_QUORUM: emptyIsUnset(
+    z
+      .string()
+      .regex(/^(auto|[1-9])$/, "must be auto, or a number from 1 to 9")
+      .default("auto"),
+  ),
   TELEMETRY_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
   ROLLUP_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
   AUDIT_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
@@ -193,6 +199,7 @@ const Stores = EnvironmentFields.pick({
   CLICKHOUSE_CLUSTER: true,
   CLICKHOUSE_SHARDS: true,
   CLICKHOUSE_REPLICATION: true,
+  CLICKHOUSE_INSERT_QUORUM: true,
   TELEMETRY_DAYS: true,
   ROLLUP_DAYS: true,
 });

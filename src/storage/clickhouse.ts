@@ -1,4 +1,4 @@
-import { type ClickHouseClient, createClient } from "@clickhouse/client-web";
+import { type ClickHouseClient, type ClickHouseSettings, createClient } from "@clickhouse/client-web";
 import * as z from "zod";
 import { type StoresConfig, toList } from "../env.ts";
 import { withDeadline } from "../lib/deadline.ts";
@@ -29,6 +29,29 @@ export interface ClickHouse {
 const MIN_FREE_BYTES = 16 * 1024 * 1024;
 const FullDisks = z.array(z.object({ name: z.string() }));
 
+/** Limits between the nodes of a cluster, so that the service learns of an outage before its callers give up. */
+const NODE_LIMITS: ClickHouseSettings = {
+  handshake_timeout_ms: 1_000,
+  connections_with_failover_max_tries: "1",
+};
+
+/** An insert that too few replicas have by then fails, and is repeated. */
+const QUORUM_TIMEOUT_MS = 15_000;
+
+function clusterSettings(config: StoresConfig): ClickHouseSettings {
+  if (config.CLICKHOUSE_CLUSTER === undefined) return {};
+  if (config.CLICKHOUSE_REPLICATION === "none") return NODE_LIMITS;
+  return {
+    ...NODE_LIMITS,
+    insert_quorum: config.CLICKHOUSE_INSERT_QUORUM,
+    insert_quorum_parallel: 1,
+    insert_quorum_timeout: QUORUM_TIMEOUT_MS,
+    // Reads and inserts use the same replica, the first one that responds: a read then finds all earlier inserts. Deduplication needs this.
+    load_balancing: "in_order",
+    prefer_localhost_replica: 0,
+  };
+}
+
 interface Node {
   host: string;
   client: ClickHouseClient;
@@ -50,6 +73,7 @@ export function createClickHouse(
         password: config.CLICKHOUSE_PASSWORD,
         database: config.CLICKHOUSE_DATABASE,
         request_timeout: TIMEOUT_MS,
+        clickhouse_settings: clusterSettings(config),
         // Sends long parameters in the body: servers and proxies limit the length of a URL.
         use_multipart_params_auto: true,
       }),

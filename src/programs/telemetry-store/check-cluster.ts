@@ -4,7 +4,7 @@ import { print, UserError } from "../shared/cli.ts";
 import { isUnreplicated } from "./ddl.ts";
 import { openClient, respondingUrl } from "./nodes.ts";
 
-interface Shard {
+export interface Shard {
   weight: number;
   replicas: number;
 }
@@ -36,7 +36,8 @@ export async function checkCluster(config: StoresConfig): Promise<void> {
     );
 }
 
-async function readShards(config: StoresConfig, cluster: string): Promise<Shard[] | undefined> {
+/** Returns the shards of a cluster, or `undefined` if the account may not read them. */
+export async function readShards(config: StoresConfig, cluster: string): Promise<Shard[] | undefined> {
   const client = openClient(config, await respondingUrl(config));
   try {
     const result = await client.query({

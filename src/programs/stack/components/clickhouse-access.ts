@@ -144,7 +144,7 @@ function usersConfig({ owner, worker }: ClickHouseAccess, databases: readonly st
       ${limits(["SYSTEM LISTEN ON *.*", "SELECT ON system.numbers"])}
     </default>
     ${account(owner, [
-      ...on(OWNER_RIGHTS),
+      ...on(isClustered ? `${OWNER_RIGHTS}, DROP DATABASE` : OWNER_RIGHTS),
       ...[...ENGINES, ...(isClustered ? ["Distributed"] : [])].map((engine) => `TABLE ENGINE ON ${engine}`),
       ...selectFrom([...OWNER_SYSTEM_TABLES, ...(isClustered ? ["clusters"] : [])]),
     ])}
