@@ -1,15 +1,19 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import * as z from "zod";
 import { ShardCluster } from "../../scripts/harness/cluster/shard-cluster.ts";
+import { until } from "../../scripts/harness/product.ts";
 import { backUp } from "../../scripts/ops/backup/back-up.ts";
 import { queryRows } from "../../scripts/ops/backup/clickhouse-http.ts";
 import { restore } from "../../scripts/ops/backup/restore.ts";
 import { parseStoresEnv, type StoresConfig } from "../../src/env.ts";
 import { cityHash64 } from "../../src/lib/city-hash.ts";
 import { Unavailable } from "../../src/lib/errors.ts";
+import { ROOT } from "../../src/programs/shared/system.ts";
 import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
 import { sqldComponent } from "../../src/programs/stack/components/sqld.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
@@ -20,7 +24,6 @@ import { createExportStore } from "../../src/telemetry/store/export-queries.ts";
 import { createTelemetryStore } from "../../src/telemetry/store/telemetry-store.ts";
 import { copyImage } from "../support/database-image.ts";
 import { count, fillTelemetry, telemetryOf } from "../support/filled-stores.ts";
-import { runScript } from "../support/run-script.ts";
 import { namesOn, SHARDS, sampleOf, shardOfName } from "../support/shards.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "controller-sharding-"));
@@ -36,7 +39,7 @@ beforeAll(async () => {
   const port = await anyFreePort();
   libsql = `http://127.0.0.1:${port}`;
   copyImage(inject("databaseImage"), folder);
-  const databases = ["controller", "resharded"];
+  const databases = ["controller", "controller_check"];
   [cluster] = await Promise.all([
     ShardCluster.start({ dataDir: folder, shards: SHARDS, access, databases }),
     supervisor.start(sqldComponent(folder, port)),
@@ -71,7 +74,6 @@ const rowsOn = async (node: number, prefix: string): Promise<number[]> =>
 
 describe("a cluster of shards without replicas", () => {
   it("is migrated on each node, with plain tables, and changes nothing the second time", async () => {
-    const migrate = () => runScript("migrate", [], { LIBSQL_URL: libsql, ...cluster.settings(access.owner) });
     const tables = async () =>
       await Promise.all(
         cluster.urls.map((_, node) =>
@@ -82,9 +84,9 @@ describe("a cluster of shards without replicas", () => {
           ),
         ),
       );
-    expect((await migrate()).output).toContain("ClickHouse is up to date.");
+    await migrateTelemetry(owner);
     const before = await tables();
-    expect((await migrate()).output).toContain("ClickHouse is up to date.");
+    await migrateTelemetry(owner);
     expect(await tables()).toEqual(before);
     const [first = [], second = []] = before.map((node) => node.map(({ name, engine }) => `${name} ${engine}`));
     expect(first).toEqual(second);
@@ -159,19 +161,17 @@ describe("a cluster of shards without replicas", () => {
     const expected = await telemetryOf(owner);
     expect(await telemetryOf(single)).toEqual(expected);
 
-    const resharded = { ...owner, CLICKHOUSE_DATABASE: "resharded" };
     await backUp({ config: single, secretsFile }, second, { signal });
-    await restore({ config: resharded, secretsFile }, second, { replace: true, signal });
-    expect(await telemetryOf(resharded)).toEqual(expected);
+    // Replaces the tables on each node.
+    await storeOf(worker).insert([sampleOf("not-in-the-backup", Date.now())], crypto.randomUUID());
+    await restore({ config: owner, secretsFile }, second, { replace: true, signal });
+    expect(await telemetryOf(owner)).toEqual(expected);
     const total = "SELECT sum(n) AS n FROM";
-    expect(await count(resharded, `${total} network_minutes_v1`)).toBe(await count(resharded, `${total} minutes_v1`));
+    expect(await count(owner, `${total} network_minutes_v1`)).toBe(await count(owner, `${total} minutes_v1`));
     for (const node of [0, 1]) {
       const query = `SELECT count() AS n FROM points_local_v1 WHERE cityHash64(ap_id) % 2 != ${node}`;
-      expect(await count(onNode(node, resharded), query)).toBe(0);
+      expect(await count(onNode(node), query)).toBe(0);
     }
-    // Tables that exist are replaced on each node.
-    await restore({ config: resharded, secretsFile }, first, { replace: true, signal });
-    expect(await telemetryOf(resharded)).toEqual(expected);
   });
 });
 
@@ -242,7 +242,9 @@ describe("a shard that is down", () => {
 
   it("does not prevent a start, unless a migration is due", async () => {
     await migrateTelemetry(owner);
-    await expect(migrateTelemetry({ ...owner, CLICKHOUSE_DATABASE: "resharded2" })).rejects.toThrow(/does not respond/);
+    await expect(migrateTelemetry({ ...owner, CLICKHOUSE_DATABASE: "controller_check" })).rejects.toThrow(
+      /does not respond/,
+    );
   });
 
   it("has everything once when it is back, also what was sent during the outage", async () => {
@@ -257,5 +259,48 @@ describe("a shard that is down", () => {
       expect([points, sum]).toEqual(apId === alive ? [4, 4] : [3, 3]);
     }
     expect((await store.availableLastSeen()).isComplete).toBe(true);
+  });
+});
+
+describe("npm run cluster-check", () => {
+  const startCheck = (seconds: number) => {
+    const child = spawn(process.execPath, ["scripts/cluster-check.ts", "--seconds", String(seconds)], {
+      cwd: ROOT,
+      env: { ...process.env, ...cluster.settings(access.owner), NO_COLOR: "1" },
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    const check = { child, output: "", says: (text: string) => until(() => check.output.includes(text), 60_000) };
+    child.stdout.setEncoding("utf8").on("data", (text) => {
+      check.output += text;
+    });
+    return check;
+  };
+  const tablesLeft = async () => {
+    const query = "SELECT name FROM system.tables WHERE database = 'controller_check'";
+    return (await Promise.all([0, 1].map((node) => queryRows(onNode(node), Named, query)))).flat();
+  };
+
+  it("finds that the cluster keeps everything, while nodes are killed and started at its request", async () => {
+    const check = startCheck(1);
+    for (const [node, url] of cluster.urls.entries()) {
+      const { host } = new URL(url);
+      await check.says(`Kill ClickHouse on ${host}`);
+      await cluster.kill(node);
+      check.child.stdin.write("\n");
+      await check.says(`Start ClickHouse on ${host}`);
+      await cluster.revive(node);
+      check.child.stdin.write("\n");
+    }
+    await once(check.child, "exit");
+    expect(check.output).toContain("Everything that was acknowledged is on each node once.");
+    expect([check.child.exitCode, await tablesLeft()]).toEqual([0, []]);
+  });
+
+  it("deletes its database when it is interrupted", async () => {
+    const check = startCheck(60);
+    await check.says("Writing to all shards.");
+    check.child.kill("SIGINT");
+    await once(check.child, "exit");
+    expect([check.child.exitCode, await tablesLeft()]).toEqual([130, []]);
   });
 });

@@ -51,25 +51,27 @@ export async function applyDdl(config: StoresConfig, isDue: (file: DdlFile) => b
   }
 }
 
-/** Creates the database, and the table that records the applied files. */
-async function createRecords(config: StoresConfig, nodes: Nodes): Promise<void> {
+/** Returns the statements that create the database, and the table that records the applied files. */
+export function recordStatements(config: StoresConfig): [database: string, table: string] {
   const onCluster = onClusterOf(config);
   const engine =
     config.CLICKHOUSE_CLUSTER === undefined || isUnreplicated(config)
       ? "MergeTree"
       : "ReplicatedMergeTree('/clickhouse/tables/{database}/schema_migrations', '{shard}-{replica}')";
+  return [
+    `CREATE DATABASE IF NOT EXISTS ${config.CLICKHOUSE_DATABASE} ${onCluster}`,
+    `CREATE TABLE IF NOT EXISTS schema_migrations ${onCluster} (name String, hash String, applied_at DateTime DEFAULT now()) ` +
+      `ENGINE = ${engine} ORDER BY name`,
+  ];
+}
+
+async function createRecords(config: StoresConfig, nodes: Nodes): Promise<void> {
+  const [database, table] = recordStatements(config);
   for (const { client, url } of nodes.available) {
     const admin = openClient(config, url);
-    await admin.command({
-      query: `CREATE DATABASE IF NOT EXISTS {database:Identifier} ${onCluster}`,
-      query_params: { database: config.CLICKHOUSE_DATABASE },
-    });
+    await admin.command({ query: database });
     await admin.close();
-    await client.command({
-      query:
-        `CREATE TABLE IF NOT EXISTS schema_migrations ${onCluster} (name String, hash String, applied_at DateTime DEFAULT now()) ` +
-        `ENGINE = ${engine} ORDER BY name`,
-    });
+    await client.command({ query: table });
   }
 }
 
@@ -85,7 +87,7 @@ export async function applyStatements(config: StoresConfig, files: readonly Pick
 
 async function runStatements({ available }: Nodes, statements: readonly Statement[]): Promise<void> {
   for (const { query, isForEachNode } of statements)
-    for (const { client } of isForEachNode ? available : available.slice(0, 1)) await run(client, query);
+    await Promise.all((isForEachNode ? available : available.slice(0, 1)).map(({ client }) => run(client, query)));
 }
 
 const FOR_EACH = /^-- for each: (.+)$/m;
@@ -123,10 +125,10 @@ async function setRetention(client: ClickHouseClient, config: StoresConfig): Pro
   ]) {
     const engine = engines.get(table);
     if (engine === undefined || engine.includes(`TTL toDateTime(${column}) + toIntervalDay(${days}) `)) continue;
-    await client.command({
-      query:
-        `ALTER TABLE ${table} ${onClusterOf(config)} MODIFY TTL toDateTime(${column}) + INTERVAL ${days} DAY ` +
-        "SETTINGS materialize_ttl_after_modify = 0",
-    });
+    await client.command({ query: retentionStatement(config, table, column, days) });
   }
 }
+
+export const retentionStatement = (config: StoresConfig, table: string, column: string, days: number): string =>
+  `ALTER TABLE ${table} ${onClusterOf(config)} MODIFY TTL toDateTime(${column}) + INTERVAL ${days} DAY ` +
+  "SETTINGS materialize_ttl_after_modify = 0";
