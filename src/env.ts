@@ -91,6 +91,7 @@ export const DEFAULT_ISSUER = "multi-access-network-controller";
 const EnvironmentFields = z.object({
   LIBSQL_URL: url("http:", "https:", "libsql:"),
   LIBSQL_AUTH_TOKEN: emptyIsUnset(z.string().optional()),
+  LIBSQL_READ_URL: emptyIsUnset(url("http:", "https:", "libsql:").optional()),
   CLICKHOUSE_URL: urls("http:", "https:"),
   CLICKHOUSE_USER: z.string().default("default"),
   CLICKHOUSE_PASSWORD: z.string().default(""),

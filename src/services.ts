@@ -16,6 +16,7 @@ import { createAuthenticateLogin } from "./accounts/login/authenticate-login.ts"
 import { createLogin, type Login } from "./accounts/login/login.ts";
 import { createRateLimiter } from "./accounts/login/rate-limiter.ts";
 import { createRecovery, type Recovery } from "./accounts/login/recovery.ts";
+import { ReplicaReads } from "./accounts/replica-reads.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
 import { type Alerts, createAlerts } from "./alerting/alerts.ts";
@@ -59,7 +60,7 @@ import { createLabelling, type Labelling } from "./fleet/labelling.ts";
 import { createOverview, type NetworkOverview } from "./fleet/overview.ts";
 import { createSelectors, type Selectors } from "./fleet/selectors.ts";
 import { createVisibleGroups } from "./fleet/visible-groups.ts";
-import { createGazetteer } from "./geo/gazetteer-store.ts";
+import { createReplicatedGazetteer } from "./geo/gazetteer-store.ts";
 import type { AuthenticateLogin } from "./http/operation.ts";
 import { clientAddressBy } from "./http/request/client-address.ts";
 import type { CountRequest } from "./http/request-log.ts";
@@ -154,6 +155,7 @@ export interface Bindings {
 export function createServices(config: Config, bindings: Bindings): Services {
   const access = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
   const database = createDatabase(access);
+  const replica = new ReplicaReads(database, config);
   const users = createUserStore(database);
   const agents = createAgentStore(database);
   const apps = createAppStore(database);
@@ -161,7 +163,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const visibleGroups = createVisibleGroups(users, apps);
   const selectors = createSelectors(groups, visibleGroups);
   const agentCache = createAgentCache(agents);
-  const labelledAgents = createLabelledAgents(agents);
+  const labelledAgents = createLabelledAgents(replica.lists);
   const rateLimiter = createRateLimiter(database);
   const { PASSWORDS_URL, PASSWORDS_TOKEN } = config;
   const remotePasswords =
@@ -224,10 +226,12 @@ export function createServices(config: Config, bindings: Bindings): Services {
     groups,
     enrolmentTokens: enrolmentTokenStore,
     onChanges: agentCache.remove,
-    auditFeed: createAuditFeed(database, () => {
-      waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS));
-      wakeNotifier();
-    }),
+    auditFeed: replica.follow(
+      createAuditFeed(database, () => {
+        waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS));
+        wakeNotifier();
+      }),
+    ),
     serviceTokens: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
   });
   const authenticateLogin = createAuthenticateLogin(login, authenticate);
@@ -296,7 +300,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       wakePublisher: publisher.wake,
       store: createSpinupStore(database, quotas),
       emulations: createEmulationStore(database),
-      gazetteer: createGazetteer(database),
+      gazetteer: createReplicatedGazetteer(replica.read),
       secretHasher,
     }),
     events: createEventReader({ eventLog, newest: createNewestEvent(eventLog) }),
@@ -332,7 +336,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       sign_up: isSignupOpen,
     },
     metrics: createMetrics(agents, agentCache, readings, shards, config.LIVE_WINDOW_MINUTES * 60_000),
-    overview: createOverview(agents, readings, shards),
+    overview: createOverview({ ...replica.lists, names: agents.names }, readings, shards),
     reports,
     scrape: createScrape({ recorder, ledger, health, ...createCollectors({ shards, outbox, jobStore }) }),
     selectors,

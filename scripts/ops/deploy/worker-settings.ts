@@ -62,7 +62,7 @@ export function checkSettings({ vars, secrets }: DeploySettings, workerSecrets: 
   return [...problems].map(([name, problem]) => ({ area: "settings", message: `${name} ${problem}.` }));
 }
 
-const URL_SETTINGS = ["LIBSQL_URL", "CLICKHOUSE_URL", "MQTT_URL", "PUBLIC_URL"];
+const URL_SETTINGS = ["LIBSQL_URL", "LIBSQL_READ_URL", "CLICKHOUSE_URL", "MQTT_URL", "PUBLIC_URL"];
 const PRIVATE_HOST = /^(?:localhost|.*\.(?:local|localhost|internal)|\[.*\]|[\d.]+)$/;
 
 /** Checks that the settings name public hosts. A Worker cannot reach others. */
