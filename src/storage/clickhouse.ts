@@ -33,6 +33,7 @@ const FullDisks = z.array(z.object({ name: z.string() }));
 const NODE_LIMITS: ClickHouseSettings = {
   handshake_timeout_ms: 1_000,
   connections_with_failover_max_tries: "1",
+  receive_timeout: 10,
 };
 
 /** An insert that too few replicas have by then fails, and is repeated. */

@@ -12,6 +12,8 @@ export const READ_SETTINGS = {
   do_not_merge_across_partitions_select_final: 1,
   // On a cluster, query the agent's shard only.
   optimize_skip_unused_shards: 1,
+  // Another node that sends nothing in this time, in seconds, does not respond. While it works, it reports its progress.
+  receive_timeout: 3,
   // Times in milliseconds and row counts are safe integers in JavaScript.
   output_format_json_quote_64bit_integers: 0,
 } as const;
