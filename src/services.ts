@@ -52,7 +52,7 @@ import { createEventLog } from "./events/event-log.ts";
 import { createEventReader, type EventReader } from "./events/event-reader.ts";
 import { createNewestEvent } from "./events/newest-event.ts";
 import { createSubscriptionStore } from "./events/subscription-store.ts";
-import { type Aggregates, createAggregates } from "./fleet/aggregates.ts";
+import type { Aggregates } from "./fleet/aggregates.ts";
 import { createGroups, type Groups } from "./fleet/groups.ts";
 import { createLabelStore } from "./fleet/label-store.ts";
 import { createLabelledAgents } from "./fleet/labelled-agents.ts";
@@ -250,6 +250,10 @@ export function createServices(config: Config, bindings: Bindings): Services {
     const reader = createRuleReader(clickhouse);
     return createBacktests({ agents: labelledAgents, selectors, reader, telemetryDays: config.TELEMETRY_DAYS });
   };
+  const loadAggregates = async (): Promise<Aggregates> => {
+    const { createAggregates } = await import("./fleet/aggregates.ts");
+    return createAggregates({ agents: labelledAgents, store: telemetry, shards });
+  };
   const loadExports = async (): Promise<Exports> => {
     const { createExports } = await import("./telemetry/export/exports.ts");
     return createExports({ labelledAgents, agents, agentCache, readings, clickhouse, shards }, config.TELEMETRY_DAYS);
@@ -266,7 +270,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       ownedJobs,
       rechecks,
     }),
-    aggregates: createAggregates({ agents: labelledAgents, store: telemetry, shards }),
+    aggregates: { read: async (...request) => await (await loadAggregates()).read(...request) },
     backtests: { run: async (...request) => await (await loadBacktests()).run(...request) },
     alertRules: createAlertRules({
       store: createRuleStore(database, groups),
