@@ -75,6 +75,10 @@ describe("the settings of a deployment", () => {
     (url) => {
       const check = (env: object) => messages(checkHosts(readDeploySettings({ ...SETTINGS, ...env }, undefined)));
       expect(check({ LIBSQL_URL: url })).toEqual([expect.stringMatching(/^LIBSQL_URL must name a public host/)]);
+      const list = `https://telemetry.example.com:8443, ${url}`;
+      expect(check({ CLICKHOUSE_URL: list })).toEqual([
+        expect.stringMatching(/^CLICKHOUSE_URL must name a public host/),
+      ]);
       expect(check({})).toEqual([]);
     },
   );
