@@ -130,6 +130,8 @@ describe("the overview", () => {
     const overviewWith = async (changes: Record<string, string>) =>
       await appWith(changes).request("/api/v1/overview", { headers: bearer(token) }, env);
     expect((await overviewWith({ LIBSQL_URL: "http://127.0.0.1:9" })).status).toBe(503);
+    // A replica is not necessary.
+    expect((await overviewWith({ LIBSQL_READ_URL: "http://127.0.0.1:9" })).status).toBe(200);
     const { apId, token: agentToken } = await newAgent();
     expect((await post({ users: 1 }, agentToken)).status).toBe(200);
     const { apId: silent } = await newAgent();
