@@ -1,13 +1,14 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { print } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { newClickHouseAccess, withLogin } from "../../../src/programs/stack/components/clickhouse-access.ts";
 import { makeAgents, makeUser, type TestAgent } from "../accounts.ts";
 import { ApiClient, type Target } from "../client.ts";
 import type { FaultTarget } from "../faults/environment.ts";
 import { startReads } from "../faults/kill-loop.ts";
-import type { Row } from "../faults/matrix.ts";
+import { type Row, runRows } from "../faults/matrix.ts";
 import { type Fault, underLoad } from "../faults/under-load.ts";
 import { Product } from "../product.ts";
 import { METRIC, sendTelemetry, startTelemetry } from "../telemetry-oracle.ts";
@@ -21,12 +22,12 @@ const AGENTS = 8;
 const PAUSE_MS = 20;
 const READ_PAUSE_MS = 500;
 
-export interface ShardEnvironment extends FaultTarget {
+interface ShardEnvironment extends FaultTarget {
   cluster: ShardCluster;
 }
 
 /** Runs the product on a cluster of shards, in a temporary folder. */
-export async function withShards(
+async function withShards(
   { signal }: { signal: AbortSignal },
   work: (environment: ShardEnvironment) => Promise<void>,
 ): Promise<void> {
@@ -54,7 +55,26 @@ export async function withShards(
   }
 }
 
-export const shardRows = (times = 10): Row<ShardEnvironment>[] =>
+export interface ShardFaultsOptions {
+  /** How often each shard is killed. */
+  kills?: number | undefined;
+  /** Only rows whose names match. */
+  pattern: RegExp;
+  jsonFile: string | undefined;
+  signal: AbortSignal;
+  /** Prints the rows instead. */
+  isList: boolean;
+}
+
+/** Runs the product on shards and kills each. Returns whether every guarantee was kept. */
+export async function runShardFaults(options: ShardFaultsOptions): Promise<boolean> {
+  const { kills = 10, pattern, jsonFile, signal, isList } = options;
+  const rows = rowsFor(kills).filter(({ name }) => pattern.test(name));
+  if (isList) print(rows.map(({ name }) => name).join("\n"));
+  return isList || rows.length === 0 || (await runRows(rows, withShards, jsonFile, signal));
+}
+
+const rowsFor = (times: number): Row<ShardEnvironment>[] =>
   Array.from({ length: SHARDS }, (_, shard) => ({
     name: `kill ClickHouse shard ${shard + 1} ${times} times`,
     run: (at, signal) => underLoad(at, killShard(at.cluster, shard), { signal, times, start: startWorkloads }),

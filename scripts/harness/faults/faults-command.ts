@@ -1,8 +1,8 @@
 import { parseCommand, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
-import { shardRows, withShards } from "../cluster/shard-faults.ts";
+import { runShardFaults } from "../cluster/shard-faults.ts";
 import { KILL_SUITES, type KillSuite } from "./kill-loop.ts";
-import { environmentFor, killRows, outageRows, type Row, rowsOf, runMatrix } from "./matrix.ts";
+import { killRows, outageRows, type Row, rowsOf, runMatrix } from "./matrix.ts";
 
 const helpOf = ({ description, components, kills }: KillSuite): string =>
   `${description} (kills ${components.join(", ")}; ${kills} times each)`;
@@ -39,8 +39,8 @@ temporary folder, and is deleted at the end.`,
     sockets: { ...count, description: "Open so many sockets in the last row", default: 10_000, max: 100_000 },
     json: { type: "string", value: "file", description: "Also write the results to a file" },
     minutes: { type: "number", value: "n", description: "Length of the outage", default: 10, min: 0.1, max: 60 },
-    kills: { ...count, description: "Kill each component of a suite so often", max: 1_000 },
     cluster: { type: "boolean", description: "Kill the shards of a ClickHouse cluster instead, 10 times each" },
+    kills: { ...count, description: "Kill each component of a suite so often", max: 1_000 },
   },
 } as const;
 
@@ -60,17 +60,15 @@ await runCommand(async () => {
   const suite = SUITES.get(name ?? "");
   if (name !== undefined && suite === undefined)
     throw new UserError(`There is no suite "${name}". See npm run faults -- --help.`);
-  if (name !== undefined && cluster) throw new UserError("--cluster has a workload of its own. Omit the suite.");
   const pattern = patternOf(only);
-  const chosen = <R extends { name: string }>(rows: readonly R[]): R[] => rows.filter((row) => pattern.test(row.name));
-  const shards = cluster ? chosen(shardRows(kills)) : [];
-  const rows = cluster ? [] : chosen(suite?.rows({ kills, minutes }) ?? rowsOf(sockets));
-  if (list) return print([...shards, ...rows].map((row) => row.name).join("\n"));
-  const signal = interruption(CLEANUP_NOTICE);
-  const isKept = cluster
-    ? await runMatrix(shards, withShards, jsonFile, signal)
-    : await runMatrix(rows, environmentFor(rows), jsonFile, signal);
-  if (!isKept) process.exitCode = 1;
+  if (cluster) {
+    const signal = interruption(CLEANUP_NOTICE);
+    if (!(await runShardFaults({ kills, pattern, jsonFile, signal, isList: list }))) process.exitCode = 1;
+    process.exit();
+  }
+  const rows = (suite?.rows({ kills, minutes }) ?? rowsOf(sockets)).filter((row) => pattern.test(row.name));
+  if (list) return print(rows.map((row) => row.name).join("\n"));
+  if (!(await runMatrix(rows, jsonFile, interruption(CLEANUP_NOTICE)))) process.exitCode = 1;
   // The workloads of a row that did not recover may still run.
   process.exit();
 });

@@ -46,14 +46,6 @@ export type WithEnvironment<E extends FaultTarget> = (
   work: (environment: E) => Promise<void>,
 ) => Promise<void>;
 
-/** Returns the environment of rows that need no cluster. */
-export const environmentFor =
-  (rows: readonly Row[]): WithEnvironment<FaultEnvironment> =>
-  async ({ signal }, work) => {
-    const hasLimitedDisks = rows.some(({ name, skipped }) => name.startsWith(FULL_DISK) && skipped === undefined);
-    await withFaultEnvironment({ hasLimitedDisks, signal }, work);
-  };
-
 const row = (name: string, faultOf: (environment: FaultEnvironment) => Fault): Row => ({
   name,
   run: (environment, signal) => underLoad(environment, faultOf(environment), { signal, atLeast: ENOUGH }),
@@ -123,8 +115,16 @@ interface Result extends Partial<Outcome> {
 
 const MAX_OUTPUT = 4_000;
 
-/** Runs the rows, and prints the finished ones also after Ctrl-C. Returns whether every guarantee was kept. */
-export async function runMatrix<E extends FaultTarget>(
+/** Runs the rows with the stores beside the product. Returns whether every guarantee was kept. */
+export async function runMatrix(rows: Row[], jsonFile: string | undefined, signal: AbortSignal): Promise<boolean> {
+  const hasLimitedDisks = rows.some(({ name, skipped }) => name.startsWith(FULL_DISK) && skipped === undefined);
+  const withEnvironment: WithEnvironment<FaultEnvironment> = (options, work) =>
+    withFaultEnvironment({ ...options, hasLimitedDisks }, work);
+  return await runRows(rows, withEnvironment, jsonFile, signal);
+}
+
+/** Runs rows in any environment, and prints the finished ones also after Ctrl-C. Returns whether every guarantee was kept. */
+export async function runRows<E extends FaultTarget>(
   rows: readonly Row<E>[],
   withEnvironment: WithEnvironment<E>,
   jsonFile: string | undefined,
