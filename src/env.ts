@@ -20,7 +20,7 @@ export const toList = (text: string): string[] =>
     .filter((item) => item !== "");
 
 /** One URL, or several, separated by commas. */
-const urls = (...protocols: string[]) =>
+const urlList = (...protocols: string[]) =>
   z
     .string({ error: "is missing" })
     .refine((value) => toList(value).length > 0 && toList(value).every((item) => isUrl(item, protocols)), {
@@ -92,7 +92,7 @@ const EnvironmentFields = z.object({
   LIBSQL_URL: url("http:", "https:", "libsql:"),
   LIBSQL_AUTH_TOKEN: emptyIsUnset(z.string().optional()),
   LIBSQL_READ_URL: emptyIsUnset(url("http:", "https:", "libsql:").optional()),
-  CLICKHOUSE_URL: urls("http:", "https:"),
+  CLICKHOUSE_URL: urlList("http:", "https:"),
   CLICKHOUSE_USER: z.string().default("default"),
   CLICKHOUSE_PASSWORD: z.string().default(""),
   CLICKHOUSE_DATABASE: sqlName.default("controller"),
