@@ -36,6 +36,9 @@ const NODE_LIMITS: ClickHouseSettings = {
   receive_timeout: 10,
 };
 
+/** Reads and inserts use the same replica, the first one that responds: a read then finds all earlier inserts. Deduplication needs this. */
+export const ONE_REPLICA = { load_balancing: "in_order", prefer_localhost_replica: 0 } as const;
+
 /** An insert that too few replicas have by then fails, and is repeated. */
 const QUORUM_TIMEOUT_MS = 15_000;
 
@@ -47,9 +50,7 @@ function clusterSettings(config: StoresConfig): ClickHouseSettings {
     insert_quorum: config.CLICKHOUSE_INSERT_QUORUM,
     insert_quorum_parallel: 1,
     insert_quorum_timeout: QUORUM_TIMEOUT_MS,
-    // Reads and inserts use the same replica, the first one that responds: a read then finds all earlier inserts. Deduplication needs this.
-    load_balancing: "in_order",
-    prefer_localhost_replica: 0,
+    ...ONE_REPLICA,
   };
 }
 
