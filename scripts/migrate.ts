@@ -22,6 +22,7 @@ await runCommand(async () => {
         "LIBSQL_URL, LIBSQL_AUTH_TOKEN": "Accounts database",
         "CLICKHOUSE_URL, CLICKHOUSE_USER, CLICKHOUSE_PASSWORD": "ClickHouse",
         "CLICKHOUSE_DATABASE, CLICKHOUSE_CLUSTER": "Database in ClickHouse, and its cluster if it has one",
+        "CLICKHOUSE_REPLICATION, CLICKHOUSE_SHARDS": "The kind of that cluster (docs/telemetry.md)",
         "TELEMETRY_DAYS, ROLLUP_DAYS": "Retention of points and texts, and of rollups",
       },
     },

@@ -3,11 +3,28 @@ import { parseSelector, SelectorError } from "./lib/selectors.ts";
 
 /** Parses the settings of the Worker, once. Errors name the setting and never contain its value, which may be a secret. */
 
+const startOf = (protocols: string[]): string => protocols.map((protocol) => `${protocol}//`).join(" or ");
+const isUrl = (value: string, protocols: string[]): boolean =>
+  URL.canParse(value) && protocols.includes(new URL(value).protocol);
+
 const url = (...protocols: string[]) =>
+  z.string({ error: "is missing" }).refine((value) => isUrl(value, protocols), {
+    error: `must be a URL that begins with ${startOf(protocols)}`,
+  });
+
+/** Splits a list that is separated by commas. */
+export const toList = (text: string): string[] =>
+  text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
+
+/** One URL, or several, separated by commas. */
+const urlList = (...protocols: string[]) =>
   z
     .string({ error: "is missing" })
-    .refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol), {
-      error: `must be a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
+    .refine((value) => toList(value).length > 0 && toList(value).every((item) => isUrl(item, protocols)), {
+      error: `must be a URL that begins with ${startOf(protocols)}, or several, separated by commas`,
     });
 
 /** One key, or two during a rotation, separated by a comma. The first is in use, the second is the previous one. */
@@ -74,11 +91,22 @@ export const DEFAULT_ISSUER = "multi-access-network-controller";
 const EnvironmentFields = z.object({
   LIBSQL_URL: url("http:", "https:", "libsql:"),
   LIBSQL_AUTH_TOKEN: emptyIsUnset(z.string().optional()),
-  CLICKHOUSE_URL: url("http:", "https:"),
+  LIBSQL_READ_URL: emptyIsUnset(url("http:", "https:", "libsql:").optional()),
+  CLICKHOUSE_URL: urlList("http:", "https:"),
   CLICKHOUSE_USER: z.string().default("default"),
   CLICKHOUSE_PASSWORD: z.string().default(""),
   CLICKHOUSE_DATABASE: sqlName.default("controller"),
   CLICKHOUSE_CLUSTER: emptyIsUnset(sqlName.optional()),
+  CLICKHOUSE_SHARDS: emptyIsUnset(wholeNumber(1, 256).default(1)),
+  CLICKHOUSE_REPLICATION: emptyIsUnset(
+    z.enum(["keeper", "none"], { error: "must be keeper or none" }).default("keeper"),
+  ),
+  CLICKHOUSE_INSERT_QUORUM: emptyIsUnset(
+    z
+      .string()
+      .regex(/^(auto|[1-9])$/, "must be auto, or a number from 1 to 9")
+      .default("auto"),
+  ),
   TELEMETRY_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
   ROLLUP_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
   AUDIT_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
@@ -142,11 +170,7 @@ const EnvironmentFields = z.object({
       .optional(),
   ),
   MAP_ATTRIBUTION: emptyIsUnset(z.string().max(200, "must have at most 200 characters").optional()),
-  CORS_ORIGINS: z
-    .string()
-    .default("")
-    .transform((text) => text.split(",").map((origin) => origin.trim()))
-    .transform((origins) => origins.filter((origin) => origin !== "")),
+  CORS_ORIGINS: z.string().default("").transform(toList),
 });
 
 const Environment = EnvironmentFields.refine(
@@ -174,6 +198,9 @@ const Stores = EnvironmentFields.pick({
   CLICKHOUSE_PASSWORD: true,
   CLICKHOUSE_DATABASE: true,
   CLICKHOUSE_CLUSTER: true,
+  CLICKHOUSE_SHARDS: true,
+  CLICKHOUSE_REPLICATION: true,
+  CLICKHOUSE_INSERT_QUORUM: true,
   TELEMETRY_DAYS: true,
   ROLLUP_DAYS: true,
 });

@@ -16,6 +16,7 @@ import { createAuthenticateLogin } from "./accounts/login/authenticate-login.ts"
 import { createLogin, type Login } from "./accounts/login/login.ts";
 import { createRateLimiter } from "./accounts/login/rate-limiter.ts";
 import { createRecovery, type Recovery } from "./accounts/login/recovery.ts";
+import { ReplicaReads } from "./accounts/replica-reads.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
 import { type Alerts, createAlerts } from "./alerting/alerts.ts";
@@ -51,7 +52,7 @@ import { createEventLog } from "./events/event-log.ts";
 import { createEventReader, type EventReader } from "./events/event-reader.ts";
 import { createNewestEvent } from "./events/newest-event.ts";
 import { createSubscriptionStore } from "./events/subscription-store.ts";
-import { type Aggregates, createAggregates } from "./fleet/aggregates.ts";
+import type { Aggregates } from "./fleet/aggregates.ts";
 import { createGroups, type Groups } from "./fleet/groups.ts";
 import { createLabelStore } from "./fleet/label-store.ts";
 import { createLabelledAgents } from "./fleet/labelled-agents.ts";
@@ -59,7 +60,7 @@ import { createLabelling, type Labelling } from "./fleet/labelling.ts";
 import { createOverview, type NetworkOverview } from "./fleet/overview.ts";
 import { createSelectors, type Selectors } from "./fleet/selectors.ts";
 import { createVisibleGroups } from "./fleet/visible-groups.ts";
-import { createGazetteer } from "./geo/gazetteer-store.ts";
+import { createReplicatedGazetteer } from "./geo/gazetteer-store.ts";
 import type { AuthenticateLogin } from "./http/operation.ts";
 import { clientAddressBy } from "./http/request/client-address.ts";
 import type { CountRequest } from "./http/request-log.ts";
@@ -83,6 +84,7 @@ import { createIngest, type Ingest } from "./telemetry/ingest.ts";
 import { createIntake, type Intake } from "./telemetry/intake.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
 import { createReadings } from "./telemetry/readings.ts";
+import { createPlacement } from "./telemetry/shard/placement.ts";
 import { createShardClient } from "./telemetry/shard/shard-client.ts";
 import { createTelemetryStore } from "./telemetry/store/telemetry-store.ts";
 
@@ -146,6 +148,7 @@ export type Bindings = Pick<Env, "AGENT_SHARD" | "JOB_STREAM" | "PUBLISHER" | "L
 export function createServices(config: Config, bindings: Bindings): Services {
   const access = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
   const database = createDatabase(access);
+  const replica = new ReplicaReads(database, config);
   const users = createUserStore(database);
   const agents = createAgentStore(database);
   const apps = createAppStore(database);
@@ -153,7 +156,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const visibleGroups = createVisibleGroups(users, apps);
   const selectors = createSelectors(groups, visibleGroups);
   const agentCache = createAgentCache(agents);
-  const labelledAgents = createLabelledAgents(agents);
+  const labelledAgents = createLabelledAgents(replica.lists);
   const rateLimiter = createRateLimiter(database);
   const { PASSWORDS_URL, PASSWORDS_TOKEN } = config;
   const remotePasswords =
@@ -169,7 +172,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
     issuer: config.JWT_ISSUER,
     lifetimeSeconds: config.TOKEN_LIFETIME_SECONDS,
   });
-  const shards = createShardClient(bindings.AGENT_SHARD, config.AGENT_SHARDS);
+  const shards = createShardClient(bindings.AGENT_SHARD, createPlacement(config));
   const clickhouse = createClickHouse(config);
   const telemetry = createTelemetryStore(clickhouse);
   const readings = createReadings(telemetry, shards);
@@ -216,10 +219,12 @@ export function createServices(config: Config, bindings: Bindings): Services {
     groups,
     enrolmentTokens: enrolmentTokenStore,
     onChanges: agentCache.remove,
-    auditFeed: createAuditFeed(database, () => {
-      waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS));
-      wakeNotifier();
-    }),
+    auditFeed: replica.follow(
+      createAuditFeed(database, () => {
+        waitUntil(pruneAuditTrail(database, config.AUDIT_DAYS * DAY_MS));
+        wakeNotifier();
+      }),
+    ),
     serviceTokens: { setup: config.SETUP_TOKEN, enrolment: config.ENROLMENT_TOKEN, scraper: config.METRICS_TOKEN },
   });
   const authenticateLogin = createAuthenticateLogin(login, authenticate);
@@ -238,6 +243,10 @@ export function createServices(config: Config, bindings: Bindings): Services {
     const reader = createRuleReader(clickhouse);
     return createBacktests({ agents: labelledAgents, selectors, reader, telemetryDays: config.TELEMETRY_DAYS });
   };
+  const loadAggregates = async (): Promise<Aggregates> => {
+    const { createAggregates } = await import("./fleet/aggregates.ts");
+    return createAggregates({ agents: labelledAgents, store: telemetry, shards });
+  };
   const loadExports = async (): Promise<Exports> => {
     const { createExports } = await import("./telemetry/export/exports.ts");
     return createExports({ labelledAgents, agents, agentCache, readings, clickhouse, shards }, config.TELEMETRY_DAYS);
@@ -248,7 +257,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
 
   return {
     agents: createAgents({ store: agents, passwords, enrolment: createEnrolment(enrolment), ownedJobs, rechecks }),
-    aggregates: createAggregates({ agents: labelledAgents, store: telemetry, shards }),
+    aggregates: { read: async (...request) => await (await loadAggregates()).read(...request) },
     backtests: { run: async (...request) => await (await loadBacktests()).run(...request) },
     alertRules: createAlertRules({
       store: createRuleStore(database, groups),
@@ -282,7 +291,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       wakePublisher: publisher.wake,
       store: createSpinupStore(database, quotas),
       emulations: createEmulationStore(database),
-      gazetteer: createGazetteer(database),
+      gazetteer: createReplicatedGazetteer(replica.read),
       secretHasher,
     }),
     events: createEventReader({ eventLog, newest: createNewestEvent(eventLog) }),
@@ -318,7 +327,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       sign_up: isSignupOpen,
     },
     metrics: createMetrics(agents, agentCache, readings, shards, config.LIVE_WINDOW_MINUTES * 60_000),
-    overview: createOverview(agents, readings, shards),
+    overview: createOverview({ ...replica.lists, names: agents.names }, readings, shards),
     reports,
     scrape: createScrape({ recorder, ledger, health, ...createCollectors({ shards, outbox, jobStore }) }),
     selectors,

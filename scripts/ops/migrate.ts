@@ -1,7 +1,8 @@
 import { parseStoresEnv, type StoresConfig } from "../../src/env.ts";
 import { print } from "../../src/programs/shared/cli.ts";
-import { fillGazetteer, migrateAccounts, migrateTelemetry } from "../../src/programs/stack/migrations.ts";
+import { fillGazetteer, migrateAccounts } from "../../src/programs/stack/migrations.ts";
 import { pendingTelemetry } from "../../src/programs/stack/pending-migrations.ts";
+import { migrateTelemetry } from "../../src/programs/telemetry-store/migrate.ts";
 
 /** Migrates the stores that the environment names. Prints the destructive migrations that it leaves out. */
 export async function migrateFromEnvironment({ withDestructive }: { withDestructive: boolean }): Promise<void> {

@@ -2,7 +2,7 @@ import { DomainError, Unavailable } from "../lib/errors.ts";
 import { baselineOf, type HourSum } from "../rules/baseline.ts";
 import type { CompiledRule } from "../rules/evaluator.ts";
 import { explainedBy, type LeafRule, toLeafRule } from "../rules/leaves.ts";
-import { isOverload } from "../storage/clickhouse.ts";
+import { isOverload } from "../storage/clickhouse-errors.ts";
 import { hasChanges } from "../telemetry/store/rule-changes.ts";
 import { MAX_AGENTS_PER_QUERY, MINUTE_MS, type RuleRange } from "../telemetry/store/rule-range.ts";
 import type { RuleReader } from "../telemetry/store/rule-reader.ts";

@@ -49,7 +49,7 @@ export function createOverview(
           longitude,
           site,
           onboard,
-          ...presenceOf(lastSeen.get(apId), interval, atMs),
+          ...presenceOf(apId, interval, lastSeen, atMs),
           load,
           quality,
           users,

@@ -73,6 +73,14 @@ const CompleteFrom = z.iso
     "Set while the telemetry store does not respond: points before this time are missing. They appear again when it responds.",
   );
 
+/** Set only while ClickHouse, or one of its shards, does not respond. */
+export const LastSeenUnknown = z
+  .literal(true)
+  .optional()
+  .describe(
+    "Set while a part of the telemetry store does not respond: the time of the last report, if there is one, cannot be read.",
+  );
+
 export const AgentDetails = z
   .object({ id: z.uuid(), ap_id: z.string(), configuration: z.record(z.string(), z.unknown()), onboard: z.boolean() })
   .meta({ id: "AgentDetails" });
@@ -86,6 +94,7 @@ export const AgentState = AgentDetails.extend({
         "3600), or less than 10 seconds ago. The agent's clock is not used.",
     ),
   last_seen: z.iso.datetime().nullable().describe("Time of the last report, by the service's clock."),
+  last_seen_unknown: LastSeenUnknown,
   labels: z.record(z.string(), z.string()),
 }).meta({ id: "AgentState" });
 export type AgentState = z.output<typeof AgentState>;

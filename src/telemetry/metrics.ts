@@ -100,7 +100,7 @@ export function createMetrics(
         yield rows.map((row) => ({
           ...toDetails(row),
           labels: row.labels,
-          ...presenceOf(lastSeen.get(row.apId), row.configuration.interval, now()),
+          ...presenceOf(row.apId, row.configuration.interval, lastSeen, now()),
         }));
       }
     },

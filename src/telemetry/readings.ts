@@ -1,6 +1,7 @@
 import { Unavailable } from "../lib/errors.ts";
 import { toIsoTime } from "../lib/iso-time.ts";
 import { mergePending, type PendingSeries, pendingNumbers, pendingTexts, selectPoints } from "./pending-samples.ts";
+import type { LastSeen } from "./presence.ts";
 import { countValues } from "./samples.ts";
 import type { Pending, ShardClient } from "./shard/shard-client.ts";
 import { MAX_POINTS, type Series, type SeriesQuery } from "./store/series-queries.ts";
@@ -20,7 +21,7 @@ export interface Readings {
   /** Returns the number of rows, numbers and texts. The result may be a little too high. */
   countHistory(query: Omit<SeriesQuery, "metrics">): Promise<number>;
   /** Returns when the service last received something, by agent, in milliseconds since the epoch. Default: all agents. */
-  lastSeen(apIds?: readonly string[]): Promise<Map<string, number>>;
+  lastSeen(apIds?: readonly string[]): Promise<LastSeen>;
   /** Returns the names of the metrics that have points since a time. */
   metrics(apId: string, sinceMs: number): Promise<string[]>;
 }
@@ -34,7 +35,7 @@ export interface Reading<S> {
 const MINUTE_MS = 60_000;
 
 export function createReadings(
-  store: Pick<TelemetryStore, "series" | "strings" | "history" | "countHistory" | "lastSeen" | "metrics">,
+  store: Pick<TelemetryStore, "series" | "strings" | "history" | "countHistory" | "availableLastSeen" | "metrics">,
   shards: Pick<ShardClient, "pending" | "received">,
   now: () => number = Date.now,
 ): Readings {
@@ -89,12 +90,16 @@ export function createReadings(
     },
 
     async lastSeen(apIds) {
-      const [received, stored] = await Promise.all([shards.received(apIds), unlessUnavailable(store.lastSeen(apIds))]);
+      const [received, stored] = await Promise.all([
+        shards.received(apIds),
+        unlessUnavailable(store.availableLastSeen(apIds)),
+      ]);
       // Without the store, the shards know at least the agents that have reported since the outage began.
       if (stored instanceof Unavailable && !received.isComplete) throw stored;
-      const seen = stored instanceof Unavailable ? new Map<string, number>() : stored;
-      for (const [apId, receivedMs] of received.times) seen.set(apId, Math.max(receivedMs, seen.get(apId) ?? 0));
-      return seen;
+      const { times, isComplete } =
+        stored instanceof Unavailable ? { times: new Map<string, number>(), isComplete: false } : stored;
+      for (const [apId, receivedMs] of received.times) times.set(apId, Math.max(receivedMs, times.get(apId) ?? 0));
+      return { times, isComplete };
     },
 
     async metrics(apId, sinceMs) {

@@ -28,10 +28,11 @@ import { parseEnv, parseStoresEnv, type StoresConfig } from "../../src/env.ts";
 import { nativePasswords } from "../../src/programs/password-hasher/native-passwords.ts";
 import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
 import { sqldComponent } from "../../src/programs/stack/components/sqld.ts";
-import { migrateAccounts, migrateTelemetry } from "../../src/programs/stack/migrations.ts";
+import { migrateAccounts } from "../../src/programs/stack/migrations.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { loadSecrets, type Secrets } from "../../src/programs/stack/stack-secrets.ts";
 import { Supervisor } from "../../src/programs/stack/supervisor.ts";
+import { migrateTelemetry } from "../../src/programs/telemetry-store/migrate.ts";
 import { createDatabase } from "../../src/storage/libsql.ts";
 import {
   API_KEY,

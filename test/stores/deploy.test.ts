@@ -14,10 +14,11 @@ import { parseStoresEnv } from "../../src/env.ts";
 import { brokerComponent } from "../../src/programs/stack/components/broker-process.ts";
 import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
 import { sqldComponent } from "../../src/programs/stack/components/sqld.ts";
-import { migrateAccounts, migrateTelemetry } from "../../src/programs/stack/migrations.ts";
+import { migrateAccounts } from "../../src/programs/stack/migrations.ts";
 import { pendingAccounts, pendingTelemetry } from "../../src/programs/stack/pending-migrations.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../src/programs/stack/supervisor.ts";
+import { migrateTelemetry } from "../../src/programs/telemetry-store/migrate.ts";
 import { startCloudflareApi } from "../support/cloudflare-api.ts";
 import { runScript } from "../support/run-script.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
@@ -74,6 +75,10 @@ describe("the settings of a deployment", () => {
     (url) => {
       const check = (env: object) => messages(checkHosts(readDeploySettings({ ...SETTINGS, ...env }, undefined)));
       expect(check({ LIBSQL_URL: url })).toEqual([expect.stringMatching(/^LIBSQL_URL must name a public host/)]);
+      const list = `https://telemetry.example.com:8443, ${url}`;
+      expect(check({ CLICKHOUSE_URL: list })).toEqual([
+        expect.stringMatching(/^CLICKHOUSE_URL must name a public host/),
+      ]);
       expect(check({})).toEqual([]);
     },
   );

@@ -7,16 +7,12 @@ import { execute, queryRows, sendQuery } from "../../scripts/ops/backup/clickhou
 import { parseStoresEnv, type StoresConfig } from "../../src/env.ts";
 import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
 import { sqldComponent } from "../../src/programs/stack/components/sqld.ts";
-import {
-  ACCOUNTS_FOLDER,
-  applyDdl,
-  applyStatements,
-  ddlFiles,
-  migrateTelemetry,
-} from "../../src/programs/stack/migrations.ts";
+import { ACCOUNTS_FOLDER } from "../../src/programs/stack/migrations.ts";
 import { isDestructive } from "../../src/programs/stack/pending-migrations.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../src/programs/stack/supervisor.ts";
+import { ddlFiles } from "../../src/programs/telemetry-store/ddl.ts";
+import { applyDdl, applyStatements, migrateTelemetry } from "../../src/programs/telemetry-store/migrate.ts";
 import { copyImage } from "../support/database-image.ts";
 import { runScript } from "../support/run-script.ts";
 

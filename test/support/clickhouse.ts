@@ -20,6 +20,7 @@ const DATABASES = [
   "repartitioned",
   "received",
   "network",
+  "unsharded",
 ];
 
 const ACCESS: ClickHouseAccess = {

@@ -19,7 +19,7 @@ import { SECRET_MARK } from "./secret-mark.ts";
 export const PASSWORD = `${SECRET_MARK} long enough`;
 export const API_KEY = `${SECRET_MARK}-api-key-of-an-app`;
 export const GENERATED = `${SECRET_MARK}-generated`;
-const ACTOR = { kind: "console", name: "test", requestId: "r-1" } as const;
+export const ACTOR = { kind: "console", name: "test", requestId: "r-1" } as const;
 /** Prefix of the agents that report during the backup. The data of all others does not change. */
 export const BUSY = "busy";
 
@@ -72,7 +72,7 @@ export async function fillTelemetry(source: StoresConfig): Promise<void> {
         "2026-01-01 00:00:00",
         new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 19).replace("T", " "),
       ),
-      { settings: { max_partitions_per_insert_block: 0 } },
+      { settings: { max_partitions_per_insert_block: 0, distributed_foreground_insert: 1 } },
     );
 }
 

@@ -11,10 +11,11 @@ import { brokerComponent } from "../../src/programs/stack/components/broker-proc
 import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
 import { passwordHasherComponent } from "../../src/programs/stack/components/password-hasher-process.ts";
 import { sqldComponent } from "../../src/programs/stack/components/sqld.ts";
-import { migrateAccounts, migrateTelemetry } from "../../src/programs/stack/migrations.ts";
+import { migrateAccounts } from "../../src/programs/stack/migrations.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { generateSecrets } from "../../src/programs/stack/stack-secrets.ts";
 import { Supervisor } from "../../src/programs/stack/supervisor.ts";
+import { migrateTelemetry } from "../../src/programs/telemetry-store/migrate.ts";
 import { sharedClickHouse } from "./clickhouse.ts";
 import { copyImage, databaseImage } from "./database-image.ts";
 import { PASSWORD, SECRET_MARK } from "./secret-mark.ts";

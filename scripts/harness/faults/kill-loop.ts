@@ -84,7 +84,7 @@ export const killUnderLoad = (
 /** Reads an account continuously. The fault affects only telemetry, so no read may fail. */
 async function startAccountReads(target: Target): Promise<Workload> {
   const [agent] = (await makeAgents(target.dataDir, `fault-watch-${Date.now()}`, 1)) as [TestAgent];
-  return startReads(target, "account reads", agent, `/api/v1/agents/${agent.apId}`);
+  return startReads(target, { name: "account reads", token: agent.token, path: `/api/v1/agents/${agent.apId}` });
 }
 
 const REPORTING_AGENTS = 22;
@@ -99,22 +99,27 @@ export async function startReporting(target: Target): Promise<Workload[]> {
   const hasPoints = (body: unknown) => (body as { series: unknown[] }).series.length > 0;
   return [
     sendTelemetry(target, agents, { prefix, channel: "HTTP", pauseMs: REPORT_PAUSE_MS, isEachAccepted: true }),
-    startReads(target, "charts", agent, path, hasPoints),
+    startReads(target, { name: "charts", token: agent.token, path, isRight: hasPoints }),
   ];
 }
 
-/** Reads continuously as an agent. No read may fail. */
-function startReads(
+interface ReadOptions {
+  name: string;
+  token: string;
+  path: string;
+  isRight?: (body: unknown) => boolean;
+  pauseMs?: number;
+}
+
+/** Reads continuously. No read may fail. */
+export function startReads(
   { client }: Target,
-  name: string,
-  { token }: TestAgent,
-  path: string,
-  isRight: (body: unknown) => boolean = () => true,
+  { name, token, path, isRight = () => true, pauseMs = PAUSE_MS }: ReadOptions,
 ): Workload {
   const stop = new AbortController();
   let [acknowledged, failed] = [0, 0];
   const reading = (async () => {
-    for (; !stop.signal.aborted; await sleep(PAUSE_MS)) {
+    for (; !stop.signal.aborted; await sleep(pauseMs)) {
       const response = await client.attempt(path, { token });
       const isOk = response?.status === 200;
       if (isOk && isRight(response.body)) acknowledged++;

@@ -4,7 +4,14 @@ import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { ApiClient } from "../client.ts";
 import { logFindings } from "../fuzz/judge.ts";
 import { clocks } from "./clock-faults.ts";
-import { COMPONENTS, DISKS, type FaultEnvironment, PROXIED, withFaultEnvironment } from "./environment.ts";
+import {
+  COMPONENTS,
+  DISKS,
+  type FaultEnvironment,
+  type FaultTarget,
+  PROXIED,
+  withFaultEnvironment,
+} from "./environment.ts";
 import { NETWORK_FAULTS } from "./faulty-proxy.ts";
 import { backlogs, hostileMessages, loneSurrogates } from "./hostile-agents.ts";
 import { type KillSuite, killUnderLoad, startReporting } from "./kill-loop.ts";
@@ -26,12 +33,18 @@ import {
 
 /** All faults, one row after the other. */
 
-export interface Row {
+export interface Row<E extends FaultTarget = FaultEnvironment> {
   name: string;
   /** Why the row cannot run here. */
   skipped?: string;
-  run(environment: FaultEnvironment, signal: AbortSignal): Promise<Outcome>;
+  run(environment: E, signal: AbortSignal): Promise<Outcome>;
 }
+
+/** Starts what the rows need, and stops it after the work. */
+export type WithEnvironment<E extends FaultTarget> = (
+  options: { signal: AbortSignal },
+  work: (environment: E) => Promise<void>,
+) => Promise<void>;
 
 const row = (name: string, faultOf: (environment: FaultEnvironment) => Fault): Row => ({
   name,
@@ -102,13 +115,25 @@ interface Result extends Partial<Outcome> {
 
 const MAX_OUTPUT = 4_000;
 
-/** Runs the rows, and prints the finished ones also after Ctrl-C. Returns whether every guarantee was kept. */
+/** Runs the rows with the stores beside the product. Returns whether every guarantee was kept. */
 export async function runMatrix(rows: Row[], jsonFile: string | undefined, signal: AbortSignal): Promise<boolean> {
+  const hasLimitedDisks = rows.some(({ name, skipped }) => name.startsWith(FULL_DISK) && skipped === undefined);
+  const withEnvironment: WithEnvironment<FaultEnvironment> = (options, work) =>
+    withFaultEnvironment({ ...options, hasLimitedDisks }, work);
+  return await runRows(rows, withEnvironment, jsonFile, signal);
+}
+
+/** Runs rows in any environment, and prints the finished ones also after Ctrl-C. Returns whether every guarantee was kept. */
+export async function runRows<E extends FaultTarget>(
+  rows: readonly Row<E>[],
+  withEnvironment: WithEnvironment<E>,
+  jsonFile: string | undefined,
+  signal: AbortSignal,
+): Promise<boolean> {
   const results: Result[] = [];
   print(`${rows.length} rows. Starting the product, with its stores beside it.`);
-  const hasLimitedDisks = rows.some(({ name, skipped }) => name.startsWith(FULL_DISK) && skipped === undefined);
   const startedMs = performance.now();
-  await withFaultEnvironment({ hasLimitedDisks, signal }, async (environment) => {
+  await withEnvironment({ signal }, async (environment) => {
     for (const [i, { name, skipped, run }] of rows.entries()) {
       if (skipped !== undefined) {
         results.push({ name, state: "skipped", violations: [`skipped: ${skipped}`] });

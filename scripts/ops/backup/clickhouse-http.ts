@@ -2,6 +2,8 @@ import type { ReadableStream } from "node:stream/web";
 import type * as z from "zod";
 import type { StoresConfig } from "../../../src/env.ts";
 import { UserError } from "../../../src/programs/shared/cli.ts";
+import { respondingUrl } from "../../../src/programs/telemetry-store/nodes.ts";
+import { ONE_REPLICA } from "../../../src/storage/clickhouse.ts";
 
 /** Queries ClickHouse over plain HTTP, to stream whole tables as bytes. ClickHouse's own client would parse every row. */
 
@@ -21,9 +23,11 @@ export async function sendQuery(
   query: string,
   { settings = {}, signal, body, encoding }: QueryOptions = {},
 ): Promise<Response> {
-  const url = new URL(config.CLICKHOUSE_URL);
+  const url = new URL(await respondingUrl(config));
   url.searchParams.set("database", config.CLICKHOUSE_DATABASE);
-  for (const [name, value] of Object.entries(settings)) url.searchParams.set(name, String(value));
+  // A restore reads what it has written.
+  const all = { ...(config.CLICKHOUSE_CLUSTER !== undefined && ONE_REPLICA), ...settings };
+  for (const [name, value] of Object.entries(all)) url.searchParams.set(name, String(value));
   if (body !== undefined) url.searchParams.set("query", query);
   const response = await fetch(url, {
     method: "POST",

@@ -1,6 +1,7 @@
 import { print, red, UserError } from "../../../src/programs/shared/cli.ts";
-import { migrateAccounts, migrateTelemetry } from "../../../src/programs/stack/migrations.ts";
+import { migrateAccounts } from "../../../src/programs/stack/migrations.ts";
 import { markRestoreFinished, markRestoreStarted } from "../../../src/programs/stack/restore-mark.ts";
+import { migrateTelemetry } from "../../../src/programs/telemetry-store/migrate.ts";
 import { checkAccountsVersion, findAccountTables, loadAccounts, openAccounts } from "./account-rows.ts";
 import { verifyFile } from "./backup-files.ts";
 import { filesOf, printTable, readManifest } from "./manifest.ts";

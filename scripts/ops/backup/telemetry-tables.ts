@@ -4,7 +4,9 @@ import { Readable } from "node:stream";
 import * as z from "zod";
 import type { StoresConfig } from "../../../src/env.ts";
 import { UserError } from "../../../src/programs/shared/cli.ts";
-import { applyDdl, ddlFiles, onClusterOf } from "../../../src/programs/stack/migrations.ts";
+import { ddlFiles, onClusterOf } from "../../../src/programs/telemetry-store/ddl.ts";
+import { applyDdl } from "../../../src/programs/telemetry-store/migrate.ts";
+import { nodesOf } from "../../../src/programs/telemetry-store/nodes.ts";
 import { writeLines } from "./backup-files.ts";
 import { execute, queryRows, sendQuery } from "./clickhouse-http.ts";
 import type { ExistingTables, Manifest, TableFile } from "./manifest.ts";
@@ -118,16 +120,14 @@ export function checkTelemetryVersion(config: StoresConfig, { form, migrations }
 
 /** Returns the telemetry tables that already exist, found by the names that this product uses. */
 export async function findTelemetryTables(config: StoresConfig): Promise<ExistingTables> {
-  const database = `'${config.CLICKHOUSE_DATABASE}'`;
-  const found = await queryRows(
-    { ...config, CLICKHOUSE_DATABASE: "system" },
-    Named,
-    `SELECT name FROM system.tables WHERE database = ${database}
+  const query = `SELECT name FROM system.tables WHERE database = '${config.CLICKHOUSE_DATABASE}'
      AND (match(name, '^(samples|points|texts|minutes|network_minutes|metrics|agents)(_local|_mv)?_v[0-9]+$|^(points|texts)_weeks(_local)?$')
        OR name = 'schema_migrations')
-     ORDER BY engine != 'MaterializedView', engine != 'Distributed'`,
-  );
-  const tables = found.map(({ name }) => name);
+     ORDER BY engine != 'MaterializedView', engine != 'Distributed'`;
+  const found: z.output<typeof Named> = [];
+  for (const node of await nodesOf(config))
+    found.push(...(await queryRows({ ...node, CLICKHOUSE_DATABASE: "system" }, Named, query)));
+  const tables = [...new Set(found.map(({ name }) => name))];
   for (const table of tables.filter((name) => /^(points|texts|minutes|agents)_v\d+$/.test(name))) {
     const [{ n }] = await queryRows(config, Counted, `SELECT count() AS n FROM (SELECT 1 FROM ${table} LIMIT 1)`);
     if (n > 0) return { tables, isEmpty: false };
@@ -145,14 +145,16 @@ export async function loadTelemetry(
 ): Promise<void> {
   const cluster = config.CLICKHOUSE_CLUSTER;
   const onCluster = onClusterOf(config);
-  for (const table of existing) await execute(config, `DROP TABLE IF EXISTS ${table} ${onCluster} SYNC`, { signal });
+  const nodes = await nodesOf(config);
+  for (const table of existing)
+    for (const node of nodes) await execute(node, `DROP TABLE IF EXISTS ${table} ${onCluster} SYNC`, { signal });
   const applied = new Set(migrations.map(({ name }) => name));
   await applyDdl(config, ({ name }) => form !== formOf(config) || applied.has(name));
   for (const table of tables) {
     // Expired rows must not be deleted before they are counted. The migration afterwards sets the TTL again.
     const stored = cluster === undefined ? table.table : table.table.replace(/_v(\d+)$/, "_local_v$1");
-    if (await hasTtl(config, stored))
-      await execute(config, `ALTER TABLE ${stored} ${onCluster} REMOVE TTL`, { signal });
+    for (const node of nodes)
+      if (await hasTtl(node, stored)) await execute(node, `ALTER TABLE ${stored} ${onCluster} REMOVE TTL`, { signal });
     const query = `INSERT INTO ${table.table} (${table.columns.join(", ")}) FORMAT CustomSeparated`;
     const body = Readable.toWeb(createReadStream(join(folder, table.file)));
     await execute(config, query, { settings: WRITE_SETTINGS, signal, body, encoding: "zstd" });

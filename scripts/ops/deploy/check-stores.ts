@@ -1,7 +1,7 @@
 import { createClient as createClickHouse } from "@clickhouse/client-web";
 import { createClient as createLibsql } from "@libsql/client/http";
 import { connectAsync } from "mqtt";
-import type { StoresConfig } from "../../../src/env.ts";
+import { type StoresConfig, toList } from "../../../src/env.ts";
 import type { Problem } from "./worker-settings.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -39,8 +39,12 @@ async function queryLibsql({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: St
 }
 
 async function queryClickHouse(config: StoresConfig): Promise<void> {
+  for (const url of toList(config.CLICKHOUSE_URL)) await queryNode(config, url);
+}
+
+async function queryNode(config: StoresConfig, url: string): Promise<void> {
   const client = createClickHouse({
-    url: config.CLICKHOUSE_URL,
+    url,
     username: config.CLICKHOUSE_USER,
     password: config.CLICKHOUSE_PASSWORD,
     request_timeout: TIMEOUT_MS,

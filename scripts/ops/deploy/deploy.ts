@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { print, red, UserError } from "../../../src/programs/shared/cli.ts";
 import { ROOT } from "../../../src/programs/shared/system.ts";
-import { migrateTelemetry } from "../../../src/programs/stack/migrations.ts";
+import { migrateTelemetry } from "../../../src/programs/telemetry-store/migrate.ts";
 import { eventually } from "../../harness/smoke/steps.ts";
 import { migrateStores } from "../migrate.ts";
 import { checkDeployment, type DeployPlan } from "./checks.ts";

@@ -1,3 +1,4 @@
+import type { AccessPointState } from "../../schemas/fleet/overview.ts";
 import type { JobState } from "../../schemas/job.ts";
 import { own } from "../lib/format.ts";
 
@@ -17,11 +18,14 @@ export function TechnologyBadge({ type }: { type: string | null }) {
   return <span class={`badge ${technologyColour(type)}`}>{type ?? "Other"}</span>;
 }
 
+type Presence = Pick<AccessPointState, "online" | "last_seen" | "last_seen_unknown">;
 export type AccessPointCondition = "online" | "offline" | "new";
 
 /** Returns the condition of an access point: one that has never reported is `new`, not `offline`. */
-export const conditionOf = ({ online, last_seen }: { online: boolean; last_seen: string | null }) =>
-  (online ? "online" : last_seen === null ? "new" : "offline") satisfies AccessPointCondition;
+export const conditionOf = ({ online, last_seen, last_seen_unknown }: Presence): AccessPointCondition => {
+  if (online) return "online";
+  return last_seen === null && last_seen_unknown === undefined ? "new" : "offline";
+};
 
 export function ConditionMark({ condition }: { condition: AccessPointCondition }) {
   return <span class={`condition ${condition}`}>{condition}</span>;

@@ -6,6 +6,7 @@ import { createClickHouse } from "../../storage/clickhouse.ts";
 import { createDatabase } from "../../storage/libsql.ts";
 import { createReadings } from "../../telemetry/readings.ts";
 import type { AgentShard } from "../../telemetry/shard/agent-shard.ts";
+import { createPlacement } from "../../telemetry/shard/placement.ts";
 import { createShardClient } from "../../telemetry/shard/shard-client.ts";
 import { createTelemetryStore } from "../../telemetry/store/telemetry-store.ts";
 import { createJobStore, type JobStore } from "../job-store.ts";
@@ -26,7 +27,7 @@ export function createJobStreamDependencies(
   bindings: { AGENT_SHARD: DurableObjectNamespace<AgentShard> },
 ): JobStreamDependencies {
   const database = createDatabase({ url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN });
-  const shards = createShardClient(bindings.AGENT_SHARD, config.AGENT_SHARDS);
+  const shards = createShardClient(bindings.AGENT_SHARD, createPlacement(config));
   const createProducer = (input: ProducerInput): Producer => {
     switch (input.kind) {
       case "agent_details":

@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ClickHouseError, createClient as createClickHouse } from "@clickhouse/client-web";
 import { createClient as createLibsql } from "@libsql/client/http";
 import * as z from "zod";
 import type { StoresConfig } from "../../env.ts";
-import { ACCOUNTS_FOLDER, appliedDdl, ddlFiles } from "./migrations.ts";
+import { ddlFiles } from "../telemetry-store/ddl.ts";
+import { appliedDdl, openNodes } from "../telemetry-store/nodes.ts";
+import { ACCOUNTS_FOLDER } from "./migrations.ts";
 
 /** Lists the migrations that `npm run migrate` would apply. Changes nothing. */
 
@@ -49,24 +50,18 @@ export async function pendingAccounts({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: auth
   }
 }
 
-const NO_SUCH = new Set(["UNKNOWN_DATABASE", "UNKNOWN_TABLE"]);
-
 export async function pendingTelemetry(config: StoresConfig): Promise<Pending[]> {
-  const client = createClickHouse({
-    url: config.CLICKHOUSE_URL,
-    username: config.CLICKHOUSE_USER,
-    password: config.CLICKHOUSE_PASSWORD,
-    database: config.CLICKHOUSE_DATABASE,
-  });
+  const nodes = await openNodes(config);
   try {
-    const applied = await appliedDdl(client).catch((error: unknown) => {
-      if (error instanceof ClickHouseError && NO_SUCH.has(error.type ?? "")) return new Map<string, string>();
-      throw error;
-    });
+    const recorded = await Promise.all(nodes.available.map(({ client }) => appliedDdl(client)));
     return pendingOf(
-      ddlFiles(config.CLICKHOUSE_CLUSTER).map(({ name, sql }) => ({ name, sql, isApplied: applied.has(name) })),
+      ddlFiles(config.CLICKHOUSE_CLUSTER).map(({ name, sql }) => ({
+        name,
+        sql,
+        isApplied: recorded.every((applied) => applied.has(name)),
+      })),
     );
   } finally {
-    await client.close();
+    await nodes.close();
   }
 }

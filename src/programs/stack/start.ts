@@ -3,6 +3,7 @@ import type { Config } from "../../env.ts";
 import { describeError } from "../../lib/log.ts";
 import { print, red, UserError } from "../shared/cli.ts";
 import type { Settings } from "../shared/settings.ts";
+import { migrateTelemetry } from "../telemetry-store/migrate.ts";
 import type { Addresses } from "./addresses.ts";
 import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts";
 import { BRIDGE_APP, bridgeComponent } from "./components/bridge-process.ts";
@@ -13,7 +14,7 @@ import { EMULATOR_APP, emulatorComponent } from "./components/emulator-process.t
 import { mailCatcherComponent } from "./components/mail-catcher-process.ts";
 import { passwordHasherComponent } from "./components/password-hasher-process.ts";
 import { sqldComponent } from "./components/sqld.ts";
-import { fillGazetteer, migrateAccounts, migrateTelemetry } from "./migrations.ts";
+import { fillGazetteer, migrateAccounts } from "./migrations.ts";
 import { ensureServiceApp } from "./service-apps.ts";
 import type { Secrets } from "./stack-secrets.ts";
 import type { Supervisor } from "./supervisor.ts";

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { LastSeenUnknown } from "../metrics.ts";
 
 const latest = (metric: string) =>
   z.number().nullable().describe(`The latest value of the metric \`${metric}\`, if it is less than five minutes old.`);
@@ -16,6 +17,7 @@ export const AccessPointState = z
     onboard: z.boolean(),
     online: z.boolean().describe("As in `GET /api/v1/agents/`."),
     last_seen: z.iso.datetime().nullable(),
+    last_seen_unknown: LastSeenUnknown,
     load: latest("load"),
     quality: latest("quality"),
     users: latest("users"),

@@ -39,7 +39,7 @@ export async function exportLatest(
   const names = agents.map(({ apId }) => apId);
   const lastSeen = await readings.lastSeen(names.length > FEW_AGENTS ? undefined : names);
   const nowMs = now();
-  const online = agents.filter(({ apId, interval }) => presenceOf(lastSeen.get(apId), interval, nowMs).online);
+  const online = agents.filter(({ apId, interval }) => presenceOf(apId, interval, lastSeen, nowMs).online);
   const agentLabel = agentLabelOf(actor);
 
   const families = new Map<string, MetricFamily & { series: MetricFamily["series"][number][] }>();

@@ -10,7 +10,7 @@ import type { ChangeFeedPage, FeedCursor, SelectionPage } from "./change-feed.ts
 import { parseSamples } from "./journal.ts";
 import type { LatestColumns, LatestMetrics } from "./latest.ts";
 import type { PendingSamples } from "./pending-reads.ts";
-import { shardOf as placeOf, shardName } from "./placement.ts";
+import { type Placement, shardName } from "./placement.ts";
 import type { ReceiptColumns, SourceReceipt } from "./receipts.ts";
 import type { RecentSums } from "./recent-minutes.ts";
 
@@ -82,8 +82,10 @@ export interface SelectionNews {
 const CALL_ALL_TIMEOUT_MS = 1_000;
 const DRAIN_TIMEOUT_MS = 2_500;
 
-export function createShardClient(namespace: DurableObjectNamespace<AgentShard>, count: number): ShardClient {
-  const shardOf = (apId: string) => placeOf(apId, count);
+export function createShardClient(
+  namespace: DurableObjectNamespace<AgentShard>,
+  { count, shardOf }: Placement,
+): ShardClient {
   // `idFromName` computes a hash, so the ids are cached.
   const ids = new Map<number, DurableObjectId>();
   const stubOf = (shard: number) => {

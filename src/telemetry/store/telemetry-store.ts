@@ -1,6 +1,9 @@
+import type { ClickHouseSettings } from "@clickhouse/client-web";
 import * as z from "zod";
 import type { ClickHouse } from "../../storage/clickhouse.ts";
+import { isShardFailure } from "../../storage/clickhouse-errors.ts";
 import type { PendingSeries } from "../pending-samples.ts";
+import type { LastSeen } from "../presence.ts";
 import type { Sample, Source } from "../samples.ts";
 import { type AggregatePoints, type AggregateRange, readAggregate } from "./aggregate-queries.ts";
 import { type HourMeansQuery, readHourMeans } from "./baseline-queries.ts";
@@ -50,6 +53,8 @@ export interface TelemetryStore {
   countHistory(query: Omit<SeriesQuery, "metrics">): Promise<number>;
   /** Returns when the service last received something, by agent, in milliseconds since the epoch. Default: all agents. */
   lastSeen(apIds?: readonly string[]): Promise<Map<string, number>>;
+  /** Like `lastSeen`, but omits agents on shards of a ClickHouse cluster that do not respond, unless none responds. */
+  availableLastSeen(apIds?: readonly string[]): Promise<LastSeen>;
   /** Returns the time of the newest sample, by agent and by the agent's own clock, in milliseconds since the epoch. */
   newestSamples(apIds: readonly string[]): Promise<Map<string, number>>;
   /** Returns the names of the metrics that have points since a time. */
@@ -75,7 +80,11 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
   const columns = createQuery(clickhouse, "JSONColumnsWithMetadata");
 
   /** Returns the maximum of a column by agent. `last_received` has times of receipt, `last_seen` the times of the samples. */
-  const latest = async (column: "last_seen" | "last_received", apIds?: readonly string[]) => {
+  const latest = async (
+    column: "last_seen" | "last_received",
+    apIds?: readonly string[],
+    settings?: ClickHouseSettings,
+  ) => {
     const found = new Map<string, number>();
     // All agents in one row: cheaper to parse. There may be many, and the overview reads them often.
     for (const chunk of apIds === undefined ? [undefined] : chunks(apIds, MAX_PER_QUERY)) {
@@ -88,6 +97,7 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
            GROUP BY ap_id
          )`,
         { all: chunk === undefined, ap_ids: chunk ?? [] },
+        settings,
       );
       for (const [i, apId] of ap_ids.entries()) found.set(apId, times[i] ?? 0);
     }
@@ -229,6 +239,16 @@ export function createTelemetryStore(clickhouse: ClickHouse): TelemetryStore {
 
     async lastSeen(apIds) {
       return await latest("last_received", apIds);
+    },
+
+    async availableLastSeen(apIds) {
+      try {
+        return { times: await latest("last_received", apIds), isComplete: true };
+      } catch (error) {
+        if (!isShardFailure(error)) throw error;
+        const times = await latest("last_received", apIds, { skip_unavailable_shards: 1 });
+        return { times, isComplete: false };
+      }
     },
 
     async newestSamples(apIds) {

@@ -42,8 +42,10 @@ function sourcesOf({ agents, stored = [], pending = [], count = 0 }: World): Exp
     agentStore: { watched: async () => watched, names: async () => watched.map(({ apId }) => apId) },
     findAgent: async (apId) => watched.find((agent) => agent.apId === apId),
     readings: {
-      lastSeen: async () =>
-        new Map(agents.flatMap(({ apId, seenMs }) => (seenMs === undefined ? [] : [[apId, seenMs] as const]))),
+      lastSeen: async () => ({
+        times: new Map(agents.flatMap(({ apId, seenMs }) => (seenMs === undefined ? [] : [[apId, seenMs] as const]))),
+        isComplete: true,
+      }),
     },
     store: {
       series: async ({ apIds, metrics, limit }) =>

@@ -127,6 +127,12 @@ describe("parseEnv", () => {
       { MQTT_URL: "http://x" },
       "The setting MQTT_URL must be a URL that begins with ws:// or wss:// or mqtt:// or mqtts://.",
     ],
+    [
+      { CLICKHOUSE_URL: "http://a:8123, ftp://b" },
+      "The setting CLICKHOUSE_URL must be a URL that begins with http:// or https://, or several, separated by commas.",
+    ],
+    [{ CLICKHOUSE_REPLICATION: "maybe" }, "The setting CLICKHOUSE_REPLICATION must be keeper or none."],
+    [{ CLICKHOUSE_INSERT_QUORUM: "0" }, "The setting CLICKHOUSE_INSERT_QUORUM must be auto, or a number from 1 to 9."],
     [{ JWT_KEYS: "no json" }, "The setting JWT_KEYS is not JSON."],
     [{ JWT_KEYS: "[]" }, "The setting JWT_KEYS must hold at least one key."],
     [

@@ -6,6 +6,7 @@ import { histogram, series } from "../../../src/monitoring/catalog.ts";
 import { toText } from "../../../src/monitoring/exposition.ts";
 import type { Ledger } from "../../../src/monitoring/ledger.ts";
 import { MetricRecorder } from "../../../src/monitoring/recorder.ts";
+import { createPlacement } from "../../../src/telemetry/shard/placement.ts";
 import { createShardClient } from "../../../src/telemetry/shard/shard-client.ts";
 import {
   adminToken,
@@ -82,7 +83,7 @@ describe("GET /metrics", () => {
 const allWritten = () =>
   vi.waitFor(
     async () => {
-      const waiting = await createShardClient(env.AGENT_SHARD, parseEnv(env).AGENT_SHARDS).waiting();
+      const waiting = await createShardClient(env.AGENT_SHARD, createPlacement(parseEnv(env))).waiting();
       expect([...waiting.values()]).toEqual([0, 0, 0, 0]);
     },
     { timeout: 15_000, interval: 100 },

@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import type { AppendResult } from "../../../src/telemetry/shard/agent-shard.ts";
 import { parseSamples } from "../../../src/telemetry/shard/journal.ts";
+import { createPlacement } from "../../../src/telemetry/shard/placement.ts";
 import { createShardClient } from "../../../src/telemetry/shard/shard-client.ts";
 import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
 import { testStore, uniqueName } from "../support.ts";
@@ -273,7 +274,10 @@ describe("the shard client", () => {
   it("refuses samples when more than 32 MiB are in flight in one Worker and continues afterwards", async () => {
     const held = Promise.withResolvers<AppendResult>();
     const namespace = { idFromName: (name: string) => ({ name }), get: () => ({ append: () => held.promise }) };
-    const shards = createShardClient(namespace as unknown as typeof env.AGENT_SHARD, 1);
+    const shards = createShardClient(
+      namespace as unknown as typeof env.AGENT_SHARD,
+      createPlacement({ AGENT_SHARDS: 1, CLICKHOUSE_SHARDS: 1 }),
+    );
     const send = () =>
       shards.append([{ apId: "a", tsMs: Date.now(), metrics: {}, texts: { t: "x".repeat(10 * 1024 * 1024) } }]);
     const waiting = [send(), send(), send()];

@@ -5,7 +5,7 @@ import type { AgentShard } from "../../../src/telemetry/shard/agent-shard.ts";
 import { Deduplicator } from "../../../src/telemetry/shard/deduplicator.ts";
 import { Flusher, type FlusherOptions } from "../../../src/telemetry/shard/flusher.ts";
 import { Journal, type JournalOptions } from "../../../src/telemetry/shard/journal.ts";
-import { shardName, shardOf } from "../../../src/telemetry/shard/placement.ts";
+import { createPlacement, shardName } from "../../../src/telemetry/shard/placement.ts";
 import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
 import { uniqueName } from "../support.ts";
 
@@ -36,7 +36,7 @@ export const withJournal = <T>(test: (context: JournalTest) => Promise<T> | T): 
 
 /** Returns the shard of an agent. */
 export const shardObject = (apId: string) =>
-  env.AGENT_SHARD.get(env.AGENT_SHARD.idFromName(shardName(shardOf(apId, parseEnv(env).AGENT_SHARDS))));
+  env.AGENT_SHARD.get(env.AGENT_SHARD.idFromName(shardName(createPlacement(parseEnv(env)).shardOf(apId))));
 
 /** Stops the shard at once, as if its process was killed. An eviction would wait for the calls of live streams of other tests. */
 export const killShard = async (apId: string) =>

@@ -6,6 +6,7 @@ import { toIsoTime } from "../../../src/lib/iso-time.ts";
 import { createReadings } from "../../../src/telemetry/readings.ts";
 import { LiveWindow } from "../../../src/telemetry/shard/live-window.ts";
 import { MetricSeries } from "../../../src/telemetry/shard/metric-series.ts";
+import { createPlacement } from "../../../src/telemetry/shard/placement.ts";
 import { createShardClient } from "../../../src/telemetry/shard/shard-client.ts";
 import { newAgent, send, testStore } from "../support.ts";
 
@@ -168,7 +169,7 @@ describe("toIsoTime", () => {
 
 describe("the live window and the store", () => {
   it("return the same points, before and after the agent is watched", async () => {
-    const readings = createReadings(testStore(), createShardClient(env.AGENT_SHARD, parseEnv(env).AGENT_SHARDS));
+    const readings = createReadings(testStore(), createShardClient(env.AGENT_SHARD, createPlacement(parseEnv(env))));
     const drawn = fc.record({
       ageMs: fc.integer({ min: 1, max: 250_000 }),
       a: fc.double({ noNaN: true, noDefaultInfinity: true }),

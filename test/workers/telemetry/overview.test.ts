@@ -5,6 +5,7 @@ import type { Actor } from "../../../src/auth/identity.ts";
 import { createOverview } from "../../../src/fleet/overview.ts";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import type { AccessPointState, Overview } from "../../../src/schemas/fleet/overview.ts";
+import type { AgentState } from "../../../src/schemas/metrics.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { LatestCache } from "../../../src/telemetry/shard/latest.ts";
 import { adminToken, appWith, bearer, newAgent, newApp, send, settings, signedUp, tokenOf } from "../support.ts";
@@ -129,11 +130,24 @@ describe("the overview", () => {
     const overviewWith = async (changes: Record<string, string>) =>
       await appWith(changes).request("/api/v1/overview", { headers: bearer(token) }, env);
     expect((await overviewWith({ LIBSQL_URL: "http://127.0.0.1:9" })).status).toBe(503);
+    // A replica is not necessary.
+    expect((await overviewWith({ LIBSQL_READ_URL: "http://127.0.0.1:9" })).status).toBe(200);
     const { apId, token: agentToken } = await newAgent();
     expect((await post({ users: 1 }, agentToken)).status).toBe(200);
-    const response = await overviewWith({ CLICKHOUSE_URL: "http://127.0.0.1:9" });
-    const { access_points } = (await response.json()) as Overview;
-    expect(access_points.find(({ ap_id }) => ap_id === apId)).toMatchObject({ online: true, users: 1 });
+    const { apId: silent } = await newAgent();
+    const stateIn = async (response: Response, name: string) =>
+      ((await response.json()) as Overview).access_points.find(({ ap_id }) => ap_id === name);
+    const outage = { CLICKHOUSE_URL: "http://127.0.0.1:9" };
+    const reporting = await stateIn(await overviewWith(outage), apId);
+    expect(reporting).toMatchObject({ online: true, users: 1 });
+    expect(reporting).not.toHaveProperty("last_seen_unknown");
+    const unknown = { last_seen: null, last_seen_unknown: true };
+    expect(await stateIn(await overviewWith(outage), silent)).toMatchObject(unknown);
+    expect(await stateIn(await overviewWith({}), silent)).not.toHaveProperty("last_seen_unknown");
+    // The list of agents says it as well.
+    const list = await appWith(outage).request("/api/v1/agents/", { headers: bearer(token) }, env);
+    const listed = ((await list.json()) as AgentState[]).find(({ ap_id }) => ap_id === silent);
+    expect(listed).toMatchObject(unknown);
   });
 
   it("returns access point types with any characters unchanged", async () => {
@@ -189,7 +203,7 @@ describe("the cache of the overview", () => {
         },
         names: async () => ["a"],
       },
-      { lastSeen: async () => new Map([["a", -1]]) },
+      { lastSeen: async () => ({ times: new Map([["a", -1]]), isComplete: true }) },
       { latest: async () => new Map([["a", { load: 1, quality: null, users: 0 }]]) },
       () => clock.ms,
     );

@@ -19,7 +19,7 @@ function openReadings(journal: Journal) {
     ...store,
     series: async (...args) => (isDown ? Promise.reject(outage()) : await store.series(...args)),
     strings: async (...args) => (isDown ? Promise.reject(outage()) : await store.strings(...args)),
-    lastSeen: async (...args) => (isDown ? Promise.reject(outage()) : await store.lastSeen(...args)),
+    availableLastSeen: async (...args) => (isDown ? Promise.reject(outage()) : await store.availableLastSeen(...args)),
     metrics: async (...args) => (isDown ? Promise.reject(outage()) : await store.metrics(...args)),
   };
   const flusher = new Flusher({

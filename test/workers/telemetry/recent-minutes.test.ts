@@ -1,5 +1,6 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
+import { createPlacement } from "../../../src/telemetry/shard/placement.ts";
 import { RecentMinutes } from "../../../src/telemetry/shard/recent-minutes.ts";
 import { createShardClient } from "../../../src/telemetry/shard/shard-client.ts";
 import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
@@ -43,8 +44,9 @@ describe("recent minutes", () => {
     const get = (id: DurableObjectId) =>
       id.name === "shard-1" ? { recentMinutes: () => Promise.reject(new Error("broken")) } : all.get(id);
     const broken = { idFromName: all.idFromName.bind(all), get } as unknown as typeof all;
-    expect(await createShardClient(broken, 2).recentMinutes(["m"], 0)).toBeUndefined();
-    const [first, ...others] = (await createShardClient(all, 2).recentMinutes(["m"], 0)) ?? [];
+    const twoShards = createPlacement({ AGENT_SHARDS: 2, CLICKHOUSE_SHARDS: 1 });
+    expect(await createShardClient(broken, twoShards).recentMinutes(["m"], 0)).toBeUndefined();
+    const [first, ...others] = (await createShardClient(all, twoShards).recentMinutes(["m"], 0)) ?? [];
     expect(first?.completeFromMs).toBeGreaterThan(0);
     expect(others).toHaveLength(1);
   });

@@ -52,6 +52,7 @@ export function Overview({ route: { query } }: PageProps) {
         <div class="overview-map">
           <NetworkMap points={shown} view={loaded?.selector ?? ""} onOpen={openAccessPoint} />
           {failed}
+          <LastSeenUnknown accessPoints={shown} />
           <WithoutLocation accessPoints={shown} />
         </div>
         <div class="overview-rankings">
@@ -110,6 +111,18 @@ function Sites({
         onSelector(path === undefined ? others : withTerm(others, path === null ? "!site" : siteTerm(path)))
       }
     />
+  );
+}
+
+/** Says what is missing during an outage of the telemetry store, or of a part of it. */
+function LastSeenUnknown({ accessPoints }: { accessPoints: readonly AccessPointState[] }) {
+  const count = accessPoints.filter(({ last_seen_unknown }) => last_seen_unknown).length;
+  if (count === 0) return null;
+  return (
+    <p class="hint" role="status">
+      A part of the telemetry store does not respond. For {count.toLocaleString("en")} access point
+      {count === 1 ? "" : "s"} it is not known when they last reported.
+    </p>
   );
 }
 

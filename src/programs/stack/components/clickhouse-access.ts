@@ -44,6 +44,7 @@ export function withLogin(url: string, { user, password }: ClickHouseLogin): str
 
 /** Returns the settings for a URL of that record. A URL without a login belongs to an external server. */
 export function settingsOfUrl(recorded: string): Partial<ReturnType<typeof clickhouseSettings>> {
+  if (recorded.includes(",")) return { CLICKHOUSE_URL: recorded };
   const url = new URL(recorded);
   const user = decodeURIComponent(url.username);
   const password = decodeURIComponent(url.password);
@@ -53,13 +54,29 @@ export function settingsOfUrl(recorded: string): Partial<ReturnType<typeof click
   return clickhouseSettings(url.href, { user, password });
 }
 
+/** A cluster of shards without replicas, on this machine: for tests. */
+export interface ClickHouseCluster {
+  name: string;
+  /** The native ports of all nodes, one for each shard. */
+  ports: readonly number[];
+  /** The index of this node. */
+  node: number;
+  /** With it, the nodes accept each other's queries on behalf of any user. */
+  secret: string;
+}
+
 /** Writes the server's configuration, readable only by its owner. Returns the path of the main file. */
-export function writeClickHouseConfig(folder: string, access: ClickHouseAccess, databases: readonly string[]): string {
+export function writeClickHouseConfig(
+  folder: string,
+  access: ClickHouseAccess,
+  databases: readonly string[],
+  cluster?: ClickHouseCluster,
+): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const usersFile = join(folder, "users.xml");
   const mainFile = join(folder, "config.xml");
-  writeFileAtomically(usersFile, usersConfig(access, databases));
-  writeFileAtomically(mainFile, mainConfig(usersFile, access));
+  writeFileAtomically(usersFile, usersConfig(access, databases, cluster !== undefined));
+  writeFileAtomically(mainFile, mainConfig(usersFile, access, cluster));
   return mainFile;
 }
 
@@ -68,13 +85,14 @@ export function writeClickHouseConfig(folder: string, access: ClickHouseAccess, 
  * preflight requests. The handler compares the Authorization header up to the last whole Base64 group of the user name, so the password
  * is not part of the pattern.
  */
-function mainConfig(usersFile: string, { owner, worker }: ClickHouseAccess): string {
+function mainConfig(usersFile: string, { owner, worker }: ClickHouseAccess, cluster?: ClickHouseCluster): string {
   const logins = [owner, worker].map(({ user }) => {
     const name = Buffer.from(`${user}:`);
     return name.subarray(0, name.length - (name.length % 3)).toString("base64");
   });
   return `<clickhouse>
   <users_config>${escaped(usersFile)}</users_config>
+  ${cluster === undefined ? "" : clusterConfig(cluster)}
   <access_control_improvements>
     <select_from_system_db_requires_grant>true</select_from_system_db_requires_grant>
     <select_from_information_schema_requires_grant>true</select_from_information_schema_requires_grant>
@@ -91,6 +109,15 @@ function mainConfig(usersFile: string, { owner, worker }: ClickHouseAccess): str
 `;
 }
 
+const clusterConfig = ({ name, ports, node, secret }: ClickHouseCluster): string => `<tcp_port>${ports[node]}</tcp_port>
+  <macros><shard>${node + 1}</shard><replica>1</replica></macros>
+  <remote_servers>
+    <${name}>
+      <secret>${secret}</secret>
+      ${ports.map((port) => `<shard><replica><host>127.0.0.1</host><port>${port}</port></replica></shard>`).join("\n      ")}
+    </${name}>
+  </remote_servers>`;
+
 /** The rights that migrations, backup and restore need. */
 const OWNER_RIGHTS =
   "SELECT, INSERT, ALTER TABLE, ALTER VIEW, CREATE DATABASE, CREATE TABLE, CREATE VIEW, DROP TABLE, DROP VIEW, TRUNCATE";
@@ -99,7 +126,7 @@ const ENGINES = ["MergeTree", "ReplacingMergeTree", "AggregatingMergeTree", "Nul
 const WORKER_SYSTEM_TABLES = ["disks"];
 const OWNER_SYSTEM_TABLES = ["disks", "merges", "parts", "processes", "tables"];
 
-function usersConfig({ owner, worker }: ClickHouseAccess, databases: readonly string[]): string {
+function usersConfig({ owner, worker }: ClickHouseAccess, databases: readonly string[], isClustered: boolean): string {
   const on = (rights: string) => databases.map((database) => `${rights} ON ${database}.*`);
   const selectFrom = (tables: readonly string[]) => tables.map((table) => `SELECT ON system.${table}`);
   // The server's own session belongs to the user `default`, without a password, from the loopback address. This cannot be changed. So this
@@ -117,9 +144,9 @@ function usersConfig({ owner, worker }: ClickHouseAccess, databases: readonly st
       ${limits(["SYSTEM LISTEN ON *.*", "SELECT ON system.numbers"])}
     </default>
     ${account(owner, [
-      ...on(OWNER_RIGHTS),
-      ...ENGINES.map((engine) => `TABLE ENGINE ON ${engine}`),
-      ...selectFrom(OWNER_SYSTEM_TABLES),
+      ...on(isClustered ? `${OWNER_RIGHTS}, DROP DATABASE` : OWNER_RIGHTS),
+      ...[...ENGINES, ...(isClustered ? ["Distributed"] : [])].map((engine) => `TABLE ENGINE ON ${engine}`),
+      ...selectFrom([...OWNER_SYSTEM_TABLES, ...(isClustered ? ["clusters"] : [])]),
     ])}
     ${account(worker, [...on("SELECT, INSERT"), ...selectFrom(WORKER_SYSTEM_TABLES)])}
   </users>

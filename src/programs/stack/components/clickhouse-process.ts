@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { UserError } from "../../shared/cli.ts";
 import type { Component } from "../supervisor.ts";
-import { type ClickHouseAccess, writeClickHouseConfig } from "./clickhouse-access.ts";
+import { type ClickHouseAccess, type ClickHouseCluster, writeClickHouseConfig } from "./clickhouse-access.ts";
 
 export interface ClickHouseOptions {
   dataDir: string;
@@ -14,24 +14,27 @@ export interface ClickHouseOptions {
   databases: readonly string[];
   /** A ClickHouse executable, to run instead of the library from npm. */
   executable: string | undefined;
+  /** The cluster that the server is a node of. */
+  cluster?: ClickHouseCluster;
 }
 
 /**
  * The HTTP server of ClickHouse. npm provides it as a library (libchdb), which runs in its own process. On platforms without that library,
  * an executable is needed.
  */
-export function clickhouseComponent({ dataDir, port, access, databases, executable }: ClickHouseOptions): Component {
+export function clickhouseComponent(options: ClickHouseOptions): Component {
+  const { dataDir, port, access, databases, executable, cluster } = options;
   const folder = join(dataDir, "clickhouse");
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { user, password } = access.worker;
   const headers = { Authorization: `Basic ${btoa(`${user}:${password}`)}` };
   const args = [
-    `--config-file=${writeClickHouseConfig(join(folder, "server"), access, databases)}`,
+    `--config-file=${writeClickHouseConfig(join(folder, "server"), access, databases, cluster)}`,
     `--path=${folder}`,
     `--http_port=${port}`,
     "--listen_host=127.0.0.1",
     // `clickhouse local` exits after its last query, so the last query never ends.
-    "--query=SYSTEM START LISTEN HTTP; SELECT sleepEachRow(1) FROM system.numbers SETTINGS max_block_size = 1, max_threads = 1 FORMAT Null",
+    `--query=SYSTEM START LISTEN ${cluster === undefined ? "HTTP" : "QUERIES ALL"}; SELECT sleepEachRow(1) FROM system.numbers SETTINGS max_block_size = 1, max_threads = 1 FORMAT Null`,
   ];
   const program =
     executable === undefined

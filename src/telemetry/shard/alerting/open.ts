@@ -9,7 +9,7 @@ import { createWatchFeed } from "../../../alerts/watch-feed.ts";
 import type { Config } from "../../../env.ts";
 import { createDatabase } from "../../../storage/libsql.ts";
 import type { Journal } from "../journal.ts";
-import { shardName, shardOf } from "../placement.ts";
+import { createPlacement, shardName } from "../placement.ts";
 import { ShardAlerting, type ShardAlertingOptions } from "./shard-alerting.ts";
 
 export interface OpenOptions extends Pick<ShardAlertingOptions, "telemetry" | "onDueChanged" | "now"> {
@@ -41,8 +41,9 @@ export function openShardAlerting({
   const groups = createGroupStore(database);
   const rules = createRuleStore(database, groups);
   const readSilences = createSilenceReader(database, createSilenceStore(database), groups);
-  // A shard beyond `AGENT_SHARDS` has no agents any more.
-  const numbers = Array.from({ length: config.AGENT_SHARDS }, (_, number) => number);
+  const { count, shardOf } = createPlacement(config);
+  // A shard beyond this number has no agents any more.
+  const numbers = Array.from({ length: count }, (_, number) => number);
   const number = numbers.find((one) => idOf(shardName(one)).equals(state.id));
   return new ShardAlerting(
     {
@@ -54,7 +55,7 @@ export function openShardAlerting({
       feed: createWatchFeed(createAuditFeed(database), rules, createAgentLists(database)),
       sink: createEventSink(database, readSilences, options.now),
       name: number === undefined ? `shard-${state.id.toString().slice(0, 16)}` : shardName(number),
-      owns: (apId) => shardOf(apId, config.AGENT_SHARDS) === number,
+      owns: (apId) => shardOf(apId) === number,
     },
     openJournal,
   );
