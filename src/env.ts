@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { splitAddresses } from "./lib/addresses.ts";
 import { parseSelector, SelectorError } from "./lib/selectors.ts";
 
 /** Parses the settings of the Worker, once. Errors name the setting and never contain its value, which may be a secret. */
@@ -9,6 +10,13 @@ const url = (...protocols: string[]) =>
     .refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol), {
       error: `must be a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
     });
+
+/** The URLs of the nodes of a server, separated by commas. */
+const urls = (...protocols: string[]) =>
+  z
+    .string({ error: "is missing" })
+    .transform(splitAddresses)
+    .pipe(z.array(url(...protocols)).min(1, "is missing"));
 
 /** One key, or two during a rotation, separated by a comma. The first is in use, the second is the previous one. */
 const base64Keys = z
@@ -92,7 +100,7 @@ const EnvironmentFields = z.object({
   OPEN_JOBS_TOTAL: emptyIsUnset(wholeNumber(1, 1_000_000).default(50_000)),
   LONG_LIVE_JOBS_PER_ACCOUNT: emptyIsUnset(wholeNumber(0, 1_000_000).default(10)),
   LONG_LIVE_JOBS_TOTAL: emptyIsUnset(wholeNumber(0, 1_000_000).default(100)),
-  MQTT_URL: url("ws:", "wss:", "mqtt:", "mqtts:"),
+  MQTT_URL: urls("ws:", "wss:", "mqtt:", "mqtts:"),
   JWT_KEYS: json.pipe(
     z
       .array(signingKey, { error: "must be a JSON array of one or two private ES256 keys (JWK) with a kid" })

@@ -2,6 +2,7 @@ import { createClient as createClickHouse } from "@clickhouse/client-web";
 import { createClient as createLibsql } from "@libsql/client/http";
 import { connectAsync } from "mqtt";
 import type { StoresConfig } from "../../../src/env.ts";
+import { Addresses, splitAddresses } from "../../../src/lib/addresses.ts";
 import type { Problem } from "./worker-settings.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -53,8 +54,11 @@ async function queryClickHouse(config: StoresConfig): Promise<void> {
   }
 }
 
+/** Throws if no node of the broker is available. */
+const connectToBroker = (list: string): Promise<void> => new Addresses(splitAddresses(list)).use(connectToNode);
+
 /** A broker that rejects the login is available. No valid token exists before the first deployment. */
-async function connectToBroker(url: string): Promise<void> {
+async function connectToNode(url: string): Promise<void> {
   try {
     const client = await connectAsync(url, { reconnectPeriod: 0, connectTimeout: TIMEOUT_MS });
     client.end(true);
