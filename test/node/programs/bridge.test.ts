@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { until } from "../../../scripts/harness/product.ts";
 import { createRejectionLog } from "../../../src/programs/bridge/rejection-log.ts";
 import { LISTENING } from "../../../src/programs/bridge/subscriber.ts";
-import { BrokerPersistence } from "../../../src/programs/broker/persistence.ts";
+import { DiskPersistence } from "../../../src/programs/broker/disk-persistence.ts";
 import { ROOT } from "../../../src/programs/shared/system.ts";
 import { FakeController, REQUEST_ID } from "../../support/fake-controller.ts";
 
@@ -29,7 +29,7 @@ describe("the bridge", () => {
     folder = mkdtempSync(join(tmpdir(), "bridge-"));
     level = new ClassicLevel(folder);
     await level.open();
-    const store = new BrokerPersistence(level, "broker", () => true);
+    const store = new DiskPersistence(level, "broker", () => true);
     broker = await Aedes.createBroker({
       id: "broker",
       persistence: store,

@@ -1,0 +1,110 @@
+import type { Redis, Result } from "ioredis";
+
+/**
+ * What must happen in one step in Redis. The keys:
+ *
+ * - `broker:sequence`: the number of the last message
+ * - `broker:subscriptions:<client>`: hash from filter to QoS
+ * - `broker:subscribers:<topic>`: hash from client to QoS, for filters without wildcards
+ * - `broker:wildcards`: hash from `[filter, client]` as JSON to QoS; only services may use wildcards, so there are few
+ * - `broker:queue:<client>`: stream of messages with their number as id; `broker:bytes`: hash from client to the size of its queue
+ * - `broker:session:<client>`: hash with the times of a session, and the connection that uses it
+ * - `broker:ended`: sorted set of the sessions without a connection, by the time of its end
+ * - `broker:agents`: set of the agents that have sessions; `broker:agent:<ap_id>`: set of their client ids
+ * - `broker:nodes`: set of nodes; `broker:lease:<node>`: exists while the node is alive; `broker:connected:<node>`: set of client ids
+ */
+
+declare module "ioredis" {
+  interface RedisCommander<Context> {
+    /** Adds a message to the queues of all its subscribers, and removes the oldest messages of a queue that is too long. Returns its number. */
+    brokerEnqueue(
+      topic: string,
+      qos: number,
+      payload: string | Buffer,
+      ...limits: [agentMessages: number, agentBytes: number, serviceMessages: number, serviceBytes: number]
+    ): Result<number, Context>;
+    /** Removes a message from a queue. */
+    brokerAcknowledge(client: string, number: number): Result<null, Context>;
+    /** Ends a session, unless another connection uses it. */
+    brokerEndSession(client: string, connection: string, node: string, nowMs: number): Result<null, Context>;
+  }
+}
+
+const MATCHING = `
+local function levelsOf(text)
+  local levels = {}
+  for level in string.gmatch(text .. "/", "([^/]*)/") do levels[#levels + 1] = level end
+  return levels
+end
+local function matches(filter, topic, topicLevels)
+  local levels = levelsOf(filter)
+  -- A wildcard at the first level does not match the topics of the broker itself.
+  if (levels[1] == "+" or levels[1] == "#") and string.sub(topic, 1, 1) == "$" then return false end
+  for i, level in ipairs(levels) do
+    if level == "#" then return true end
+    if topicLevels[i] == nil or (level ~= "+" and level ~= topicLevels[i]) then return false end
+  end
+  return #levels == #topicLevels
+end
+`;
+
+const REMOVAL = `
+local function remove(client, queue, entry)
+  redis.call("XDEL", queue, entry[1])
+  local size = 0
+  for i = 1, #entry[2], 2 do
+    if entry[2][i] ~= "q" then size = size + #entry[2][i + 1] end
+  end
+  return redis.call("HINCRBY", "broker:bytes", client, -size)
+end
+`;
+
+const ENQUEUE = `${MATCHING}${REMOVAL}
+local topic, qos, payload = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local receivers = {}
+local function add(client, granted)
+  receivers[client] = math.max(receivers[client] or 0, math.min(qos, tonumber(granted)))
+end
+local exact = redis.call("HGETALL", "broker:subscribers:" .. topic)
+for i = 1, #exact, 2 do add(exact[i], exact[i + 1]) end
+local wildcards = redis.call("HGETALL", "broker:wildcards")
+local topicLevels = #wildcards > 0 and levelsOf(topic)
+for i = 1, #wildcards, 2 do
+  local subscription = cjson.decode(wildcards[i])
+  if matches(subscription[1], topic, topicLevels) then add(subscription[2], wildcards[i + 1]) end
+end
+local number = redis.call("INCR", "broker:sequence")
+local id = string.format("%.0f-0", number)
+for client, granted in pairs(receivers) do
+  local queue = "broker:queue:" .. client
+  redis.call("XADD", queue, id, "t", topic, "q", granted, "p", payload)
+  local bytes = redis.call("HINCRBY", "broker:bytes", client, #topic + #payload)
+  local limit = string.find(client, "^agent/[^/]+/") and 4 or 6
+  while redis.call("XLEN", queue) > tonumber(ARGV[limit]) or bytes > tonumber(ARGV[limit + 1]) do
+    bytes = remove(client, queue, redis.call("XRANGE", queue, "-", "+", "COUNT", 1)[1])
+  end
+end
+return number
+`;
+
+const ACKNOWLEDGE = `${REMOVAL}
+local queue = "broker:queue:" .. ARGV[1]
+local entry = redis.call("XRANGE", queue, ARGV[2] .. "-0", ARGV[2] .. "-0")[1]
+if entry then remove(ARGV[1], queue, entry) end
+return false
+`;
+
+const END_SESSION = `
+local key = "broker:session:" .. ARGV[1]
+redis.call("SREM", "broker:connected:" .. ARGV[3], ARGV[1])
+if redis.call("HGET", key, "connection") ~= ARGV[2] then return false end
+redis.call("HDEL", key, "connection")
+redis.call("HSET", key, "ended", ARGV[4])
+redis.call("ZADD", "broker:ended", ARGV[4], ARGV[1])
+return false
+`;
+
+export function defineScripts(redis: Redis): void {
+  const scripts = { brokerEnqueue: ENQUEUE, brokerAcknowledge: ACKNOWLEDGE, brokerEndSession: END_SESSION };
+  for (const [name, lua] of Object.entries(scripts)) redis.defineCommand(name, { lua, numberOfKeys: 0 });
+}
