@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { connectAsync } from "mqtt";
 import { Addresses, splitAddresses } from "../../src/lib/addresses.ts";
 import { subscribe } from "../../src/programs/bridge/subscriber.ts";
 import { connectToNodes } from "../../src/programs/shared/broker-nodes.ts";
@@ -25,9 +26,15 @@ export interface BrokerLoad {
 const IN_FLIGHT = 20;
 const RECONNECT_MS = 100;
 
+const TOPICS = ["agent/+/data"];
+
 /** @param nodes the URLs of the nodes, separated by commas; each agent begins with another one */
-export function startLoad(nodes: string, agents: readonly Login[], bridge: Login): BrokerLoad {
+export async function startLoad(nodes: string, agents: readonly Login[], bridge: Login): Promise<BrokerLoad> {
   const urls = splitAddresses(nodes);
+  // The broker must keep every message from the first one on.
+  const subscriber = await connectAsync(urls[0] ?? "", { ...bridge, clean: false, reconnectPeriod: 0 });
+  await subscriber.subscribeAsync(TOPICS, { qos: 1 });
+  await subscriber.endAsync();
   const [agentsStop, bridgeStop] = [new AbortController(), new AbortController()];
   const acknowledged = new Set<string>();
   const received = new Map<string, number>();
@@ -86,7 +93,7 @@ async function receive(
     received.set(message, (received.get(message) ?? 0) + 1);
     acknowledge();
   };
-  const options = { ...bridge, topics: ["agent/+/data"], signal, drained: async () => {}, onMessage };
+  const options = { ...bridge, topics: TOPICS, signal, drained: async () => {}, onMessage };
   while (!signal.aborted) {
     await nodes.use((url) => subscribe({ url, ...options })).catch(() => {});
     await sleep(RECONNECT_MS);
