@@ -1,7 +1,7 @@
 import { Aedes, type Client } from "aedes";
 import { createAuditFeed } from "../../accounts/audit-feed.ts";
 import { createAccountVersions } from "../../accounts/login/account-versions.ts";
-import { type BrokerClient, mayPublish, maySubscribe } from "../../broker/topics.ts";
+import { type BrokerClient, mayPublish, maySubscribe, NO_ACCOUNT } from "../../broker/topics.ts";
 import { createDatabase, type DatabaseOptions } from "../../storage/libsql.ts";
 import { parseCommand, print, runCommand, UserError } from "../shared/cli.ts";
 import { AccessGuard } from "./access-guard.ts";
@@ -9,7 +9,7 @@ import { openDiskStore } from "./disk-store.ts";
 import { sessionIdOf } from "./limits.ts";
 import { createListeners, type ListenOptions } from "./listeners.ts";
 import type { BrokerStore, Sessions, StoreEvents } from "./store.ts";
-import { createTokenVerifier, NO_ACCOUNT, type TokenVerifierOptions, type VerifiedToken } from "./token-verifier.ts";
+import { createTokenVerifier, type TokenVerifierOptions, type VerifiedToken } from "./token-verifier.ts";
 
 const COMMAND = {
   name: "node scripts/broker.ts",

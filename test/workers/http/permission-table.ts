@@ -5,6 +5,7 @@ import { PASSWORD, uniqueEmail, uniqueName } from "../support.ts";
 /** Operations that need no token. */
 export const PUBLIC = [
   "POST /api/v1/token/",
+  "POST /api/v1/broker/rabbitmq/:check",
   "POST /api/v1/users/signup",
   "POST /api/v1/users/password-recovery",
   "POST /api/v1/users/reset-password",
