@@ -89,7 +89,9 @@ async function openChannel(
   const will = { topic: `agent/${apId}/status`, payload: Buffer.from("offline"), qos: 1, retain: true } as const;
   const broker = brokers.shift() ?? "";
   brokers.push(broker);
-  const client = await connectAsync(broker.trim(), { username: apId, password: token, reconnectPeriod: 0, will });
+  // Some brokers require this client id: docs/brokers.md.
+  const login = { clientId: `agent/${apId}`, username: apId, password: token };
+  const client = await connectAsync(broker.trim(), { ...login, reconnectPeriod: 0, will });
   client.on("error", printError);
   // When the connection is lost, the promises of the client for messages in flight never settle.
   const lost = new Promise<never>((_, reject) =>

@@ -146,6 +146,8 @@ const GIVE_UP_MS = 60_000;
 async function sendOverMqtt({ target, agent, oracle, pauseMs, signal }: Sender): Promise<void> {
   const { apId, token } = agent;
   const client = connectToNodes(target.urls.mqtt ?? "", {
+    // RabbitMQ requires this id.
+    clientId: `agent/${apId}`,
     username: apId,
     password: token,
     reconnectPeriod: RECONNECT_MS,

@@ -1,5 +1,6 @@
 import { parseCommand, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
+import { runBrokerClusters } from "./broker-cluster.ts";
 import { KILL_SUITES, type KillSuite } from "./kill-loop.ts";
 import { killRows, outageRows, type Row, rowsOf, runMatrix } from "./matrix.ts";
 
@@ -38,6 +39,7 @@ temporary folder, and is deleted at the end.`,
     sockets: { ...count, description: "Open so many sockets in the last row", default: 10_000, max: 100_000 },
     json: { type: "string", value: "file", description: "Also write the results to a file" },
     minutes: { type: "number", value: "n", description: "Length of the outage", default: 10, min: 0.1, max: 60 },
+    cluster: { type: "boolean", description: "Kill each node of clusters instead: brokers with Redis, and RabbitMQ" },
     kills: { ...count, description: "Kill each component of a suite so often", max: 1_000 },
   },
 } as const;
@@ -53,12 +55,17 @@ function patternOf(text: string): RegExp {
 await runCommand(async () => {
   const command = parseCommand(SPEC);
   if (command === undefined) return;
-  const { only = "", list, sockets, json: jsonFile, kills, minutes } = command.values;
+  const { only = "", list, sockets, json: jsonFile, kills, minutes, cluster } = command.values;
   const [name] = command.positionals;
   const suite = SUITES.get(name ?? "");
   if (name !== undefined && suite === undefined)
     throw new UserError(`There is no suite "${name}". See npm run faults -- --help.`);
   const pattern = patternOf(only);
+  if (cluster) {
+    const signal = interruption(CLEANUP_NOTICE);
+    if (!(await runBrokerClusters({ kills, pattern, jsonFile, signal, isList: list }))) process.exitCode = 1;
+    process.exit();
+  }
   const rows = (suite?.rows({ kills, minutes }) ?? rowsOf(sockets)).filter((row) => pattern.test(row.name));
   if (list) return print(rows.map((row) => row.name).join("\n"));
   if (!(await runMatrix(rows, jsonFile, interruption(CLEANUP_NOTICE)))) process.exitCode = 1;

@@ -4,7 +4,14 @@ import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { ApiClient } from "../client.ts";
 import { logFindings } from "../fuzz/judge.ts";
 import { clocks } from "./clock-faults.ts";
-import { COMPONENTS, DISKS, type FaultEnvironment, PROXIED, withFaultEnvironment } from "./environment.ts";
+import {
+  COMPONENTS,
+  DISKS,
+  type EnvironmentOptions,
+  type FaultEnvironment,
+  PROXIED,
+  withFaultEnvironment,
+} from "./environment.ts";
 import { NETWORK_FAULTS } from "./faulty-proxy.ts";
 import { backlogs, hostileMessages, loneSurrogates } from "./hostile-agents.ts";
 import { type KillSuite, killUnderLoad, startReporting } from "./kill-loop.ts";
@@ -103,12 +110,17 @@ interface Result extends Partial<Outcome> {
 const MAX_OUTPUT = 4_000;
 
 /** Runs the rows, and prints the finished ones also after Ctrl-C. Returns whether every guarantee was kept. */
-export async function runMatrix(rows: Row[], jsonFile: string | undefined, signal: AbortSignal): Promise<boolean> {
+export async function runMatrix(
+  rows: Row[],
+  jsonFile: string | undefined,
+  signal: AbortSignal,
+  options: Pick<EnvironmentOptions, "startBrokers"> = {},
+): Promise<boolean> {
   const results: Result[] = [];
   print(`${rows.length} rows. Starting the product, with its stores beside it.`);
   const hasLimitedDisks = rows.some(({ name, skipped }) => name.startsWith(FULL_DISK) && skipped === undefined);
   const startedMs = performance.now();
-  await withFaultEnvironment({ hasLimitedDisks, signal }, async (environment) => {
+  await withFaultEnvironment({ ...options, hasLimitedDisks, signal }, async (environment) => {
     for (const [i, { name, skipped, run }] of rows.entries()) {
       if (skipped !== undefined) {
         results.push({ name, state: "skipped", violations: [`skipped: ${skipped}`] });

@@ -40,7 +40,9 @@ const pointsOf = async ({ client, user }: SmokeContext, apId: string, metric: st
 /** Sends a command, which the agent receives and answers, and a report of the agent. */
 export async function checkMqtt(context: SmokeContext, nodes: string): Promise<void> {
   const { client, created, user, agent, name: apId } = context;
-  const options = { username: apId, password: agent, reconnectPeriod: 0, connectTimeout: CONNECT_MS };
+  // RabbitMQ requires this id.
+  const login = { clientId: `agent/${apId}`, username: apId, password: agent };
+  const options = { ...login, reconnectPeriod: 0, connectTimeout: CONNECT_MS };
   const connecting = new Addresses(splitAddresses(nodes)).use((url) => connectAsync(url, options));
   const mqtt = await connecting.catch((error: Error) => {
     throw new UserError(`The broker rejects the agent: ${error.message}`);

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connectAsync, connect as connectNow, type IClientOptions, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { hasRedis, redisComponent } from "../../../../scripts/harness/brokers/redis-server.ts";
 import { until } from "../../../../scripts/harness/product.ts";
 import { Supervisor } from "../../../../src/programs/stack/supervisor.ts";
-import { hasRedis, redisComponent } from "../../../support/redis.ts";
 import { TokenIssuer } from "../../../support/token-issuer.ts";
 
 describe.each([

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connectAsync, connect as connectNow, type IClientOptions, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hasRedis, redisComponent } from "../../../../scripts/harness/brokers/redis-server.ts";
 import { until } from "../../../../scripts/harness/product.ts";
 import { type Component, Supervisor } from "../../../../src/programs/stack/supervisor.ts";
 import { startLoad } from "../../../support/broker-load.ts";
-import { hasRedis, redisComponent } from "../../../support/redis.ts";
 import { TokenIssuer } from "../../../support/token-issuer.ts";
 
 const NODES = ["one", "two"];

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { hasRedis, redisComponent } from "../../../../scripts/harness/brokers/redis-server.ts";
 import { AGENT_SESSION_MS, SERVICE_SESSION_MS, SESSIONS_PER_AGENT } from "../../../../src/programs/broker/limits.ts";
 import { RedisPersistence } from "../../../../src/programs/broker/redis/redis-persistence.ts";
 import { RedisSessions } from "../../../../src/programs/broker/redis/redis-sessions.ts";
 import { defineScripts } from "../../../../src/programs/broker/redis/scripts.ts";
 import { Supervisor } from "../../../../src/programs/stack/supervisor.ts";
-import { hasRedis, redisComponent } from "../../../support/redis.ts";
 
 describe.skipIf(!hasRedis)("the sessions of brokers with Redis (of Debian's package redis-server)", () => {
   const supervisor = new Supervisor();

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { connect } from "node:net";
-import { anyFreePort } from "../../src/programs/stack/ports.ts";
-import type { Component } from "../../src/programs/stack/supervisor.ts";
+import { anyFreePort } from "../../../src/programs/stack/ports.ts";
+import type { Component } from "../../../src/programs/stack/supervisor.ts";
 
 const SERVER = "/usr/bin/redis-server";
 
