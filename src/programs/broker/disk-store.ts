@@ -25,6 +25,7 @@ export async function openDiskStore(folder: string, events: StoreEvents): Promis
       await sessions.load();
       setInterval(() => void sessions.removeExpired().catch(() => {}), SESSION_EXPIRY_MS).unref();
     },
+    filterOf: (_client, filter) => filter,
     forwards: () => true,
   };
 }

@@ -121,7 +121,9 @@ async function runBroker({ folder, redisUrl, accounts, jwksUrl, issuer, ...ports
       }
     },
     authorizeSubscribe(client, subscription, done) {
-      done(null, client !== null && events.canReceive(client, subscription.topic) ? subscription : null);
+      const isAllowed = client !== null && events.canReceive(client, subscription.topic);
+      const topic = isAllowed ? store.filterOf(client, subscription.topic) : undefined;
+      done(null, topic === undefined ? null : { ...subscription, topic });
     },
     authorizeForward: (client, packet) =>
       events.canReceive(client, packet.topic) && store.forwards(client, packet) ? packet : null,

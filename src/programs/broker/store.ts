@@ -10,6 +10,8 @@ export interface BrokerStore {
   sessions: Sessions;
   /** Prepares the sessions of earlier runs. Called when the broker exists, and before it accepts connections. */
   start(): Promise<void>;
+  /** Returns the filter with which aedes subscribes a client to what the client has asked for. Undefined: it must reject that. */
+  filterOf(client: Client, filter: string): string | undefined;
   /** Returns whether aedes may send a message to a client. Otherwise the store sends it from the client's queue. */
   forwards(client: Client, packet: AedesPublishPacket): boolean;
 }

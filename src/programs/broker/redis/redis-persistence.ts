@@ -11,7 +11,8 @@ import { QueueSender } from "./queue-sender.ts";
 export const STORED = "stored";
 
 const INCOMING_S = 24 * 3_600;
-const isWildcard = (filter: string): boolean => /[+#]/.test(filter);
+const SHARED = /^\$share\/[^/]+\/(.+)$/s;
+const isWildcard = (filter: string): boolean => /[+#]/.test(filter) || SHARED.test(filter);
 const toJson = (packet: PublishPacket): string =>
   JSON.stringify({ ...packet, payload: Buffer.from(packet.payload).toString("base64") });
 const fromJson = (json: string): AedesPublishPacket => {
@@ -58,6 +59,16 @@ export class RedisPersistence implements BrokerPersistence {
   /** The senders of the clients that are connected to this node. */
   get senders(): Iterable<QueueSender> {
     return this.#senders.values();
+  }
+
+  /**
+   * Returns the filter under which aedes subscribes a client, so that its sender wakes up. A shared subscription is for clients with queues:
+   * its messages go to the queue of one of them.
+   */
+  filterOf({ clean }: Client, filter: string): string | undefined {
+    const [, shared] = SHARED.exec(filter) ?? [];
+    if (shared === undefined) return filter;
+    return clean ? undefined : shared;
   }
 
   /** Returns whether aedes may send a message. If not, lets the client's sender look for it. */

@@ -74,6 +74,7 @@ export async function openRedisStore(url: string, events: StoreEvents): Promise<
       every(SESSION_EXPIRY_MS, () => sessions.removeExpired());
       setInterval(pollForServices, POLL_MS).unref();
     },
+    filterOf: (client, filter) => persistence.filterOf(client, filter),
     forwards: (client, packet) => persistence.forwards(client, packet),
   };
 }

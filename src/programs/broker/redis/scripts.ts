@@ -6,7 +6,7 @@ import type { Redis, Result } from "ioredis";
  * - `broker:sequence`: the number of the last message
  * - `broker:subscriptions:<client>`: hash from filter to QoS
  * - `broker:subscribers:<topic>`: hash from client to QoS, for filters without wildcards
- * - `broker:wildcards`: hash from `[filter, client]` as JSON to QoS; only services may use wildcards, so there are few
+ * - `broker:wildcards`: hash from `[filter, client]` as JSON to QoS, also for shared subscriptions; only services have them, so there are few
  * - `broker:queue:<client>`: stream of messages with their number as id; `broker:bytes`: hash from client to the size of its queue
  * - `broker:session:<client>`: hash with the times of a session, and the connection that uses it
  * - `broker:ended`: sorted set of the sessions without a connection, by the time of its end
@@ -69,11 +69,26 @@ local exact = redis.call("HGETALL", "broker:subscribers:" .. topic)
 for i = 1, #exact, 2 do add(exact[i], exact[i + 1]) end
 local wildcards = redis.call("HGETALL", "broker:wildcards")
 local topicLevels = #wildcards > 0 and levelsOf(topic)
+local groups = {}
 for i = 1, #wildcards, 2 do
-  local subscription = cjson.decode(wildcards[i])
-  if matches(subscription[1], topic, topicLevels) then add(subscription[2], wildcards[i + 1]) end
+  local filter, client = unpack(cjson.decode(wildcards[i]))
+  local shared = string.match(filter, "^%$share/[^/]+/(.+)$")
+  if matches(shared or filter, topic, topicLevels) then
+    if shared then
+      groups[filter] = groups[filter] or { connected = {}, away = {} }
+      local isConnected = redis.call("HEXISTS", "broker:session:" .. client, "connection") == 1
+      table.insert(groups[filter][isConnected and "connected" or "away"], { client, wildcards[i + 1] })
+    else
+      add(client, wildcards[i + 1])
+    end
+  end
 end
 local number = redis.call("INCR", "broker:sequence")
+-- The members of a group take turns. One that is away gets a message only if all are.
+for _, group in pairs(groups) do
+  local members = #group.connected > 0 and group.connected or group.away
+  add(unpack(members[number % #members + 1]))
+end
 local id = string.format("%.0f-0", number)
 for client, granted in pairs(receivers) do
   local queue = "broker:queue:" .. client

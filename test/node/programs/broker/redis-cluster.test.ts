@@ -123,6 +123,34 @@ describe.skipIf(!hasRedis)("two brokers with Redis (of Debian's package redis-se
     expect(received).toEqual(Array.from({ length: 100 }, (_, i) => String(51 + i)));
   });
 
+  it("share messages among several bridges, and leave none to a bridge that is away", async () => {
+    const bridge = async (node: number, clientId: string): Promise<[MqttClient, string[]]> => {
+      const client = await connect(node, { ...(await serviceOf(clientId)), clean: false });
+      const received: string[] = [];
+      client.on("message", (_topic, payload) => received.push(payload.toString()));
+      await client.subscribeAsync(["$share/bridges/agent/+/data", "$share/bridges/agent/s/result"], { qos: 1 });
+      return [client, received];
+    };
+    const [[, first], [second, other]] = [await bridge(0, "shared-1"), await bridge(1, "shared-2")];
+    const agent = await connect(0, await agentOf("s", "1"));
+    const send = (texts: string[]) =>
+      Promise.all(texts.map((text, i) => agent.publishAsync(`agent/s/${i % 2 ? "data" : "result"}`, text, { qos: 1 })));
+    const numbers = Array.from({ length: 40 }, (_, n) => String(n));
+    await send(numbers);
+    await until(() => first.length + other.length >= numbers.length);
+    expect([...first, ...other].toSorted()).toEqual(numbers.toSorted());
+    expect(Math.min(first.length, other.length)).toBeGreaterThan(10);
+    await second.endAsync();
+    await until(async () => {
+      const before = other.length + first.length;
+      await send(["a", "b", "c", "d"]);
+      await until(() => other.length + first.length >= before + 4, 1_000).catch(() => {});
+      return ["a", "b", "c", "d"].every((text) => first.includes(text));
+    });
+    const clean = await connect(0, await serviceOf("clean-1"));
+    await expect(clean.subscribeAsync("$share/bridges/agent/+/data", { qos: 1 })).rejects.toThrow();
+  });
+
   it("lose no acknowledged message when each of them is killed under load", async () => {
     const names = ["k1", "k2", "k3", "k4"];
     const logins = await Promise.all(
