@@ -13,6 +13,7 @@ export const STORED = "stored";
 const INCOMING_S = 24 * 3_600;
 const SHARED = /^\$share\/[^/]+\/(.+)$/s;
 const isWildcard = (filter: string): boolean => /[+#]/.test(filter) || SHARED.test(filter);
+const asField = (filter: string, clientId: string): string => JSON.stringify([filter, clientId]);
 const toJson = (packet: PublishPacket): string =>
   JSON.stringify({ ...packet, payload: Buffer.from(packet.payload).toString("base64") });
 const fromJson = (json: string): AedesPublishPacket => {
@@ -114,20 +115,15 @@ export class RedisPersistence implements BrokerPersistence {
   /** Stores only allowed subscriptions with a valid filter. aedes would store all subscriptions of a request if one of them is allowed. */
   async addSubscriptions(client: Client, subscriptions: Subscription[]): Promise<void> {
     const allowed = subscriptions.filter(({ topic }) => isFilter(topic) && this.#canReceive(client, topic));
-    await transact(this.#redis, (multi) => {
-      for (const { topic, qos } of allowed) {
-        multi.hset(KEYS.subscriptions(client.id), topic, qos);
-        if (isWildcard(topic)) multi.hset(KEYS.wildcards, JSON.stringify([topic, client.id]), qos);
-        else multi.hset(KEYS.subscribers(topic), client.id, qos);
-      }
-    });
+    for (const { topic, qos } of allowed)
+      await this.#redis.brokerSubscribe(client.id, topic, qos, isWildcard(topic) ? asField(topic, client.id) : "");
   }
 
   async removeSubscriptions({ id }: { id: string }, topics: readonly string[]): Promise<void> {
     await transact(this.#redis, (multi) => {
       for (const topic of topics) {
         multi.hdel(KEYS.subscriptions(id), topic);
-        if (isWildcard(topic)) multi.hdel(KEYS.wildcards, JSON.stringify([topic, id]));
+        if (isWildcard(topic)) multi.hdel(KEYS.wildcards, asField(topic, id));
         else multi.hdel(KEYS.subscribers(topic), id);
       }
     });

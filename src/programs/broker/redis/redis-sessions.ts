@@ -19,6 +19,7 @@ export interface RedisSessionsOptions {
 
 /** A node that cannot renew its lease for this long has closed its connections. */
 const LEASE_S = 15;
+const AT_ONCE = 500;
 
 export class RedisSessions implements Sessions {
   readonly #redis: Redis;
@@ -41,13 +42,7 @@ export class RedisSessions implements Sessions {
     const name = `${node} ${++this.#count}`;
     this.#connections.set(connection, name);
     const owner = ownerOf(clientId);
-    await transact(this.#redis, (multi) => {
-      multi.hset(KEYS.session(clientId), { opened: this.#now(), connection: name });
-      multi.hdel(KEYS.session(clientId), "ended");
-      multi.zrem(KEYS.ended, clientId);
-      multi.sadd(KEYS.connected(node), clientId);
-      if (owner !== undefined) multi.sadd(KEYS.agents, owner).sadd(KEYS.agent(owner), clientId);
-    });
+    await this.#redis.brokerOpenSession(clientId, name, node, this.#now(), owner ?? "");
     if (owner === undefined) return;
     const others = (await this.#redis.smembers(KEYS.agent(owner))).filter((id) => id !== clientId);
     const ages = await Promise.all(others.map((id) => this.#ageOf(id)));
@@ -70,11 +65,7 @@ export class RedisSessions implements Sessions {
 
   /** Tells the other nodes that this one is alive. Throws if Redis is unavailable. */
   async renewLease(): Promise<void> {
-    const { node } = this.#options;
-    await transact(this.#redis, (multi) => {
-      multi.set(KEYS.lease(node), "", "EX", LEASE_S);
-      multi.sadd(KEYS.nodes, node);
-    });
+    await this.#redis.brokerRenewLease(this.#options.node, LEASE_S);
   }
 
   /** Ends the sessions of nodes that are no longer alive. */
@@ -88,10 +79,12 @@ export class RedisSessions implements Sessions {
 
   /** Ends the sessions of a node that has no connections, but could not say so. */
   async endSessionsOf(node: string): Promise<void> {
-    for (const clientId of await this.#redis.smembers(KEYS.connected(node))) {
+    const clientIds = await this.#redis.smembers(KEYS.connected(node));
+    const end = async (clientId: string): Promise<void> => {
       const connection = await this.#redis.hget(KEYS.session(clientId), "connection");
       await this.#end(clientId, connection?.startsWith(`${node} `) ? connection : "", node);
-    }
+    };
+    for (let i = 0; i < clientIds.length; i += AT_ONCE) await Promise.all(clientIds.slice(i, i + AT_ONCE).map(end));
   }
 
   /** Removes the sessions that were unused for too long. */

@@ -17,6 +17,7 @@ import { defineScripts } from "./scripts.ts";
 /** A command that waits longer than this has failed: its client retries, at this node or at another one. */
 const COMMAND_TIMEOUT_MS = 5_000;
 const LEASE_RENEWAL_MS = 2_000;
+const DEAD_NODES_MS = 5_000;
 const RECONNECT_MS = 250;
 /** Wake-ups that got lost between the nodes delay the messages for services no longer than this. Commands to agents are repeated anyway. */
 const POLL_MS = 2_000;
@@ -49,11 +50,13 @@ export async function openRedisStore(url: string, events: StoreEvents): Promise<
         isBroken = false;
         events.onHealed("Redis is available again");
       }
-      await sessions.endSessionsOfDeadNodes();
     } catch (error) {
       if (!isBroken) events.onBroken(`Redis is not available: ${(error as Error).message}`);
       isBroken = true;
     }
+  };
+  const endSessions = async (): Promise<void> => {
+    if (!isBroken) await sessions.endSessionsOfDeadNodes();
   };
   const pollForServices = (): void => {
     for (const sender of persistence.senders) if (!isOfAgent(sender.clientId)) sender.wake();
@@ -71,6 +74,8 @@ export async function openRedisStore(url: string, events: StoreEvents): Promise<
       });
       await sessions.renewLease();
       every(LEASE_RENEWAL_MS, renewLease);
+      // In its own time: a node may have had many clients.
+      every(DEAD_NODES_MS, endSessions);
       every(SESSION_EXPIRY_MS, () => sessions.removeExpired());
       setInterval(pollForServices, POLL_MS).unref();
     },

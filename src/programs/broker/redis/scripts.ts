@@ -1,7 +1,10 @@
 import type { Redis, Result } from "ioredis";
 
 /**
- * What must happen in one step in Redis. The keys:
+ * What must happen in one step in Redis. When its memory is full, Redis rejects a script that begins with a write that needs memory. So
+ * only new messages are rejected then: everything that a bridge needs to empty its queue begins with another write.
+ *
+ * The keys:
  *
  * - `broker:sequence`: the number of the last message
  * - `broker:subscriptions:<client>`: hash from filter to QoS
@@ -25,6 +28,18 @@ declare module "ioredis" {
     ): Result<number, Context>;
     /** Removes a message from a queue. */
     brokerAcknowledge(client: string, number: number): Result<null, Context>;
+    /** Adds a subscription. The last argument is its field in `broker:wildcards`, or empty. */
+    brokerSubscribe(client: string, filter: string, qos: number, wildcard: string): Result<null, Context>;
+    /** Records that a connection uses a session. The owner is the agent whose session it is, or empty. */
+    brokerOpenSession(
+      client: string,
+      connection: string,
+      node: string,
+      nowMs: number,
+      owner: string,
+    ): Result<null, Context>;
+    /** Records that a node is alive. */
+    brokerRenewLease(node: string, seconds: number): Result<null, Context>;
     /** Ends a session, unless another connection uses it. */
     brokerEndSession(client: string, connection: string, node: string, nowMs: number): Result<null, Context>;
   }
@@ -109,6 +124,38 @@ if entry then remove(ARGV[1], queue, entry) end
 return false
 `;
 
+const SUBSCRIBE = `
+local client, filter, qos = ARGV[1], ARGV[2], ARGV[3]
+local own = "broker:subscriptions:" .. client
+redis.call("HDEL", own, filter)
+redis.call("HSET", own, filter, qos)
+if ARGV[4] == "" then redis.call("HSET", "broker:subscribers:" .. filter, client, qos)
+else redis.call("HSET", "broker:wildcards", ARGV[4], qos) end
+return false
+`;
+
+const OPEN_SESSION = `
+local client, connection, node, now, owner = unpack(ARGV)
+local key = "broker:session:" .. client
+redis.call("HDEL", key, "ended")
+redis.call("ZREM", "broker:ended", client)
+redis.call("HSET", key, "opened", now, "connection", connection)
+redis.call("SADD", "broker:connected:" .. node, client)
+if owner ~= "" then
+  redis.call("SADD", "broker:agents", owner)
+  redis.call("SADD", "broker:agent:" .. owner, client)
+end
+return false
+`;
+
+const RENEW_LEASE = `
+local lease = "broker:lease:" .. ARGV[1]
+redis.call("DEL", lease)
+redis.call("SET", lease, "", "EX", ARGV[2])
+redis.call("SADD", "broker:nodes", ARGV[1])
+return false
+`;
+
 const END_SESSION = `
 local key = "broker:session:" .. ARGV[1]
 redis.call("SREM", "broker:connected:" .. ARGV[3], ARGV[1])
@@ -120,6 +167,13 @@ return false
 `;
 
 export function defineScripts(redis: Redis): void {
-  const scripts = { brokerEnqueue: ENQUEUE, brokerAcknowledge: ACKNOWLEDGE, brokerEndSession: END_SESSION };
+  const scripts = {
+    brokerEnqueue: ENQUEUE,
+    brokerAcknowledge: ACKNOWLEDGE,
+    brokerSubscribe: SUBSCRIBE,
+    brokerOpenSession: OPEN_SESSION,
+    brokerRenewLease: RENEW_LEASE,
+    brokerEndSession: END_SESSION,
+  };
   for (const [name, lua] of Object.entries(scripts)) redis.defineCommand(name, { lua, numberOfKeys: 0 });
 }

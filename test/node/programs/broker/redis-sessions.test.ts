@@ -144,6 +144,32 @@ describe.skipIf(!hasRedis)("the sessions of brokers with Redis (of Debian's pack
     expect(await redis.hget("broker:bytes", id)).toBe(String(3 * (bytes / 4 + "agent/a/command".length)));
   });
 
+  it("accept no message while the memory of Redis is full, until a bridge has read some", async () => {
+    persistence = new RedisPersistence(redis, () => true);
+    await subscribe("bridge", "agent/+/data");
+    const used = Number(/used_memory:(\d+)/.exec(await redis.info("memory"))?.[1]);
+    await redis.config("SET", "maxmemory", String(used + 2_000_000));
+    try {
+      const text = "x".repeat(10_000);
+      let accepted = 0;
+      const fill = async () => {
+        for (; ; accepted++) await publish("agent/a/data", text);
+      };
+      await expect(fill()).rejects.toThrow(/OOM/);
+      expect(accepted).toBeGreaterThan(50);
+      const sessions = node("one");
+      await sessions.renewLease();
+      await sessions.open("bridge", false, {});
+      await subscribe("bridge", "agent/+/data", "agent/+/result");
+      const entries = await redis.xrange("broker:queue:bridge", "-", "+", "COUNT", 50);
+      for (const [id] of entries) await redis.brokerAcknowledge("bridge", Number.parseInt(id, 10));
+      await publish("agent/a/data", "accepted again");
+      expect((await queueOf("bridge")).length).toBe(accepted - 50 + 1);
+    } finally {
+      await redis.config("SET", "maxmemory", "0");
+    }
+  });
+
   it("queue a message once for each client with a matching subscription", async () => {
     const filters = {
       exact: ["a/b"],
