@@ -33,7 +33,7 @@ describe.skipIf(!hasRabbitmq)(
       const cluster = await rabbitmqCluster(folder, product.url, 2);
       ({ nodes } = cluster);
       await supervisor.start(cluster.nameServer);
-      await Promise.all(nodes.map(({ component }) => supervisor.start(component)));
+      for (const { component } of nodes) await supervisor.start(component);
     });
 
     afterAll(async () => {

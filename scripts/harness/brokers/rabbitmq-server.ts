@@ -16,7 +16,7 @@ const DOCS = join(ROOT, "docs/self-hosting/rabbitmq");
 export const hasRabbitmq = existsSync(SERVER) && existsSync(EPMD);
 
 export interface RabbitmqCluster {
-  /** To start in this order: Erlang's name server, then the nodes. The nodes may start at the same time. */
+  /** To start one after the other: Erlang's name server, then the nodes. */
   nameServer: Component;
   nodes: RabbitmqNode[];
 }

@@ -63,12 +63,8 @@ async function startWithRedis({ folder, supervisor, serviceUrl }: BrokerPlace): 
 async function startRabbitmq({ folder, supervisor, serviceUrl }: BrokerPlace): Promise<BrokerNode[]> {
   const { nameServer, nodes } = await rabbitmqCluster(join(folder, "rabbitmq"), serviceUrl, 3);
   await supervisor.start(nameServer);
-  return await Promise.all(
-    nodes.map(async ({ component, mqttUrl, kill }) => {
-      await supervisor.start(component);
-      return nodeOf(component, mqttUrl, kill);
-    }),
-  );
+  for (const { component } of nodes) await supervisor.start(component);
+  return nodes.map(({ component, mqttUrl, kill }) => nodeOf(component, mqttUrl, kill));
 }
 
 const nodeOf = ({ ready }: Component, url: string, kill: () => void): BrokerNode => ({
