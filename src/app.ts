@@ -14,6 +14,7 @@ import { backtestsRoutes } from "./routes/alerts/backtests.ts";
 import { alertRulesRoutes } from "./routes/alerts/rules.ts";
 import { appsRoutes } from "./routes/apps.ts";
 import { auditRoutes } from "./routes/audit.ts";
+import { brokerRoutes } from "./routes/broker.ts";
 import { callbacksRoutes } from "./routes/callbacks.ts";
 import { commandsRoutes } from "./routes/commands.ts";
 import { dashboardRoutes } from "./routes/dashboard.ts";
@@ -68,6 +69,7 @@ export function createApp(services: Services) {
   app.route("/", backtestsRoutes(operation, services));
   app.route("/", alertsRoutes(operation, services));
   app.route("/", alertRulesRoutes(operation, services));
+  app.route("/", brokerRoutes(operation, services));
   app.route("/", commandsRoutes(operation, services));
   app.route("/", emulatorRoutes(operation, services));
   app.route("/", jobsRoutes(operation, services));

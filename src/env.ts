@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { splitAddresses } from "./lib/addresses.ts";
 import { parseSelector, SelectorError } from "./lib/selectors.ts";
 
 /** Parses the settings of the Worker, once. Errors name the setting and never contain its value, which may be a secret. */
@@ -12,20 +13,23 @@ const url = (...protocols: string[]) =>
     error: `must be a URL that begins with ${startOf(protocols)}`,
   });
 
-/** Splits a list that is separated by commas. */
-export const toList = (text: string): string[] =>
-  text
-    .split(",")
-    .map((item) => item.trim())
-    .filter((item) => item !== "");
-
 /** One URL, or several, separated by commas. */
 const urlList = (...protocols: string[]) =>
   z
     .string({ error: "is missing" })
-    .refine((value) => toList(value).length > 0 && toList(value).every((item) => isUrl(item, protocols)), {
-      error: `must be a URL that begins with ${startOf(protocols)}, or several, separated by commas`,
-    });
+    .refine(
+      (value) => splitAddresses(value).length > 0 && splitAddresses(value).every((item) => isUrl(item, protocols)),
+      {
+        error: `must be a URL that begins with ${startOf(protocols)}, or several, separated by commas`,
+      },
+    );
+
+/** The URLs of the nodes of a server, separated by commas. */
+const urls = (...protocols: string[]) =>
+  z
+    .string({ error: "is missing" })
+    .transform(splitAddresses)
+    .pipe(z.array(url(...protocols)).min(1, "is missing"));
 
 /** One key, or two during a rotation, separated by a comma. The first is in use, the second is the previous one. */
 const base64Keys = z
@@ -120,7 +124,7 @@ const EnvironmentFields = z.object({
   OPEN_JOBS_TOTAL: emptyIsUnset(wholeNumber(1, 1_000_000).default(50_000)),
   LONG_LIVE_JOBS_PER_ACCOUNT: emptyIsUnset(wholeNumber(0, 1_000_000).default(10)),
   LONG_LIVE_JOBS_TOTAL: emptyIsUnset(wholeNumber(0, 1_000_000).default(100)),
-  MQTT_URL: url("ws:", "wss:", "mqtt:", "mqtts:"),
+  MQTT_URL: urls("ws:", "wss:", "mqtt:", "mqtts:"),
   JWT_KEYS: json.pipe(
     z
       .array(signingKey, { error: "must be a JSON array of one or two private ES256 keys (JWK) with a kid" })
@@ -170,7 +174,7 @@ const EnvironmentFields = z.object({
       .optional(),
   ),
   MAP_ATTRIBUTION: emptyIsUnset(z.string().max(200, "must have at most 200 characters").optional()),
-  CORS_ORIGINS: z.string().default("").transform(toList),
+  CORS_ORIGINS: z.string().default("").transform(splitAddresses),
 });
 
 const Environment = EnvironmentFields.refine(

@@ -19,7 +19,8 @@ Settings:
   ENROLMENT_TOKEN      Register the agent first, with this token
   INTERVAL             Seconds between two reports (default: 5)
   LATITUDE, LONGITUDE  Position of the access point
-  MQTT_URL             Report to this broker instead of over HTTP, and execute commands: "ping", "interval <seconds>"
+  MQTT_URL             Report to this broker instead of over HTTP, and execute commands: "ping", "interval <seconds>".
+                       Several nodes of a broker are separated by commas
 
 Options:
   -h, --help           Show this help`;
@@ -29,6 +30,8 @@ const service = SERVICE_URL || "http://127.0.0.1:8787";
 const apId = AP_ID || hostname();
 /** A day. Node's timers are limited to about 24 days. */
 const MAX_INTERVAL_S = 86_400;
+/** The next connection is made to the first of these. */
+const brokers = (MQTT_URL ?? "").split(",");
 let intervalS = Number(process.env.INTERVAL || 5);
 
 async function call(path: string, init: RequestInit): Promise<Record<string, unknown>> {
@@ -84,7 +87,11 @@ async function openChannel(
 ): Promise<{ report: (body: object) => Promise<unknown>; close: () => Promise<unknown> }> {
   if (!MQTT_URL) return { report: (body) => postJson("agent_update/update", token, body), close: async () => {} };
   const will = { topic: `agent/${apId}/status`, payload: Buffer.from("offline"), qos: 1, retain: true } as const;
-  const client = await connectAsync(MQTT_URL, { username: apId, password: token, reconnectPeriod: 0, will });
+  const broker = brokers.shift() ?? "";
+  brokers.push(broker);
+  // Some brokers require this client id: docs/brokers.md.
+  const login = { clientId: `agent/${apId}`, username: apId, password: token };
+  const client = await connectAsync(broker.trim(), { ...login, reconnectPeriod: 0, will });
   client.on("error", printError);
   // When the connection is lost, the promises of the client for messages in flight never settle.
   const lost = new Promise<never>((_, reject) =>

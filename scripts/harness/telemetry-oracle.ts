@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect } from "mqtt";
+import { connectToNodes } from "../../src/programs/shared/broker-nodes.ts";
 import { makeAgents, type TestAgent } from "./accounts.ts";
 import { selectRows, withClickHouse } from "./clickhouse.ts";
 import type { Target } from "./client.ts";
@@ -145,7 +145,9 @@ const GIVE_UP_MS = 60_000;
 /** Publishes samples. The client reconnects, and resends what the broker has not acknowledged. */
 async function sendOverMqtt({ target, agent, oracle, pauseMs, signal }: Sender): Promise<void> {
   const { apId, token } = agent;
-  const client = connect(target.urls.mqtt ?? "", {
+  const client = connectToNodes(target.urls.mqtt ?? "", {
+    // RabbitMQ requires this id.
+    clientId: `agent/${apId}`,
     username: apId,
     password: token,
     reconnectPeriod: RECONNECT_MS,

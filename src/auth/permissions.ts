@@ -64,6 +64,8 @@ const matrix = {
   "service.metrics": { any: { admin: "service:read", scraper: "none" } },
 
   "token.create": PUBLIC,
+  // RabbitMQ has no credentials of its own. It passes on those of its clients.
+  "broker.authorize": PUBLIC,
 
   "users.signup": PUBLIC,
   "users.recover": PUBLIC,

@@ -1,11 +1,24 @@
 import { connectPacket, PACKET_TYPE, PacketReader } from "./packets.ts";
 import { openTransport } from "./transport.ts";
 
+/** Throws if no node of an MQTT broker responds. */
+export async function probeBroker(urls: readonly string[], signal: AbortSignal): Promise<void> {
+  const responded = new AbortController();
+  const either = AbortSignal.any([signal, responded.signal]);
+  try {
+    await Promise.any(urls.map((url) => probeNode(url, either)));
+  } catch (error) {
+    throw error instanceof AggregateError ? error.errors[0] : error;
+  } finally {
+    responded.abort(new Error("Another node has responded"));
+  }
+}
+
 /**
- * Throws if an MQTT broker does not respond. Sends CONNECT and accepts any CONNACK, even a refusal: a broker that refuses is alive. An
- * open port alone proves nothing, because the kernel accepts connections for a process that hangs.
+ * Throws if a node does not respond. Sends CONNECT and accepts any CONNACK, even a refusal: a broker that refuses is alive. An open port
+ * alone proves nothing, because the kernel accepts connections for a process that hangs.
  */
-export async function probeBroker(url: string, signal: AbortSignal): Promise<void> {
+async function probeNode(url: string, signal: AbortSignal): Promise<void> {
   const responded = Promise.withResolvers<void>();
   // If the connection fails, this promise is never awaited. Its rejection must not be reported as unhandled.
   responded.promise.catch(() => {});

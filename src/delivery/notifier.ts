@@ -1,8 +1,8 @@
 import { DurableObject } from "cloudflare:workers";
 import { createEncryptor, type Encryptor } from "../auth/encryptor.ts";
 import type { BrokerConnection } from "../broker/mqtt-connection.ts";
-import { connectToBroker } from "../broker/service-connection.ts";
-import { type Config, parseEnv } from "../env.ts";
+import { createBrokerConnector } from "../broker/service-connection.ts";
+import { parseEnv } from "../env.ts";
 import { NOTIFIER_NAME } from "../events/event-log.ts";
 import { createSubscriptionStore, type SubscriptionStore } from "../events/subscription-store.ts";
 import { withDeadline } from "../lib/deadline.ts";
@@ -37,7 +37,7 @@ export interface WebhookBinding {
 
 /** Delivers events to subscriptions. There is one. */
 export class Notifier extends DurableObject<Env & WebhookBinding> {
-  readonly #config: Config;
+  readonly #connectToBroker: () => Promise<BrokerConnection>;
   readonly #subscriptions: SubscriptionStore;
   readonly #encryptor: Encryptor;
   readonly #targets: Record<TargetKind, Target>;
@@ -52,8 +52,9 @@ export class Notifier extends DurableObject<Env & WebhookBinding> {
 
   constructor(ctx: DurableObjectState, env: Env & WebhookBinding) {
     super(ctx, env);
-    this.#config = parseEnv(env);
-    const { LIBSQL_URL, LIBSQL_AUTH_TOKEN, ENCRYPTION_KEY, WEBHOOK_NETWORKS, MAIL_FROM, MAIL_URL } = this.#config;
+    const config = parseEnv(env);
+    const { LIBSQL_URL, LIBSQL_AUTH_TOKEN, ENCRYPTION_KEY, WEBHOOK_NETWORKS, MAIL_FROM, MAIL_URL } = config;
+    this.#connectToBroker = createBrokerConnector(config, NOTIFIER_NAME);
     const database = createDatabase({ url: LIBSQL_URL, authToken: LIBSQL_AUTH_TOKEN });
     this.#encryptor = createEncryptor(ENCRYPTION_KEY);
     this.#subscriptions = createSubscriptionStore(database);
@@ -135,7 +136,7 @@ export class Notifier extends DurableObject<Env & WebhookBinding> {
     const connection = await known?.catch(() => undefined);
     if (connection?.isOpen) return connection;
     // Unless another lane has opened one meanwhile.
-    if (this.#connection === known) this.#connection = connectToBroker(this.#config, NOTIFIER_NAME);
+    if (this.#connection === known) this.#connection = this.#connectToBroker();
     return await (this.#connection as Promise<BrokerConnection>);
   }
 }

@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import { createEncryptor, type Encryptor } from "../auth/encryptor.ts";
 import type { BrokerConnection } from "../broker/mqtt-connection.ts";
 import { createOutbox, type Outbox, type OutboxMessage } from "../broker/outbox.ts";
-import { connectToBroker } from "../broker/service-connection.ts";
+import { createBrokerConnector } from "../broker/service-connection.ts";
 import { createEmulationStore } from "../emulator/emulation-store.ts";
 import { createEmulationRetention, type EmulationRetention } from "../emulator/retention.ts";
 import { type Config, parseEnv } from "../env.ts";
@@ -40,6 +40,7 @@ export class Publisher extends DurableObject<Env> {
   readonly #encryptor: Encryptor;
   readonly #emulationRetention: EmulationRetention;
   readonly #componentWatch: ComponentWatch;
+  readonly #connectToBroker: () => Promise<BrokerConnection>;
   #connection: BrokerConnection | undefined;
   #draining: Promise<void> | undefined;
   /** Set by each wake-up. During a drain it means that the outbox may have messages that the drain has not seen. */
@@ -51,6 +52,7 @@ export class Publisher extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#config = parseEnv(env);
+    this.#connectToBroker = createBrokerConnector(this.#config, NAME);
     const database = createDatabase({ url: this.#config.LIBSQL_URL, authToken: this.#config.LIBSQL_AUTH_TOKEN });
     this.#database = database;
     this.#outbox = createOutbox(database);
@@ -200,7 +202,7 @@ export class Publisher extends DurableObject<Env> {
 
   async #connect(): Promise<BrokerConnection> {
     if (this.#connection?.isOpen) return this.#connection;
-    this.#connection = await connectToBroker(this.#config, NAME);
+    this.#connection = await this.#connectToBroker();
     return this.#connection;
   }
 

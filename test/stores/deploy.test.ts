@@ -59,7 +59,11 @@ describe("the settings of a deployment", () => {
   });
 
   it("have all their problems reported at once, without their values", () => {
-    const env = { MQTT_URL: "mqtts://me:secret@broker.example.com", AGENT_SHARDS: "many", CLICKHOUSE_PASSWORD: SECRET };
+    const env = {
+      MQTT_URL: "mqtts://a.example.com,mqtts://me:secret@b.example.com",
+      AGENT_SHARDS: "many",
+      CLICKHOUSE_PASSWORD: SECRET,
+    };
     expect(messages(checkSettings(readDeploySettings(env, undefined), KEYS))).toEqual([
       "LIBSQL_URL is missing.",
       "CLICKHOUSE_URL is missing.",

@@ -44,11 +44,11 @@ export class TokenIssuer {
   readonly signForApp = (name: string): Promise<string> => this.sign({ sub: name, login_type: "third_party_app" });
 
   /** Returns a broker to start that accepts these tokens, and its ports. */
-  async broker(dataDir: string) {
+  async broker(dataDir: string, redisUrl?: string) {
     const [tcpPort, wsPort] = [await anyFreePort(), await anyFreePort()];
     const jwksUrl = `http://127.0.0.1:${(this.#keyServer.address() as AddressInfo).port}/`;
     const options = { dataDir, host: "127.0.0.1", tcpPort, wsPort, jwksUrl, issuer: ISSUER };
-    return { component: brokerComponent(options), tcpPort, wsPort };
+    return { component: brokerComponent({ ...options, ...(redisUrl && { redisUrl }) }), tcpPort, wsPort };
   }
 
   close(): void {

@@ -9,6 +9,7 @@ import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { ApiClient, type Target } from "../client.ts";
 import { Product } from "../product.ts";
 import { startStores } from "../store-processes.ts";
+import type { BrokerNode, BrokerPlace } from "./broker-cluster.ts";
 import { FaultyProxy } from "./faulty-proxy.ts";
 import { LimitedDisk } from "./limited-disk.ts";
 
@@ -35,11 +36,20 @@ export interface FaultTarget {
 export interface FaultEnvironment extends FaultTarget {
   proxies: Readonly<Record<Proxied, FaultyProxy>>;
   disks: ReadonlyMap<Disk, LimitedDisk>;
+  /** The nodes of the broker, if the rows kill them. They have no proxy. */
+  brokerNodes: readonly BrokerNode[];
+}
+
+export interface EnvironmentOptions {
+  hasLimitedDisks: boolean;
+  signal: AbortSignal;
+  /** Starts the nodes of the broker that the product uses. */
+  startBrokers?: ((place: BrokerPlace) => Promise<BrokerNode[]>) | undefined;
 }
 
 /** Runs the product with its stores beside it, a proxy in front of each component, and if necessary a limited disk under each. */
 export async function withFaultEnvironment(
-  { hasLimitedDisks, signal }: { hasLimitedDisks: boolean; signal: AbortSignal },
+  { hasLimitedDisks, signal, startBrokers = async () => [] }: EnvironmentOptions,
   work: (environment: FaultEnvironment) => Promise<void>,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "controller-faults-"));
@@ -58,13 +68,15 @@ export async function withFaultEnvironment(
     const serviceUrl = `http://127.0.0.1:${port}`;
     const starting = startStores({ dataDir: storesDir, supervisor, serviceUrl, hasSqldLogin: true });
     const { urls, sqldQuery, clickhouseLogin } = await unlessAborted(starting, signal);
+    const brokerNodes = await unlessAborted(startBrokers({ folder, supervisor, serviceUrl }), signal);
+    if (brokerNodes.length > 0) urls.mqtt = brokerNodes.map((node) => node.url).join(",");
     const url = await worker.forwardTo(serviceUrl);
     const env = {
       PORT: String(port),
       LIBSQL_URL: `${await sqld.forwardTo(urls.libsql)}${sqldQuery}`,
       // The product uses one login for everything if it did not start the store.
       ...clickhouseSettings(await clickhouse.forwardTo(urls.clickhouse), clickhouseLogin),
-      MQTT_URL: await broker.forwardTo(urls.mqtt),
+      MQTT_URL: brokerNodes.length > 0 ? urls.mqtt : await broker.forwardTo(urls.mqtt),
       LOG_REQUESTS: "failures",
       // The receivers of webhooks are on this machine.
       WEBHOOK_NETWORKS: "private",
@@ -74,6 +86,7 @@ export async function withFaultEnvironment(
       product,
       proxies,
       disks,
+      brokerNodes,
       // The service through its proxy, and the stores without theirs.
       target: () => ({ client: new ApiClient(url, { timeoutMs: TIMEOUT_MS }), dataDir, urls }),
       pidOf(component) {

@@ -1,6 +1,7 @@
 import { parseCommand, print, runCommand, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
 import { runShardFaults } from "../cluster/shard-faults.ts";
+import { runBrokerClusters } from "./broker-cluster.ts";
 import { KILL_SUITES, type KillSuite } from "./kill-loop.ts";
 import { killRows, outageRows, type Row, rowsOf, runMatrix } from "./matrix.ts";
 
@@ -42,7 +43,10 @@ temporary folder, and is deleted at the end.`,
     sockets: { ...count, description: "Open so many sockets in the last row", default: 10_000, max: 100_000 },
     json: { type: "string", value: "file", description: "Also write the results to a file" },
     minutes: { type: "number", value: "n", description: "Length of the outage", default: 10, min: 0.1, max: 60 },
-    cluster: { type: "boolean", description: "Kill the shards of a ClickHouse cluster instead, 10 times each" },
+    cluster: {
+      type: "boolean",
+      description: "Kill each node of clusters instead: ClickHouse, brokers with Redis, RabbitMQ",
+    },
     kills: { ...count, description: "Kill each component of a suite so often", max: 1_000 },
     each: {
       ...count,
@@ -71,7 +75,9 @@ await runCommand(async () => {
   const pattern = patternOf(only);
   if (cluster) {
     const signal = interruption(CLEANUP_NOTICE);
-    if (!(await runShardFaults({ kills, pattern, jsonFile, signal, isList: list }))) process.exitCode = 1;
+    const options = { kills, pattern, jsonFile, signal, isList: list };
+    const areShardsKept = await runShardFaults(options);
+    if (!(await runBrokerClusters(options)) || !areShardsKept) process.exitCode = 1;
     process.exit();
   }
   const rows = (suite?.rows({ kills, each, minutes }) ?? rowsOf(sockets)).filter((row) => pattern.test(row.name));

@@ -7,6 +7,7 @@ import { clocks } from "./clock-faults.ts";
 import {
   COMPONENTS,
   DISKS,
+  type EnvironmentOptions,
   type FaultEnvironment,
   type FaultTarget,
   PROXIED,
@@ -116,10 +117,15 @@ interface Result extends Partial<Outcome> {
 const MAX_OUTPUT = 4_000;
 
 /** Runs the rows with the stores beside the product. Returns whether every guarantee was kept. */
-export async function runMatrix(rows: Row[], jsonFile: string | undefined, signal: AbortSignal): Promise<boolean> {
+export async function runMatrix(
+  rows: Row[],
+  jsonFile: string | undefined,
+  signal: AbortSignal,
+  { startBrokers }: Pick<EnvironmentOptions, "startBrokers"> = {},
+): Promise<boolean> {
   const hasLimitedDisks = rows.some(({ name, skipped }) => name.startsWith(FULL_DISK) && skipped === undefined);
   const withEnvironment: WithEnvironment<FaultEnvironment> = (options, work) =>
-    withFaultEnvironment({ ...options, hasLimitedDisks }, work);
+    withFaultEnvironment({ ...options, hasLimitedDisks, startBrokers }, work);
   return await runRows(rows, withEnvironment, jsonFile, signal);
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { connectAsync } from "mqtt";
+import { Addresses, splitAddresses } from "../../../src/lib/addresses.ts";
 import { UserError } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { callbackPath, openReader, type Queued } from "../job-socket.ts";
@@ -37,10 +38,13 @@ const pointsOf = async ({ client, user }: SmokeContext, apId: string, metric: st
 };
 
 /** Sends a command, which the agent receives and answers, and a report of the agent. */
-export async function checkMqtt(context: SmokeContext, url: string): Promise<void> {
+export async function checkMqtt(context: SmokeContext, nodes: string): Promise<void> {
   const { client, created, user, agent, name: apId } = context;
-  const options = { username: apId, password: agent, reconnectPeriod: 0, connectTimeout: CONNECT_MS };
-  const mqtt = await connectAsync(url, options).catch((error: Error) => {
+  // RabbitMQ requires this id.
+  const login = { clientId: `agent/${apId}`, username: apId, password: agent };
+  const options = { ...login, reconnectPeriod: 0, connectTimeout: CONNECT_MS };
+  const connecting = new Addresses(splitAddresses(nodes)).use((url) => connectAsync(url, options));
+  const mqtt = await connecting.catch((error: Error) => {
     throw new UserError(`The broker rejects the agent: ${error.message}`);
   });
   // Reported by the close, too.

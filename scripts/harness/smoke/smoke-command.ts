@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { splitAddresses } from "../../../src/lib/addresses.ts";
 import { dim, parseCommand, print, red, runCommand, toUserError, UserError } from "../../../src/programs/shared/cli.ts";
 import { CLEANUP_NOTICE, interruption } from "../../../src/programs/shared/interruption.ts";
 import { CreatedResources } from "../cleanup.ts";
@@ -83,7 +84,7 @@ await runCommand(async () => {
   const { url, mqtt, emulator } = command.values;
   const { SMOKE_USERNAME: username, SMOKE_PASSWORD: password } = process.env;
   if (url === undefined || !isUrl(url, "http:", "https:")) throw new UserError("Name the service: --url https://…");
-  if (mqtt !== undefined && !isUrl(mqtt, "mqtt:", "mqtts:", "ws:", "wss:"))
+  if (mqtt !== undefined && !splitAddresses(mqtt).every((node) => isUrl(node, "mqtt:", "mqtts:", "ws:", "wss:")))
     throw new UserError("--mqtt must be a URL that begins with mqtt://, mqtts://, ws:// or wss://.");
   if (!username || !password)
     throw new UserError("Set SMOKE_USERNAME and SMOKE_PASSWORD to the login of an administrator. See --help.");

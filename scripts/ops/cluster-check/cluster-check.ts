@@ -1,6 +1,7 @@
 import { createInterface, type Interface } from "node:readline/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseStoresEnv, type StoresConfig, toList } from "../../../src/env.ts";
+import { parseStoresEnv, type StoresConfig } from "../../../src/env.ts";
+import { splitAddresses } from "../../../src/lib/addresses.ts";
 import { describeError } from "../../../src/lib/log.ts";
 import { bold, print, red, UserError } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
@@ -55,7 +56,7 @@ async function shardCount(config: StoresConfig): Promise<number> {
   const shards = await readShards(config, cluster);
   if (shards === undefined) throw new UserError("This login may not read system.clusters.");
   const nodes = shards.reduce((sum, { replicas }) => sum + replicas, 0);
-  const addresses = toList(config.CLICKHOUSE_URL).length;
+  const addresses = splitAddresses(config.CLICKHOUSE_URL).length;
   if (addresses !== nodes)
     throw new UserError(
       `CLICKHOUSE_URL has ${addresses} addresses, but the cluster "${cluster}" has ${nodes} nodes. Name each of them.`,
@@ -102,7 +103,7 @@ async function checkAll(
   print("Writing to all shards.");
   await write();
   let isKept = await settle(config, shards, writer);
-  for (const url of hasKills ? toList(config.CLICKHOUSE_URL) : []) {
+  for (const url of hasKills ? splitAddresses(config.CLICKHOUSE_URL) : []) {
     const { host } = new URL(url);
     await ask(`Kill ClickHouse on ${host} (kill -9).`);
     await write();

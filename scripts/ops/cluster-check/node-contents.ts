@@ -1,5 +1,6 @@
 import * as z from "zod";
-import { type StoresConfig, toList } from "../../../src/env.ts";
+import type { StoresConfig } from "../../../src/env.ts";
+import { splitAddresses } from "../../../src/lib/addresses.ts";
 import { describeError } from "../../../src/lib/log.ts";
 import { queryRows } from "../backup/clickhouse-http.ts";
 import type { Written } from "./check-writer.ts";
@@ -36,7 +37,7 @@ export async function compareNodes(
   const found = new Map<number, number>();
   let isEqual = true;
   const lines: string[] = [];
-  for (const url of toList(config.CLICKHOUSE_URL)) {
+  for (const url of splitAddresses(config.CLICKHOUSE_URL)) {
     const { host } = new URL(url);
     const contents = await readContents({ ...config, CLICKHOUSE_URL: url }, shards);
     if (typeof contents === "string") {

@@ -1,7 +1,8 @@
 import { createClient as createClickHouse } from "@clickhouse/client-web";
 import { createClient as createLibsql } from "@libsql/client/http";
 import { connectAsync } from "mqtt";
-import { type StoresConfig, toList } from "../../../src/env.ts";
+import type { StoresConfig } from "../../../src/env.ts";
+import { Addresses, splitAddresses } from "../../../src/lib/addresses.ts";
 import type { Problem } from "./worker-settings.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -39,7 +40,7 @@ async function queryLibsql({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: St
 }
 
 async function queryClickHouse(config: StoresConfig): Promise<void> {
-  for (const url of toList(config.CLICKHOUSE_URL)) await queryNode(config, url);
+  for (const url of splitAddresses(config.CLICKHOUSE_URL)) await queryNode(config, url);
 }
 
 async function queryNode(config: StoresConfig, url: string): Promise<void> {
@@ -57,8 +58,11 @@ async function queryNode(config: StoresConfig, url: string): Promise<void> {
   }
 }
 
+/** Throws if no node of the broker is available. */
+const connectToBroker = (list: string): Promise<void> => new Addresses(splitAddresses(list)).use(connectToNode);
+
 /** A broker that rejects the login is available. No valid token exists before the first deployment. */
-async function connectToBroker(url: string): Promise<void> {
+async function connectToNode(url: string): Promise<void> {
   try {
     const client = await connectAsync(url, { reconnectPeriod: 0, connectTimeout: TIMEOUT_MS });
     client.end(true);

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { parseEnv as parseEnvFile } from "node:util";
-import { checkEnv, SETTINGS, toList } from "../../../src/env.ts";
+import { checkEnv, SETTINGS } from "../../../src/env.ts";
+import { splitAddresses } from "../../../src/lib/addresses.ts";
 import { UserError } from "../../../src/programs/shared/cli.ts";
 import { isSecret } from "../../../src/programs/shared/settings.ts";
 
@@ -51,8 +52,7 @@ export function checkSettings({ vars, secrets }: DeploySettings, workerSecrets: 
   const problems = checkEnv({ ...vars, ...secrets });
   for (const name of workerSecrets) if (!(name in secrets)) problems.delete(name);
   for (const [name, value] of Object.entries(vars)) {
-    if (toList(value).some((url) => URL.canParse(url) && new URL(url).password !== ""))
-      problems.set(name, "must not contain a password");
+    if (urlsIn(value).some(({ password }) => password !== "")) problems.set(name, "must not contain a password");
   }
   if (vars.PUBLIC_URL === undefined) problems.set("PUBLIC_URL", "is missing: links in e-mails begin with it");
   for (const name of Object.keys(secrets)) {
@@ -62,11 +62,15 @@ export function checkSettings({ vars, secrets }: DeploySettings, workerSecrets: 
   return [...problems].map(([name, problem]) => ({ area: "settings", message: `${name} ${problem}.` }));
 }
 
+/** Returns the URLs of a setting, which may be a list. */
+const urlsIn = (value = ""): URL[] => splitAddresses(value).flatMap((url) => URL.parse(url) ?? []);
+
 const URL_SETTINGS = ["LIBSQL_URL", "LIBSQL_READ_URL", "CLICKHOUSE_URL", "MQTT_URL", "PUBLIC_URL"];
 const PRIVATE_HOST = /^(?:localhost|.*\.(?:local|localhost|internal)|\[.*\]|[\d.]+)$/;
 
 /** Checks that the settings name public hosts. A Worker cannot reach others. */
 export const checkHosts = ({ vars }: DeploySettings): Problem[] =>
-  URL_SETTINGS.filter((name) =>
-    toList(vars[name] ?? "").some((url) => URL.canParse(url) && PRIVATE_HOST.test(new URL(url).hostname)),
-  ).map((name) => ({ area: "hosts", message: `${name} must name a public host: Cloudflare cannot reach this one.` }));
+  URL_SETTINGS.filter((name) => urlsIn(vars[name]).some(({ hostname }) => PRIVATE_HOST.test(hostname))).map((name) => ({
+    area: "hosts",
+    message: `${name} must name a public host: Cloudflare cannot reach this one.`,
+  }));

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Addresses, splitAddresses } from "../../lib/addresses.ts";
 import { parseCommand, print, runCommand, UserError } from "../shared/cli.ts";
 import { CONFIG_OPTION, loadConfiguration } from "../shared/config-file.ts";
 import { interruption } from "../shared/interruption.ts";
@@ -22,7 +23,7 @@ const COMMAND = {
   sections: {
     Settings: {
       SERVICE_URL: "URL of the controller (default: http://127.0.0.1:8787)",
-      MQTT_URL: "URL of the broker (default: mqtt://127.0.0.1:1883)",
+      MQTT_URL: "URL of the broker, or of its nodes, separated by commas (default: mqtt://127.0.0.1:1883)",
       BRIDGE_APP: 'Name of a third-party app with the permission "broker" (default: bridge)',
       BRIDGE_KEY: "API key of that app (required)",
       BRIDGE_SHARE: "Group name, if several bridges share the subscriptions of one broker",
@@ -54,6 +55,7 @@ async function main(): Promise<void> {
   stop.addEventListener("abort", () => setTimeout(() => giveUp.abort(), DRAIN_MS).unref());
   const url = SERVICE_URL || "http://127.0.0.1:8787";
   const controller = new BridgeClient({ url, appName: BRIDGE_APP || "bridge", apiKey: BRIDGE_KEY });
+  const nodes = new Addresses(splitAddresses(MQTT_URL || "mqtt://127.0.0.1:1883"));
   const rejections = createRejectionLog();
   let stored = 0;
   const queue = new BatchQueue({
@@ -81,8 +83,7 @@ async function main(): Promise<void> {
   while (!stop.aborted) {
     try {
       const { token } = await controller.logIn();
-      await subscribe({
-        url: MQTT_URL || "mqtt://127.0.0.1:1883",
+      const options = {
         username: controller.appName,
         password: token,
         clientId: `bridge-${BRIDGE_ID || hostname()}`,
@@ -90,7 +91,8 @@ async function main(): Promise<void> {
         signal: stop,
         drained: () => queue.drained(),
         onMessage: receive,
-      });
+      };
+      await nodes.use((url) => subscribe({ url, ...options }));
     } catch (error) {
       if (!stop.aborted) print(`Waiting for the controller and the broker: ${(error as Error).message}`);
     }

@@ -47,6 +47,7 @@ export async function subscribe({
   onMessage,
   ...options
 }: SubscribeOptions): Promise<void> {
+  signal.throwIfAborted();
   // Connect only after all handlers are set: the broker sends stored messages right after it accepts the connection.
   const client = connect(url, {
     ...options,

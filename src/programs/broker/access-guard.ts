@@ -1,5 +1,6 @@
 import { type AuditFeed, concernedBy } from "../../accounts/audit-feed.ts";
 import type { AccountVersions } from "../../accounts/login/account-versions.ts";
+import type { Sessions } from "./store.ts";
 
 /** A connected client. It may stay connected while its account has the version that its token names. */
 export interface ConnectedClient {
@@ -10,11 +11,7 @@ export interface ConnectedClient {
 }
 
 /** The persistent sessions of agents, connected or not. */
-export interface AgentSessions {
-  /** Returns the agents that have sessions. */
-  owners(): Iterable<string>;
-  removeAgent(apId: string): Promise<void>;
-}
+export type AgentSessions = Pick<Sessions, "owners" | "removeAgent">;
 
 /**
  * Disconnects clients whose account was deleted, or changed so that its tokens are no longer valid, and removes the sessions of deleted
@@ -53,7 +50,8 @@ export class AccessGuard {
     const isConcerned = concernedBy(changed);
     for (const client of this.#connected) if (isConcerned(client.kind, client.name)) this.#unchecked.add(client);
     // Administrators may have deleted agents while the broker was not running.
-    for (const name of this.#sessions?.owners() ?? [])
+    const isChanged = changed === "everything" || changed.size > 0;
+    for (const name of isFirst || isChanged ? ((await this.#sessions?.owners()) ?? []) : [])
       if (isFirst || isConcerned("agent", name)) this.#uncheckedOwners.add(name);
     this.#mark = mark;
     // A client that connects meanwhile waits for the next check, because its token may be newer than the versions read here.

@@ -1,19 +1,15 @@
-import { createServer as createHttpServer, type IncomingMessage } from "node:http";
-import { createServer } from "node:net";
-import type { Duplex } from "node:stream";
 import { Aedes, type Client } from "aedes";
-import { createWebSocketStream, WebSocketServer } from "ws";
 import { createAuditFeed } from "../../accounts/audit-feed.ts";
 import { createAccountVersions } from "../../accounts/login/account-versions.ts";
-import { type BrokerClient, mayPublish, maySubscribe } from "../../broker/topics.ts";
+import { type BrokerClient, mayPublish, maySubscribe, NO_ACCOUNT } from "../../broker/topics.ts";
 import { createDatabase, type DatabaseOptions } from "../../storage/libsql.ts";
 import { parseCommand, print, runCommand, UserError } from "../shared/cli.ts";
 import { AccessGuard } from "./access-guard.ts";
-import { limitPackets } from "./packet-limit.ts";
-import { BrokerPersistence, type CanReceive } from "./persistence.ts";
-import { openSelfHealingLevel } from "./self-healing-level.ts";
-import { BrokerSessions, sessionIdOf } from "./sessions.ts";
-import { createTokenVerifier, NO_ACCOUNT, type TokenVerifierOptions, type VerifiedToken } from "./token-verifier.ts";
+import { openDiskStore } from "./disk-store.ts";
+import { sessionIdOf } from "./limits.ts";
+import { createListeners, type ListenOptions } from "./listeners.ts";
+import type { BrokerStore, Sessions, StoreEvents } from "./store.ts";
+import { createTokenVerifier, type TokenVerifierOptions, type VerifiedToken } from "./token-verifier.ts";
 
 const COMMAND = {
   name: "node scripts/broker.ts",
@@ -26,28 +22,24 @@ const COMMAND = {
     Settings: {
       LIBSQL_URL: "Accounts database. With it, the broker disconnects clients whose account changes or is deleted",
       LIBSQL_AUTH_TOKEN: "Token for that database",
+      BROKER_REDIS_URL:
+        "Redis that holds the sessions and messages instead of the folder, for several brokers that work as one",
     },
   },
   notes: "npm run dev and npm start run a broker themselves.",
 } as const;
 
-interface ListenOptions {
-  host: string;
-  tcpPort: number;
-  wsPort: number;
-}
-
 interface BrokerOptions extends ListenOptions, TokenVerifierOptions {
   folder: string;
+  /** Holds the sessions and messages instead of the folder. */
+  redisUrl: string | undefined;
   /** The accounts database. */
   accounts: DatabaseOptions | undefined;
 }
 
-const MAX_PACKET_BYTES = 1024 * 1024;
 /** The longest delay of a timer. For a token that is valid longer, the timer is set again. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 const ACCESS_CHECK_MS = 2_000;
-const SESSION_EXPIRY_MS = 10 * 60_000;
 
 /** The CONNACK return code "not authorized". */
 const notAuthorized = (message: string) => Object.assign(new Error(message), { returnCode: 5 as const });
@@ -60,40 +52,43 @@ await runCommand(async () => {
   const [folder, host, tcpPort, wsPort, jwksUrl, issuer] = command.positionals;
   if (!folder || !host || !tcpPort || !wsPort || !jwksUrl || !URL.canParse(jwksUrl) || !issuer)
     throw new UserError(`Expected the arguments ${COMMAND.arguments}. See ${COMMAND.name} --help.`);
-  const { LIBSQL_URL, LIBSQL_AUTH_TOKEN } = process.env;
+  const { LIBSQL_URL, LIBSQL_AUTH_TOKEN, BROKER_REDIS_URL: redisUrl } = process.env;
   const accounts = LIBSQL_URL === undefined ? undefined : { url: LIBSQL_URL, authToken: LIBSQL_AUTH_TOKEN };
   const ports = { tcpPort: Number(tcpPort), wsPort: Number(wsPort) };
-  await runBroker({ folder, host, ...ports, jwksUrl, issuer, accounts });
+  await runBroker({ folder, redisUrl, host, ...ports, jwksUrl, issuer, accounts });
 });
 
-async function runBroker({ folder, accounts, jwksUrl, issuer, ...listenOptions }: BrokerOptions): Promise<void> {
+async function runBroker({ folder, redisUrl, accounts, jwksUrl, issuer, ...ports }: BrokerOptions): Promise<void> {
   const verifyToken = createTokenVerifier({ jwksUrl, issuer });
   const identities = new WeakMap<Client, BrokerClient>();
   const willTopics = new WeakMap<Client, string>();
 
-  // Acknowledged QoS 1 and 2 messages are on disk and survive a kill of the broker. They may not survive a power cut: the operating
-  // system may still hold them in memory.
-  const level = await openSelfHealingLevel(folder, {
-    onBroken: (error) => {
-      print(`Cannot write to ${folder}. No connections are accepted until this works again: ${error.message}`);
+  const events: StoreEvents = {
+    onBroken(message) {
+      print(`${message}. No connections are accepted until this works again.`);
       listeners.close();
-      for (const client of Object.values(clients())) client.close();
+      for (const client of Object.values(clients())) {
+        client.close();
+        client.conn.destroy();
+      }
     },
-    onHealed: () => {
-      print(`Writing to ${folder} works again. Connections are accepted.`);
+    onHealed(message) {
+      print(`${message}. Connections are accepted.`);
       listeners.open();
     },
-  });
-  const id = `${new Date().toISOString()}-${process.pid}`;
-  const canReceive: CanReceive = (client, topic) => {
-    const identity = identities.get(client);
-    return identity !== undefined && maySubscribe(identity, topic);
+    disconnect: (clientId) => clients()[clientId]?.close(),
+    canReceive(client, topic) {
+      const identity = identities.get(client);
+      return identity !== undefined && maySubscribe(identity, topic);
+    },
   };
-  const store = new BrokerPersistence(level, id, canReceive);
+  const store = await openStore(folder, redisUrl, events);
+  const { id, mq, persistence, sessions } = store;
 
   const broker = await Aedes.createBroker({
     id,
-    persistence: store,
+    persistence,
+    ...(mq !== undefined && { mq }),
     preConnect(client, { will }, done) {
       if (will !== undefined) willTopics.set(client, will.topic);
       done(null, true);
@@ -120,21 +115,24 @@ async function runBroker({ folder, accounts, jwksUrl, issuer, ...listenOptions }
       if (client !== null && (identity === undefined || !mayPublish(identity, packet.topic))) {
         done(new Error(`${identity?.name} may not publish to ${packet.topic}`));
       } else if (packet.qos === 1) {
-        store.storeBeforeAcknowledging(packet).then(() => done(null), done);
+        persistence.storeBeforeAcknowledging(packet).then(() => done(null), done);
       } else {
         done(null);
       }
     },
     authorizeSubscribe(client, subscription, done) {
-      done(null, client !== null && canReceive(client, subscription.topic) ? subscription : null);
+      const isAllowed = client !== null && events.canReceive(client, subscription.topic);
+      const topic = isAllowed ? store.filterOf(client, subscription.topic) : undefined;
+      done(null, topic === undefined ? null : { ...subscription, topic });
     },
-    authorizeForward: (client, packet) => (canReceive(client, packet.topic) ? packet : null),
+    authorizeForward: (client, packet) =>
+      events.canReceive(client, packet.topic) && store.forwards(client, packet) ? packet : null,
   });
+  // aedes reports here that it could not publish the last wills of a broker that was killed.
+  (broker as NodeJS.EventEmitter).on("error", ({ message }: Error) => print(`Broker error: ${message}`));
   const clients = (): Record<string, Client> => (broker as Aedes & { clients: Record<string, Client> }).clients;
 
-  const sessions = new BrokerSessions(level, store, { disconnect: (clientId) => clients()[clientId]?.close() });
-  await sessions.load();
-  setInterval(() => void sessions.removeExpired().catch(() => {}), SESSION_EXPIRY_MS).unref();
+  await store.start();
   const guard = accounts === undefined ? undefined : guardAccess(accounts, sessions);
 
   /** Verifies a client's token and prepares its session. */
@@ -148,7 +146,7 @@ async function runBroker({ folder, accounts, jwksUrl, issuer, ...listenOptions }
       client.id = `subscriber/${name}/${client.id}`;
     }
     await sessions.open(client.id, client.clean, client);
-    await store.prepare(client);
+    await persistence.prepare(client);
     // A failed write closes all connections anyway.
     const closed = () => void sessions.close(client.id, client).catch(() => {});
     client.conn.once("close", closed);
@@ -166,14 +164,19 @@ async function runBroker({ folder, accounts, jwksUrl, issuer, ...listenOptions }
     // As JSON, because the client chooses its id and the topic in the error, and must not forge log lines.
     if (error !== NO_TOKEN) print(JSON.stringify({ client: client.id, error: error.message }));
   });
-  const listeners = createListeners(listenOptions, (stream, request) =>
-    broker.handle(limitPackets(stream, MAX_PACKET_BYTES), request),
-  );
+  const listeners = createListeners(ports, (stream, request) => void broker.handle(stream, request));
   listeners.open();
   process.once("SIGTERM", () => {
     broker.close(() => process.exit(0));
     listeners.close();
   });
+}
+
+/** The client for Redis is loaded only if it is needed. */
+async function openStore(folder: string, redisUrl: string | undefined, events: StoreEvents): Promise<BrokerStore> {
+  if (!redisUrl) return await openDiskStore(folder, events);
+  const { openRedisStore } = await import("./redis/redis-store.ts");
+  return await openRedisStore(redisUrl, events);
 }
 
 /** Closes a connection when its token expires. */
@@ -188,7 +191,7 @@ function closeAt(client: Client, expiresMs: number): void {
   client.conn.once("close", () => clearTimeout(timer));
 }
 
-function guardAccess(options: DatabaseOptions, sessions: BrokerSessions): AccessGuard {
+function guardAccess(options: DatabaseOptions, sessions: Sessions): AccessGuard {
   const database = createDatabase(options);
   const guard = new AccessGuard(createAuditFeed(database), createAccountVersions(database), sessions);
   const check = (): void => {
@@ -198,34 +201,4 @@ function guardAccess(options: DatabaseOptions, sessions: BrokerSessions): Access
   };
   check();
   return guard;
-}
-
-function createListeners(
-  { host, tcpPort, wsPort }: ListenOptions,
-  handle: (stream: Duplex, request?: IncomingMessage) => void,
-): { open(): void; close(): void } {
-  const tcp = createServer((socket) => handle(socket));
-  const http = createHttpServer((_request, response) => response.writeHead(426, { Upgrade: "websocket" }).end());
-  const sockets = new WebSocketServer({
-    server: http,
-    handleProtocols: (protocols) => (protocols.has("mqtt") ? "mqtt" : false),
-    maxPayload: MAX_PACKET_BYTES,
-    perMessageDeflate: false,
-  });
-  sockets.on("connection", (socket, request) => {
-    const stream = createWebSocketStream(socket);
-    stream.on("error", () => stream.destroy());
-    // A packet may span several frames, so the payload limit of the WebSocket is not enough.
-    handle(stream, request);
-  });
-  return {
-    open() {
-      tcp.listen(tcpPort, host);
-      http.listen(wsPort, host);
-    },
-    close() {
-      tcp.close();
-      http.close();
-    },
-  };
 }

@@ -1,6 +1,6 @@
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import * as z from "zod";
-import type { BrokerClient } from "../../broker/topics.ts";
+import { type BrokerClient, clientKind } from "../../broker/topics.ts";
 
 export interface TokenVerifierOptions {
   /** URL of the controller's public keys. */
@@ -16,9 +16,6 @@ export interface VerifiedToken {
   version: number;
   expiresMs: number;
 }
-
-/** The version in the controller's own tokens, which belong to no account. */
-export const NO_ACCOUNT = 0;
 
 const Claims = z.object({
   sub: z.string(),
@@ -42,16 +39,4 @@ export function createTokenVerifier({ jwksUrl, issuer }: TokenVerifierOptions): 
     const account = login_type === "third_party_app" ? "app" : login_type;
     return { client: { kind, name: sub }, account, version: ver, expiresMs: exp * 1000 };
   };
-}
-
-/** Users, and apps that may not use all topics, only receive the events of their subscriptions, which are about agents that they see. */
-function clientKind(
-  loginType: z.output<typeof Claims>["login_type"],
-  scope: readonly string[],
-  version: number,
-): BrokerClient["kind"] | undefined {
-  const mayUseBroker = scope.includes("broker:use");
-  if (loginType === "agent") return mayUseBroker ? "agent" : undefined;
-  if (loginType === "third_party_app" && mayUseBroker) return version === NO_ACCOUNT ? "controller" : "service";
-  return scope.includes("agents:read") ? "subscriber" : undefined;
 }

@@ -1,12 +1,14 @@
-import { connect, type MqttClient } from "mqtt";
+import type { MqttClient } from "mqtt";
 import { SPINUP_TOPIC } from "../../broker/topics.ts";
 import { KEEP_ALIVE_S } from "../bridge/subscriber.ts";
+import { connectToNodes } from "../shared/broker-nodes.ts";
 import { print } from "../shared/cli.ts";
 import type { EmulatorClient } from "./emulator-client.ts";
 
 /** One broker connection for all emulated access points. After a reconnect it sends unacknowledged messages again. */
 
 export interface BrokerLinkOptions {
+  /** The URL of the broker, or of its nodes, separated by commas. */
   url: string;
   clientId: string;
   controller: EmulatorClient;
@@ -41,7 +43,7 @@ export class BrokerLink {
   async connect(): Promise<void> {
     const { url, clientId, controller } = this.#options;
     const password = await this.#logIn();
-    const client = connect(url, {
+    const client = connectToNodes(url, {
       clientId,
       username: controller.appName,
       password,

@@ -22,7 +22,7 @@ const COMMAND = {
   sections: {
     Settings: {
       SERVICE_URL: "URL of the controller (default: http://127.0.0.1:8787)",
-      MQTT_URL: "URL of the broker (default: mqtt://127.0.0.1:1883)",
+      MQTT_URL: "URL of the broker, or of its nodes, separated by commas (default: mqtt://127.0.0.1:1883)",
       EMULATOR_APP: 'Name of a third-party app with the permissions "callbacks" and "broker" (default: emulator)',
       EMULATOR_KEY: "API key of that app (required)",
       EMULATOR_ID: "Unique name of this emulator (default: the name of this machine)",

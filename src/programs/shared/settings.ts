@@ -103,9 +103,9 @@ export const SETTINGS = {
 
 export const isSetting = (name: string): boolean => Object.values(SETTINGS).some((names) => names.includes(name));
 
-/** Recognises a secret by the name of its variable. MAIL_URL usually contains the key of a mail service. */
+/** Recognises a secret by the name of its variable. These URLs usually contain the key of a mail service, or a password. */
 export const isSecret = (name: string): boolean =>
-  /_(?:PASSWORD|TOKEN|KEYS?|PEPPER)$/.test(name) || name === "MAIL_URL";
+  /_(?:PASSWORD|TOKEN|KEYS?|PEPPER)$/.test(name) || name === "MAIL_URL" || name === "BROKER_REDIS_URL";
 
 /** Reads the settings. `defaults` are Worker settings whose defaults differ between `npm run dev` and `npm start`. */
 export function readSettings(env: NodeJS.ProcessEnv, defaults: Record<string, string> = {}): Settings {

@@ -1,5 +1,6 @@
 import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from "@clickhouse/client-web";
-import { type StoresConfig, toList } from "../../env.ts";
+import type { StoresConfig } from "../../env.ts";
+import { splitAddresses } from "../../lib/addresses.ts";
 import { withDeadline } from "../../lib/deadline.ts";
 import { isUnreplicated } from "./ddl.ts";
 
@@ -27,12 +28,12 @@ export const openClient = (config: StoresConfig, url: string, database?: string)
  */
 export const nodesOf = async (config: StoresConfig): Promise<StoresConfig[]> =>
   isUnreplicated(config)
-    ? toList(config.CLICKHOUSE_URL).map((url) => ({ ...config, CLICKHOUSE_URL: url }))
+    ? splitAddresses(config.CLICKHOUSE_URL).map((url) => ({ ...config, CLICKHOUSE_URL: url }))
     : [{ ...config, CLICKHOUSE_URL: await respondingUrl(config) }];
 
 /** Returns the first address that responds. A single one is not tried. */
 export async function respondingUrl(config: StoresConfig): Promise<string> {
-  const [first = "", ...others] = toList(config.CLICKHOUSE_URL);
+  const [first = "", ...others] = splitAddresses(config.CLICKHOUSE_URL);
   if (others.length === 0) return first;
   for (const url of [first, ...others]) if ((await pingError(config, url)) === undefined) return url;
   return first;

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { type AddressInfo, createServer, type Server } from "node:net";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Aedes } from "aedes";
@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { until } from "../../../scripts/harness/product.ts";
 import { createRejectionLog } from "../../../src/programs/bridge/rejection-log.ts";
 import { LISTENING } from "../../../src/programs/bridge/subscriber.ts";
-import { BrokerPersistence } from "../../../src/programs/broker/persistence.ts";
+import { DiskPersistence } from "../../../src/programs/broker/disk-persistence.ts";
 import { ROOT } from "../../../src/programs/shared/system.ts";
 import { FakeController, REQUEST_ID } from "../../support/fake-controller.ts";
 
@@ -29,7 +29,7 @@ describe("the bridge", () => {
     folder = mkdtempSync(join(tmpdir(), "bridge-"));
     level = new ClassicLevel(folder);
     await level.open();
-    const store = new BrokerPersistence(level, "broker", () => true);
+    const store = new DiskPersistence(level, "broker", () => true);
     broker = await Aedes.createBroker({
       id: "broker",
       persistence: store,
@@ -58,12 +58,12 @@ describe("the bridge", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const startBridge = async (): Promise<void> => {
+  const startBridge = async (MQTT_URL = brokerUrl): Promise<void> => {
     const child = spawn(process.execPath, [join(ROOT, "scripts/bridge.ts")], {
       env: {
         ...process.env,
         SERVICE_URL: controller.url,
-        MQTT_URL: brokerUrl,
+        MQTT_URL,
         BRIDGE_KEY: "no secret",
         BRIDGE_ID: "test",
       },
@@ -135,6 +135,29 @@ describe("the bridge", () => {
     await until(() => controller.acceptedNumbers().length === 1, 5_000);
     expect(controller.requests).toBe(3);
     expect(output).not.toContain("failed");
+  });
+
+  it("uses the nodes of a broker that are available", async () => {
+    const other = await Aedes.createBroker();
+    const sockets = new Set<Socket>();
+    const otherServer = createServer((socket) => {
+      sockets.add(socket);
+      other.handle(socket);
+    });
+    await new Promise<void>((resolve) => otherServer.listen(0, "127.0.0.1", resolve));
+    const listening = () => linesWith(LISTENING).length;
+    try {
+      const otherUrl = `mqtt://127.0.0.1:${(otherServer.address() as AddressInfo).port}`;
+      await startBridge(`mqtt://127.0.0.1:9, ${otherUrl},${brokerUrl}`);
+      expect(sockets.size).toBe(1);
+      otherServer.close();
+      for (const socket of sockets) socket.destroy();
+      await until(() => listening() === 2);
+      await good(1);
+      await until(() => controller.acceptedNumbers().length === 1);
+    } finally {
+      await new Promise<void>((resolve) => other.close(resolve));
+    }
   });
 });
 

@@ -25,12 +25,13 @@ describe("the emulator", () => {
   let service: Server;
   let controller: EmulatorClient;
   let port: number;
+  let webSocketPort: number;
 
   beforeAll(async () => {
     issuer = await TokenIssuer.start();
     issuer.isAvailable = false;
-    const { component, tcpPort } = await issuer.broker(folder);
-    port = tcpPort;
+    const { component, tcpPort, wsPort } = await issuer.broker(folder);
+    [port, webSocketPort] = [tcpPort, wsPort];
     await supervisor.start(component);
   });
 
@@ -119,6 +120,22 @@ describe("the emulator", () => {
     } finally {
       await link.close();
       proxy.close();
+    }
+  });
+
+  it("connects to the nodes of a broker that are available", async () => {
+    issuer.isAvailable = true;
+    const link = new BrokerLink({
+      url: `mqtt://127.0.0.1:9,ws://127.0.0.1:9/mqtt, ws://127.0.0.1:${webSocketPort}`,
+      ...{ clientId: "emulator", controller, signal: new AbortController().signal },
+    });
+    try {
+      await link.connect();
+      const acknowledged = Promise.withResolvers<void>();
+      link.publish("agent/a/data", {}, acknowledged.resolve);
+      await acknowledged.promise;
+    } finally {
+      await link.close();
     }
   });
 

@@ -120,7 +120,7 @@ describe("the access guard of the broker", () => {
     const [goneBefore = "", goneLater = "", staying = ""] = names;
     await inserted([goneLater, staying]);
     const removed: string[] = [];
-    const { guard } = guarding([], { owners: () => names, removeAgent: async (apId) => void removed.push(apId) });
+    const { guard } = guarding([], { owners: async () => names, removeAgent: async (apId) => void removed.push(apId) });
     await guard.check();
     expect(removed).toEqual([goneBefore]);
     await database.delete(agents).where(inArray(agents.apId, [goneLater]));

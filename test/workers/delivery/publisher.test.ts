@@ -8,7 +8,7 @@ import { Publisher } from "../../../src/delivery/publisher.ts";
 import { parseEnv } from "../../../src/env.ts";
 import { createJobStore } from "../../../src/jobs/job-store.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
-import { uniqueName } from "../support.ts";
+import { settings, uniqueName } from "../support.ts";
 
 const config = parseEnv(env);
 const database = createDatabase({ url: config.LIBSQL_URL });
@@ -80,6 +80,13 @@ describe("the publisher", () => {
     expect(await inOutbox(expired)).toBeUndefined();
     expect(await isExpired(expired)).toBe(true);
     expect(await inOutbox(waiting)).toMatchObject({ jobNumber: waiting });
+  });
+
+  it("publishes to the nodes of the broker that are available", async () => {
+    const jobNumber = await insert();
+    const MQTT_URL = `mqtt://127.0.0.1:9,ws://127.0.0.1:9,${settings.MQTT_URL}`;
+    await withPublisher((publisher) => publisher.alarm(), { MQTT_URL });
+    expect((await inOutbox(jobNumber))?.published).toBeGreaterThan(0);
   });
 
   it("expires the other jobs if the object of one job fails", async () => {

@@ -6,6 +6,7 @@ import { CALLERS, type Row } from "./permission-row.ts";
 /** Operations that need no token. */
 export const PUBLIC = [
   "POST /api/v1/token/",
+  "POST /api/v1/broker/rabbitmq/:check",
   "POST /api/v1/users/signup",
   "POST /api/v1/users/password-recovery",
   "POST /api/v1/users/reset-password",

@@ -20,11 +20,17 @@ describe("the health of the service", () => {
     }
   });
 
+  it("is ready while one node of the broker responds", async () => {
+    const MQTT_URL = `ws://127.0.0.1:9, mqtt://127.0.0.1:9,${settings.MQTT_URL}`;
+    expect((await appWith({ MQTT_URL }).request("/readyz")).status).toBe(200);
+  });
+
   it.each([
     ["libsql", { LIBSQL_URL: "http://127.0.0.1:9" }],
     ["clickhouse", { CLICKHOUSE_URL: "http://127.0.0.1:9" }],
     ["broker", { MQTT_URL: "ws://127.0.0.1:9" }],
     ["broker", { MQTT_URL: "mqtt://127.0.0.1:9" }],
+    ["broker", { MQTT_URL: "mqtt://127.0.0.1:9,ws://127.0.0.1:9" }],
     ["passwords", { PASSWORDS_URL: "http://127.0.0.1:9", PASSWORDS_TOKEN: "a-token-of-no-use" }],
   ])("is unavailable if %s is down, which the response names", async (part, settings) => {
     const response = await appWith(settings).request("/readyz");
@@ -133,6 +139,11 @@ describe("parseEnv", () => {
     ],
     [{ CLICKHOUSE_REPLICATION: "maybe" }, "The setting CLICKHOUSE_REPLICATION must be keeper or none."],
     [{ CLICKHOUSE_INSERT_QUORUM: "0" }, "The setting CLICKHOUSE_INSERT_QUORUM must be auto, or a number from 1 to 9."],
+    [
+      { MQTT_URL: "ws://x,http://x" },
+      "The setting MQTT_URL must be a URL that begins with ws:// or wss:// or mqtt:// or mqtts://.",
+    ],
+    [{ MQTT_URL: " , " }, "The setting MQTT_URL is missing."],
     [{ JWT_KEYS: "no json" }, "The setting JWT_KEYS is not JSON."],
     [{ JWT_KEYS: "[]" }, "The setting JWT_KEYS must hold at least one key."],
     [

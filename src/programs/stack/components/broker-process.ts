@@ -15,6 +15,8 @@ export interface BrokerOptions {
   issuer: string;
   /** The accounts database. Without it, a connection closes only when its token expires. */
   accounts?: DatabaseOptions;
+  /** A Redis that several brokers share. Without it, the broker keeps everything in its folder. */
+  redisUrl?: string;
 }
 
 /** The MQTT broker. */
@@ -26,6 +28,7 @@ export function brokerComponent({
   jwksUrl,
   issuer,
   accounts,
+  redisUrl,
 }: BrokerOptions): Component {
   const folder = join(dataDir, "broker");
   mkdirSync(folder, { recursive: true });
@@ -35,6 +38,7 @@ export function brokerComponent({
     command: process.execPath,
     args: [program, folder, host, String(tcpPort), String(wsPort), jwksUrl, issuer],
     env: {
+      ...(redisUrl && { BROKER_REDIS_URL: redisUrl }),
       ...(accounts && { LIBSQL_URL: accounts.url }),
       ...(accounts?.authToken !== undefined && { LIBSQL_AUTH_TOKEN: accounts.authToken }),
     },

@@ -5,11 +5,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connectAsync, connect as connectNow, type IClientOptions, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { hasRedis, redisComponent } from "../../../../scripts/harness/brokers/redis-server.ts";
 import { until } from "../../../../scripts/harness/product.ts";
 import { Supervisor } from "../../../../src/programs/stack/supervisor.ts";
 import { TokenIssuer } from "../../../support/token-issuer.ts";
 
-describe("the broker", () => {
+describe.each([
+  { name: "the broker", isShared: false },
+  { name: "the broker with Redis (of Debian's package redis-server)", isShared: true },
+])("$name", ({ isShared }) => {
+  if (isShared && !hasRedis) return it.skip("is tested if redis-server is installed");
   const supervisor = new Supervisor();
   const folder = mkdtempSync(join(tmpdir(), "broker-"));
   const clients: MqttClient[] = [];
@@ -21,7 +26,9 @@ describe("the broker", () => {
   beforeAll(async () => {
     issuer = await TokenIssuer.start();
     ({ sign } = issuer);
-    const { component, tcpPort, wsPort } = await issuer.broker(folder);
+    const redis = isShared ? await redisComponent(join(folder, "redis")) : undefined;
+    if (redis !== undefined) await supervisor.start(redis.component);
+    const { component, tcpPort, wsPort } = await issuer.broker(folder, redis?.url);
     [port, webSocketPort] = [tcpPort, wsPort];
     await supervisor.start(component);
   });

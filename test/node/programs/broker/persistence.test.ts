@@ -9,7 +9,7 @@ import { connectAsync } from "mqtt";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { until } from "../../../../scripts/harness/product.ts";
 import { type Incoming, type SubscribeOptions, subscribe } from "../../../../src/programs/bridge/subscriber.ts";
-import { BrokerPersistence } from "../../../../src/programs/broker/persistence.ts";
+import { DiskPersistence } from "../../../../src/programs/broker/disk-persistence.ts";
 import { anyFreePort } from "../../../../src/programs/stack/ports.ts";
 
 let folder: string;
@@ -23,7 +23,7 @@ beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "broker-store-"));
   const level = new ClassicLevel(folder);
   await level.open();
-  const store = new BrokerPersistence(level, "broker", () => true);
+  const store = new DiskPersistence(level, "broker", () => true);
   broker = await Aedes.createBroker({
     id: "broker",
     persistence: store,

@@ -5,13 +5,9 @@ import { Aedes, type AedesPublishPacket, type Client } from "aedes";
 import { ClassicLevel } from "classic-level";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { until } from "../../../../scripts/harness/product.ts";
-import { BrokerPersistence } from "../../../../src/programs/broker/persistence.ts";
-import {
-  AGENT_SESSION_MS,
-  BrokerSessions,
-  SERVICE_SESSION_MS,
-  SESSIONS_PER_AGENT,
-} from "../../../../src/programs/broker/sessions.ts";
+import { DiskPersistence } from "../../../../src/programs/broker/disk-persistence.ts";
+import { DiskSessions } from "../../../../src/programs/broker/disk-sessions.ts";
+import { AGENT_SESSION_MS, SERVICE_SESSION_MS, SESSIONS_PER_AGENT } from "../../../../src/programs/broker/limits.ts";
 
 const TOPIC = "agent/a/command";
 
@@ -19,8 +15,8 @@ describe("the broker's persistent sessions", () => {
   let folder: string;
   let level: ClassicLevel;
   let broker: Aedes;
-  let store: BrokerPersistence;
-  let sessions: BrokerSessions;
+  let store: DiskPersistence;
+  let sessions: DiskSessions;
   let nowMs: number;
   let sent: number;
   let disconnected: string[];
@@ -30,14 +26,14 @@ describe("the broker's persistent sessions", () => {
     level = new ClassicLevel(folder);
     await level.open();
     const limit = { messages: 10, bytes: 1_000 };
-    store = new BrokerPersistence(
+    store = new DiskPersistence(
       level,
       id,
       () => true,
       () => limit,
     );
     broker = await Aedes.createBroker({ id, persistence: store });
-    sessions = new BrokerSessions(level, store, {
+    sessions = new DiskSessions(level, store, {
       disconnect: (clientId) => void disconnected.push(clientId),
       now: () => nowMs,
     });
@@ -117,7 +113,7 @@ describe("the broker's persistent sessions", () => {
     await publish("x");
     await stop();
     await start("broker-2");
-    expect([...sessions.owners()]).toEqual(["a"]);
+    expect([...(await sessions.owners())]).toEqual(["a"]);
     nowMs += AGENT_SESSION_MS + 1;
     await sessions.removeExpired();
     expect(await keysWith("agent%2Fa")).toEqual([]);
@@ -130,7 +126,7 @@ describe("the broker's persistent sessions", () => {
     await sessions.close("agent/a/1", older);
     nowMs += AGENT_SESSION_MS + 1;
     await sessions.removeExpired();
-    expect([...sessions.owners()]).toEqual(["a"]);
+    expect([...(await sessions.owners())]).toEqual(["a"]);
   });
 
   it("are removed if their agent has too many: the one that was unused for longest first", async () => {
@@ -156,7 +152,7 @@ describe("the broker's persistent sessions", () => {
     expect(await subscribers()).toEqual(["agent/a/2"]);
     await sessions.removeAgent("a");
     expect(await keysWith("agent%2Fa")).toEqual([]);
-    expect([...sessions.owners()]).toEqual([]);
+    expect([...(await sessions.owners())]).toEqual([]);
   });
 
   it.each([

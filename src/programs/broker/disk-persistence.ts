@@ -1,33 +1,13 @@
 import type { AedesPublishPacket, Client, PublishPacket, Subscription } from "aedes";
 import AsyncLevelPersistence from "aedes-persistence-level/asyncPersistence.js";
 import type { ClassicLevel } from "classic-level";
-import { isOfAgent } from "./sessions.ts";
+import { type QueueLimit, queueLimitOf } from "./limits.ts";
+import { assignUniqueMessageIds, disableDuplicateFilter } from "./message-ids.ts";
+import { type BrokerPersistence, type CanReceive, isFilter } from "./store.ts";
 
-/** MQTT message ids have 16 bits and are never zero. */
-const MAX_MESSAGE_ID = 65_535;
-
-/** The limit of a client's queue. Beyond it, the oldest messages are removed. */
-export interface QueueLimit {
-  messages: number;
-  bytes: number;
-}
-
-/**
- * An agent gets at most one command every ten seconds. Each command is published up to eight times and valid for a minute, so all but the
- * newest hundred messages have expired.
- */
-const AGENT_LIMIT: QueueLimit = { messages: 100, bytes: 256 * 1024 };
-/** Telemetry for a disconnected bridge. It must not fill the disk, which would stop the broker for all clients. */
-const SERVICE_LIMIT: QueueLimit = { messages: 10_000_000, bytes: 4 * 1024 ** 3 };
 /** The share of the limit that stays after a removal, so that the queue is not read again for every further message. */
 const KEPT_SHARE = 0.9;
 const DELETED_AT_ONCE = 1_000;
-
-/** A topic filter of MQTT: `+` stands for a whole level, `#` is the last level. */
-const FILTER = /^(?:(?:\+|[^+#/]*)\/)*(?:\+|#|[^+#/]+)$/;
-
-/** Returns whether a client may receive the messages of a topic or filter. */
-export type CanReceive = (client: Client, topic: string) => boolean;
 
 /**
  * The subscriptions and queued messages of the broker's clients, on disk.
@@ -35,7 +15,7 @@ export type CanReceive = (client: Client, topic: string) => boolean;
  * aedes acknowledges a QoS 1 message before it stores it, so a kill in between loses an acknowledged message. This class stores the
  * message before aedes acknowledges it, and marks it with a special broker id, so that it is not stored again when aedes tries to store it.
  */
-export class BrokerPersistence extends AsyncLevelPersistence {
+export class DiskPersistence extends AsyncLevelPersistence implements BrokerPersistence {
   readonly #level: ClassicLevel;
   readonly #brokerId: string;
   readonly #storedBrokerId: string;
@@ -53,7 +33,7 @@ export class BrokerPersistence extends AsyncLevelPersistence {
     level: ClassicLevel,
     brokerId: string,
     canReceive: CanReceive,
-    limitOf = (clientId: string): QueueLimit => (isOfAgent(clientId) ? AGENT_LIMIT : SERVICE_LIMIT),
+    limitOf: (clientId: string) => QueueLimit = queueLimitOf,
   ) {
     super(level);
     this.#level = level;
@@ -68,7 +48,7 @@ export class BrokerPersistence extends AsyncLevelPersistence {
    * valid, and would then reject every further connection of the client because of an invalid one.
    */
   override async addSubscriptions(client: Client, subscriptions: Subscription[]): Promise<void> {
-    const allowed = subscriptions.filter(({ topic }) => FILTER.test(topic) && this.#canReceive(client, topic));
+    const allowed = subscriptions.filter(({ topic }) => isFilter(topic) && this.#canReceive(client, topic));
     await super.addSubscriptions(client, allowed);
   }
 
@@ -189,20 +169,13 @@ export class BrokerPersistence extends AsyncLevelPersistence {
     }
   }
 
-  /** Prepares a client that connects. Must be called before the broker sends anything to it. */
-  async prepare(client: Client): Promise<void> {
-    this.#disableDuplicateFilter(client);
-    if (!client.clean) await this.#assignUniqueMessageIds(client);
-  }
-
   /**
-   * Gives a client one sequence of message ids across all its connections, and skips the ids in use.
-   *
-   * aedes starts each connection at a random message id, while unacknowledged messages of earlier connections keep theirs. Sooner or later
-   * two messages in flight have the same id. The acknowledgement of one then removes the other, which is lost if the connection closes
-   * before it arrives.
+   * Disk writes do not complete in the order in which they started, and QoS 0 messages wait for no write. With the duplicate filter, an
+   * overtaken message would wait until its subscriber reconnects.
    */
-  async #assignUniqueMessageIds(client: Client): Promise<void> {
+  async prepare(client: Client): Promise<void> {
+    disableDuplicateFilter(client, [this.#brokerId, this.#storedBrokerId]);
+    if (client.clean) return;
     const prefix = `outgoing-id:${encodeURIComponent(client.id)}:`;
     const inUse = new Set<number>();
     for await (const key of this.#level.keys({ gt: prefix, lt: `${prefix.slice(0, -1)};` }))
@@ -210,16 +183,7 @@ export class BrokerPersistence extends AsyncLevelPersistence {
     const ids = this.#messageIds.get(client.id) ?? { next: 1, inUse };
     ids.inUse = inUse;
     this.#messageIds.set(client.id, ids);
-    if (!("_nextId" in client)) throw new Error("This version of aedes assigns message ids differently");
-    Object.defineProperty(client, "_nextId", {
-      get: () => {
-        for (let i = 0; i < MAX_MESSAGE_ID && ids.inUse.has(ids.next); i++) ids.next = (ids.next % MAX_MESSAGE_ID) + 1;
-        return ids.next;
-      },
-      set: (next: number) => {
-        ids.next = next;
-      },
-    });
+    assignUniqueMessageIds(client, ids);
   }
 
   override async outgoingClearMessageId(
@@ -229,18 +193,6 @@ export class BrokerPersistence extends AsyncLevelPersistence {
     const cleared = await super.outgoingClearMessageId(client, packet);
     this.#messageIds.get(client.id)?.inUse.delete(packet.messageId);
     return cleared;
-  }
-
-  /**
-   * Disables the duplicate filter of aedes, which drops a message if a later one was delivered first. Disk writes do not complete in the
-   * order in which they started, and QoS 0 messages wait for no write. With the filter, an overtaken message would wait until its
-   * subscriber reconnects. (Without it, a client with overlapping subscriptions gets one copy for each, as MQTT allows.)
-   */
-  #disableDuplicateFilter(client: Client): void {
-    const { duplicates } = client as Client & { duplicates?: object };
-    if (duplicates === undefined) throw new Error("This version of aedes detects duplicates differently");
-    const alwaysZero = { get: () => 0, set: () => {} };
-    Object.defineProperties(duplicates, { [this.#brokerId]: alwaysZero, [this.#storedBrokerId]: alwaysZero });
   }
 }
 

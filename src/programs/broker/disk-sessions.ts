@@ -1,5 +1,7 @@
 import type { ClassicLevel } from "classic-level";
 import * as z from "zod";
+import { excessSessions, keptMsOf, ownerOf } from "./limits.ts";
+import type { Sessions } from "./store.ts";
 
 /**
  * The persistent sessions of the broker's clients (`clean: false`). The time of the last use of each session is on disk, so that unused
@@ -12,7 +14,7 @@ export interface SessionStore {
   removeSession(clientId: string): Promise<void>;
 }
 
-export interface BrokerSessionsOptions {
+export interface DiskSessionsOptions {
   /** Closes the connection of a client, if it has one. */
   disconnect(clientId: string): void;
   now?: () => number;
@@ -26,23 +28,10 @@ interface Session {
   connection: object | undefined;
 }
 
-/** Commands are valid for a minute, so the messages in a day-old session are useless. */
-export const AGENT_SESSION_MS = 24 * 3_600_000;
-/** Telemetry must not be lost if a bridge is down over a weekend or a holiday. */
-export const SERVICE_SESSION_MS = 7 * 24 * 3_600_000;
-/** An agent needs one session. The others allow for agents that use a new client id after each restart. */
-export const SESSIONS_PER_AGENT = 4;
-
 const KEY = "session:";
 const Saved = z.object({ openedMs: z.number(), endedMs: z.number().optional() });
 
-/** The broker puts this prefix in front of the client id of an agent. */
-const AGENT_ID = /^agent\/([^/]+)\//;
-export const sessionIdOf = (apId: string, clientId: string): string => `agent/${apId}/${clientId}`;
-export const isOfAgent = (sessionId: string): boolean => AGENT_ID.test(sessionId);
-const ownerOf = (sessionId: string): string | undefined => AGENT_ID.exec(sessionId)?.[1];
-
-export class BrokerSessions {
+export class DiskSessions implements Sessions {
   readonly #level: ClassicLevel;
   readonly #store: SessionStore;
   readonly #disconnect: (clientId: string) => void;
@@ -50,7 +39,7 @@ export class BrokerSessions {
   readonly #sessions = new Map<string, Session>();
   readonly #byAgent = new Map<string, Set<string>>();
 
-  constructor(level: ClassicLevel, store: SessionStore, { disconnect, now = Date.now }: BrokerSessionsOptions) {
+  constructor(level: ClassicLevel, store: SessionStore, { disconnect, now = Date.now }: DiskSessionsOptions) {
     this.#level = level;
     this.#store = store;
     this.#disconnect = disconnect;
@@ -77,7 +66,6 @@ export class BrokerSessions {
     await this.removeExpired();
   }
 
-  /** Records that a client connects, before the broker reads its session. Removes the oldest session of an agent that has too many. */
   async open(clientId: string, isClean: boolean, connection: object): Promise<void> {
     if (isClean) return await this.#remove(clientId);
     const session = { openedMs: this.#now(), endedMs: undefined, connection };
@@ -86,16 +74,10 @@ export class BrokerSessions {
     const owner = ownerOf(clientId);
     if (owner === undefined) return;
     const others = [...(this.#byAgent.get(owner) ?? [])].filter((id) => id !== clientId);
-    // Sessions without a connection come first.
-    const rank = (id: string): [number, number] => {
-      const { endedMs = Number.MAX_SAFE_INTEGER, openedMs = 0 } = this.#sessions.get(id) ?? {};
-      return [endedMs, openedMs];
-    };
-    others.sort((a, b) => rank(a)[0] - rank(b)[0] || rank(a)[1] - rank(b)[1]);
-    for (const id of others.slice(0, Math.max(0, others.length + 1 - SESSIONS_PER_AGENT))) await this.#remove(id);
+    const ages = others.map((id) => ({ openedMs: 0, endedMs: undefined, ...this.#sessions.get(id), id }));
+    for (const id of excessSessions(ages)) await this.#remove(id);
   }
 
-  /** Records that a connection has closed, unless a newer connection of the same client uses the session. */
   async close(clientId: string, connection: object): Promise<void> {
     const session = this.#sessions.get(clientId);
     if (session?.connection === connection) await this.#end(clientId, session);
@@ -105,17 +87,14 @@ export class BrokerSessions {
   async removeExpired(): Promise<void> {
     const nowMs = this.#now();
     for (const [id, { endedMs }] of this.#sessions) {
-      const keptMs = isOfAgent(id) ? AGENT_SESSION_MS : SERVICE_SESSION_MS;
-      if (endedMs !== undefined && nowMs - endedMs > keptMs) await this.#remove(id);
+      if (endedMs !== undefined && nowMs - endedMs > keptMsOf(id)) await this.#remove(id);
     }
   }
 
-  /** Returns the agents that have sessions. */
-  owners(): Iterable<string> {
+  async owners(): Promise<Iterable<string>> {
     return this.#byAgent.keys();
   }
 
-  /** Removes the sessions of an agent. */
   async removeAgent(apId: string): Promise<void> {
     for (const id of this.#byAgent.get(apId) ?? []) await this.#remove(id);
   }
