@@ -20,7 +20,6 @@ import { ReplicaReads } from "./accounts/replica-reads.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
 import { type Alerts, createAlerts } from "./alerting/alerts.ts";
-import type { Backtests } from "./alerting/backtest.ts";
 import { type AlertRules, createAlertRules } from "./alerting/rules.ts";
 import { createSilences, type Silences } from "./alerting/silences.ts";
 import { createSubscriptions, type Subscriptions } from "./alerting/subscriptions.ts";
@@ -52,7 +51,6 @@ import { createEventLog } from "./events/event-log.ts";
 import { createEventReader, type EventReader } from "./events/event-reader.ts";
 import { createNewestEvent } from "./events/newest-event.ts";
 import { createSubscriptionStore } from "./events/subscription-store.ts";
-import type { Aggregates } from "./fleet/aggregates.ts";
 import { createGroups, type Groups } from "./fleet/groups.ts";
 import { createLabelStore } from "./fleet/label-store.ts";
 import { createLabelledAgents } from "./fleet/labelled-agents.ts";
@@ -77,9 +75,9 @@ import { ledgerOf } from "./monitoring/ledger.ts";
 import { MetricRecorder } from "./monitoring/recorder.ts";
 import { createScrape, type Scrape } from "./monitoring/scrape.ts";
 import type { DashboardSettings } from "./schemas/service.ts";
+import { createServicesOnDemand, type ServicesOnDemand } from "./services-on-demand.ts";
 import { createClickHouse } from "./storage/clickhouse.ts";
 import { createDatabase } from "./storage/libsql.ts";
-import type { Exports } from "./telemetry/export/exports.ts";
 import { createIngest, type Ingest } from "./telemetry/ingest.ts";
 import { createIntake, type Intake } from "./telemetry/intake.ts";
 import { createMetrics, type Metrics } from "./telemetry/metrics.ts";
@@ -93,10 +91,8 @@ const DAY_MS = 86_400_000;
 const BULK_TIMEOUT_MS = 10_000;
 
 /** All services that the routes need. */
-export interface Services {
+export interface Services extends ServicesOnDemand {
   agents: Agents;
-  aggregates: Aggregates;
-  backtests: Backtests;
   alertRules: AlertRules;
   alerts: Alerts;
   apps: Apps;
@@ -113,7 +109,6 @@ export interface Services {
   countRequest: CountRequest;
   emulators: Emulators;
   events: EventReader;
-  exports: Exports;
   groups: Groups;
   enrolmentTokens: EnrolmentTokens;
   health: Health;
@@ -234,31 +229,22 @@ export function createServices(config: Config, bindings: Bindings): Services {
     recorder,
   );
 
-  // Loaded on demand to keep cold starts short: few requests need them.
-  const loadBacktests = async (): Promise<Backtests> => {
-    const [{ createBacktests }, { createRuleReader }] = await Promise.all([
-      import("./alerting/backtest.ts"),
-      import("./telemetry/store/rule-reader.ts"),
-    ]);
-    const reader = createRuleReader(clickhouse);
-    return createBacktests({ agents: labelledAgents, selectors, reader, telemetryDays: config.TELEMETRY_DAYS });
-  };
-  const loadAggregates = async (): Promise<Aggregates> => {
-    const { createAggregates } = await import("./fleet/aggregates.ts");
-    return createAggregates({ agents: labelledAgents, store: telemetry, shards });
-  };
-  const loadExports = async (): Promise<Exports> => {
-    const { createExports } = await import("./telemetry/export/exports.ts");
-    return createExports({ labelledAgents, agents, agentCache, readings, clickhouse, shards }, config.TELEMETRY_DAYS);
-  };
-
   const silences = createSilenceStore(database);
   const eventSink = createEventSink(database, createSilenceReader(database, silences, groups));
 
   return {
+    ...createServicesOnDemand({
+      clickhouse,
+      telemetry,
+      telemetryDays: config.TELEMETRY_DAYS,
+      readings,
+      shards,
+      agents,
+      agentCache,
+      labelledAgents,
+      selectors,
+    }),
     agents: createAgents({ store: agents, passwords, enrolment: createEnrolment(enrolment), ownedJobs, rechecks }),
-    aggregates: { read: async (...request) => await (await loadAggregates()).read(...request) },
-    backtests: { run: async (...request) => await (await loadBacktests()).run(...request) },
     alertRules: createAlertRules({
       store: createRuleStore(database, groups),
       selectors,
@@ -295,11 +281,6 @@ export function createServices(config: Config, bindings: Bindings): Services {
       secretHasher,
     }),
     events: createEventReader({ eventLog, newest: createNewestEvent(eventLog) }),
-    exports: {
-      remoteRead: async (...request) => await (await loadExports()).remoteRead(...request),
-      latestValues: async (...request) => await (await loadExports()).latestValues(...request),
-      download: async (...request) => await (await loadExports()).download(...request),
-    },
     groups: createGroups(groups, visibleGroups, rechecks),
     enrolmentTokens: createEnrolmentTokens(enrolment),
     health,

@@ -2,7 +2,7 @@ import type { Authenticate } from "../auth/identity.ts";
 import type { Tokens } from "../auth/tokens.ts";
 import { NotAuthenticated } from "../lib/errors.ts";
 import { log } from "../lib/log.ts";
-import type { RabbitmqPath, RabbitmqQuestion } from "../schemas/broker.ts";
+import type { RabbitmqPath, RabbitmqQuestion } from "./rabbitmq-question.ts";
 import { loginRejection, mayUseResource, mayUseRoutingKey } from "./rabbitmq-rules.ts";
 import { type BrokerClient, clientKind } from "./topics.ts";
 

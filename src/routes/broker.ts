@@ -1,9 +1,9 @@
 import { Hono } from "hono";
 import * as z from "zod";
+import { RabbitmqPath, RabbitmqQuestion } from "../broker/rabbitmq-question.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { form, path } from "../http/validation.ts";
-import { RabbitmqPath, RabbitmqQuestion } from "../schemas/broker.ts";
 import type { Services } from "../services.ts";
 
 export function brokerRoutes(operation: Operation, options: Pick<Services, "authenticate" | "tokens">) {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasRabbitmq, type RabbitmqNode, rabbitmqCluster } from "../../scripts/harness/brokers/rabbitmq-server.ts";
 import { until } from "../../scripts/harness/product.ts";
 import { Supervisor } from "../../src/programs/stack/supervisor.ts";
-import { startLoad } from "../support/broker-load.ts";
+import { startLoad } from "../support/cluster/broker-load.ts";
 import { ADMIN, sharedProduct } from "../support/product.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
 import { ServiceClient } from "../support/service-client.ts";

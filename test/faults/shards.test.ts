@@ -10,9 +10,9 @@ import { sampleAt, UPDATE_PATH } from "../../scripts/harness/telemetry-oracle.ts
 import { newClickHouseAccess, withLogin } from "../../src/programs/stack/components/clickhouse-access.ts";
 import type { Overview } from "../../src/schemas/fleet/overview.ts";
 import type { AgentState, MultiMetricData } from "../../src/schemas/metrics.ts";
+import { SHARDS, shardOfName } from "../support/cluster/shards.ts";
 import { dataFolderWith } from "../support/database-image.ts";
 import { ServiceClient } from "../support/service-client.ts";
-import { SHARDS, shardOfName } from "../support/shards.ts";
 
 /** The product on two ClickHouse nodes, of which one is killed. */
 describe("a product on a cluster of shards", () => {

@@ -22,9 +22,9 @@ import { migrateTelemetry } from "../../src/programs/telemetry-store/migrate.ts"
 import { createClickHouse } from "../../src/storage/clickhouse.ts";
 import { createExportStore } from "../../src/telemetry/store/export-queries.ts";
 import { createTelemetryStore } from "../../src/telemetry/store/telemetry-store.ts";
+import { namesOn, SHARDS, sampleOf, shardOfName } from "../support/cluster/shards.ts";
 import { copyImage } from "../support/database-image.ts";
 import { count, fillTelemetry, telemetryOf } from "../support/filled-stores.ts";
-import { namesOn, SHARDS, sampleOf, shardOfName } from "../support/shards.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "controller-sharding-"));
 const access = inject("clickhouseAccess");
@@ -264,7 +264,7 @@ describe("a shard that is down", () => {
 
 describe("npm run cluster-check", () => {
   const startCheck = (seconds: number) => {
-    const child = spawn(process.execPath, ["scripts/cluster-check.ts", "--seconds", String(seconds)], {
+    const child = spawn(process.execPath, ["scripts/ops/cluster-check/command.ts", "--seconds", String(seconds)], {
       cwd: ROOT,
       env: { ...process.env, ...cluster.settings(access.owner), NO_COLOR: "1" },
       stdio: ["pipe", "pipe", "inherit"],

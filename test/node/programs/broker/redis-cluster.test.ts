@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasRedis, redisComponent } from "../../../../scripts/harness/brokers/redis-server.ts";
 import { until } from "../../../../scripts/harness/product.ts";
 import { type Component, Supervisor } from "../../../../src/programs/stack/supervisor.ts";
-import { startLoad } from "../../../support/broker-load.ts";
+import { startLoad } from "../../../support/cluster/broker-load.ts";
 import { TokenIssuer } from "../../../support/token-issuer.ts";
 
 const NODES = ["one", "two"];

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { connectAsync } from "mqtt";
-import { Addresses, splitAddresses } from "../../src/lib/addresses.ts";
-import { subscribe } from "../../src/programs/bridge/subscriber.ts";
-import { connectToNodes } from "../../src/programs/shared/broker-nodes.ts";
+import { Addresses, splitAddresses } from "../../../src/lib/addresses.ts";
+import { subscribe } from "../../../src/programs/bridge/subscriber.ts";
+import { connectToNodes } from "../../../src/programs/shared/broker-nodes.ts";
 
 /** Agents that publish to the nodes of a broker without a pause, and a bridge that receives their messages. */
 

@@ -1,7 +1,7 @@
-import { parseCommand, runCommand, toUserError } from "../src/programs/shared/cli.ts";
-import { CONFIG_OPTION, loadConfiguration } from "../src/programs/shared/config-file.ts";
-import { CLEANUP_NOTICE, interruption, isInterruption } from "../src/programs/shared/interruption.ts";
-import { runClusterCheck } from "./ops/cluster-check/cluster-check.ts";
+import { parseCommand, runCommand, toUserError } from "../../../src/programs/shared/cli.ts";
+import { CONFIG_OPTION, loadConfiguration } from "../../../src/programs/shared/config-file.ts";
+import { CLEANUP_NOTICE, interruption, isInterruption } from "../../../src/programs/shared/interruption.ts";
+import { runClusterCheck } from "./cluster-check.ts";
 
 await runCommand(async () => {
   const command = parseCommand({

@@ -1,12 +1,12 @@
 import { type Context, Hono } from "hono";
 import * as z from "zod";
-import type { AppEnv } from "../http/context.ts";
-import type { Operation } from "../http/operation.ts";
-import { path, query } from "../http/validation.ts";
-import { requireHandshake } from "../http/web-socket.ts";
-import { JobPath, StreamQuery } from "../schemas/job.ts";
-import type { StreamFormat } from "../schemas/stream-protocol.ts";
-import type { Services } from "../services.ts";
+import type { AppEnv } from "../../http/context.ts";
+import type { Operation } from "../../http/operation.ts";
+import { path, query } from "../../http/validation.ts";
+import { requireHandshake } from "../../http/web-socket.ts";
+import { JobPath, StreamQuery } from "../../schemas/job.ts";
+import type { StreamFormat } from "../../schemas/stream-protocol.ts";
+import type { Services } from "../../services.ts";
 
 const STREAM = {
   tag: "Jobs",

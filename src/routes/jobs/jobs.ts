@@ -1,12 +1,12 @@
 import { Hono } from "hono";
 import * as z from "zod";
-import type { AppEnv } from "../http/context.ts";
-import type { Operation } from "../http/operation.ts";
-import { path, query } from "../http/validation.ts";
-import { SelectorQuery } from "../schemas/fleet/selector.ts";
-import { DataRequest, JobPath, JobRecord, JobStatus, JobsQuery, LiveDataRequest, Queued } from "../schemas/job.ts";
-import { Ack } from "../schemas/primitives.ts";
-import type { Services } from "../services.ts";
+import type { AppEnv } from "../../http/context.ts";
+import type { Operation } from "../../http/operation.ts";
+import { path, query } from "../../http/validation.ts";
+import { SelectorQuery } from "../../schemas/fleet/selector.ts";
+import { DataRequest, JobPath, JobRecord, JobStatus, JobsQuery, LiveDataRequest, Queued } from "../../schemas/job.ts";
+import { Ack } from "../../schemas/primitives.ts";
+import type { Services } from "../../services.ts";
 
 const TAG = "Jobs";
 const UNKNOWN = { 404: "The job does not exist" };

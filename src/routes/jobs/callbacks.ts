@@ -1,10 +1,10 @@
 import { Hono } from "hono";
 import type * as z from "zod";
-import type { AppEnv } from "../http/context.ts";
-import type { Operation } from "../http/operation.ts";
-import { header, jsonText, query } from "../http/validation.ts";
-import { AnyItems, CallbackHeaders, CallbackQuery, CallbackResponse, ObjectItems } from "../schemas/job.ts";
-import type { Services } from "../services.ts";
+import type { AppEnv } from "../../http/context.ts";
+import type { Operation } from "../../http/operation.ts";
+import { header, jsonText, query } from "../../http/validation.ts";
+import { AnyItems, CallbackHeaders, CallbackQuery, CallbackResponse, ObjectItems } from "../../schemas/job.ts";
+import type { Services } from "../../services.ts";
 
 const CALLBACKS = [
   { kind: "agent_data", items: AnyItems, summary: "Post data to a job" },

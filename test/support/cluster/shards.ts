@@ -1,5 +1,5 @@
-import { cityHash64 } from "../../src/lib/city-hash.ts";
-import type { AgentSample } from "../../src/telemetry/store/telemetry-store.ts";
+import { cityHash64 } from "../../../src/lib/city-hash.ts";
+import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
 
 /** Agents of a cluster with two shards. */
 
