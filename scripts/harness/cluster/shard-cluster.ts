@@ -4,6 +4,7 @@ import {
   type ClickHouseAccess,
   type ClickHouseLogin,
   clickhouseSettings,
+  LOOPBACK,
 } from "../../../src/programs/stack/components/clickhouse-access.ts";
 import { clickhouseComponent } from "../../../src/programs/stack/components/clickhouse-process.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
@@ -39,7 +40,8 @@ export class ShardCluster {
     const secret = randomSecret();
     const nodes = httpPorts.map((port, node): ShardNode => {
       const options = { port, access, databases, executable: process.env.CLICKHOUSE_BIN };
-      const cluster = { name: CLUSTER, ports: nativePorts, node, secret };
+      const addresses = nativePorts.map((native) => ({ host: LOOPBACK, port: native }));
+      const cluster = { name: CLUSTER, nodes: addresses, node, secret };
       const component = clickhouseComponent({ ...options, dataDir: join(dataDir, `shard-${node}`), cluster });
       return {
         component: { ...component, name: nameOf(node) },

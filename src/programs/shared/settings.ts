@@ -105,7 +105,7 @@ export const isSetting = (name: string): boolean => Object.values(SETTINGS).some
 
 /** Recognises a secret by the name of its variable. These URLs usually contain the key of a mail service, or a password. */
 export const isSecret = (name: string): boolean =>
-  /_(?:PASSWORD|TOKEN|KEYS?|PEPPER)$/.test(name) || name === "MAIL_URL" || name === "BROKER_REDIS_URL";
+  /_(?:PASSWORD|TOKEN|KEYS?|PEPPER|SECRET)$/.test(name) || name === "MAIL_URL" || name === "BROKER_REDIS_URL";
 
 /** Reads the settings. `defaults` are Worker settings whose defaults differ between `npm run dev` and `npm start`. */
 export function readSettings(env: NodeJS.ProcessEnv, defaults: Record<string, string> = {}): Settings {

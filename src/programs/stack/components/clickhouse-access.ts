@@ -54,30 +54,45 @@ export function settingsOfUrl(recorded: string): Partial<ReturnType<typeof click
   return clickhouseSettings(url.href, { user, password });
 }
 
-/** A cluster of shards without replicas, on this machine: for tests. */
+/** A cluster of shards without replicas. */
 export interface ClickHouseCluster {
   name: string;
-  /** The native ports of all nodes, one for each shard. */
-  ports: readonly number[];
+  /** The native addresses of all nodes, one for each shard. */
+  nodes: readonly NativeAddress[];
   /** The index of this node. */
   node: number;
   /** With it, the nodes accept each other's queries on behalf of any user. */
   secret: string;
 }
 
+export interface NativeAddress {
+  host: string;
+  port: number;
+}
+
+export const LOOPBACK = "127.0.0.1";
+
 /** Writes the server's configuration, readable only by its owner. Returns the path of the main file. */
 export function writeClickHouseConfig(
   folder: string,
   access: ClickHouseAccess,
   databases: readonly string[],
-  cluster?: ClickHouseCluster,
+  { host = LOOPBACK, cluster }: Listening = {},
 ): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const usersFile = join(folder, "users.xml");
   const mainFile = join(folder, "config.xml");
-  writeFileAtomically(usersFile, usersConfig(access, databases, cluster !== undefined));
+  writeFileAtomically(usersFile, usersConfig(access, databases, host, cluster !== undefined));
   writeFileAtomically(mainFile, mainConfig(usersFile, access, cluster));
   return mainFile;
+}
+
+/** Where a server listens. */
+export interface Listening {
+  /** Default: other machines cannot connect. */
+  host?: string | undefined;
+  /** The cluster that the server is a node of. */
+  cluster?: ClickHouseCluster | undefined;
 }
 
 /**
@@ -109,12 +124,17 @@ function mainConfig(usersFile: string, { owner, worker }: ClickHouseAccess, clus
 `;
 }
 
-const clusterConfig = ({ name, ports, node, secret }: ClickHouseCluster): string => `<tcp_port>${ports[node]}</tcp_port>
+const clusterConfig = ({
+  name,
+  nodes,
+  node,
+  secret,
+}: ClickHouseCluster): string => `<tcp_port>${nodes[node]?.port}</tcp_port>
   <macros><shard>${node + 1}</shard><replica>1</replica></macros>
   <remote_servers>
     <${name}>
-      <secret>${secret}</secret>
-      ${ports.map((port) => `<shard><replica><host>127.0.0.1</host><port>${port}</port></replica></shard>`).join("\n      ")}
+      <secret>${escaped(secret)}</secret>
+      ${nodes.map(({ host, port }) => `<shard><replica><host>${escaped(host)}</host><port>${port}</port></replica></shard>`).join("\n      ")}
     </${name}>
   </remote_servers>`;
 
@@ -126,7 +146,13 @@ const ENGINES = ["MergeTree", "ReplacingMergeTree", "AggregatingMergeTree", "Nul
 const WORKER_SYSTEM_TABLES = ["disks"];
 const OWNER_SYSTEM_TABLES = ["disks", "merges", "parts", "processes", "tables"];
 
-function usersConfig({ owner, worker }: ClickHouseAccess, databases: readonly string[], isClustered: boolean): string {
+function usersConfig(
+  { owner, worker }: ClickHouseAccess,
+  databases: readonly string[],
+  host: string,
+  isClustered: boolean,
+): string {
+  const network = host === LOOPBACK ? LOOPBACK : "::/0";
   const on = (rights: string) => databases.map((database) => `${rights} ON ${database}.*`);
   const selectFrom = (tables: readonly string[]) => tables.map((table) => `SELECT ON system.${table}`);
   // The server's own session belongs to the user `default`, without a password, from the loopback address. This cannot be changed. So this
@@ -141,28 +167,32 @@ function usersConfig({ owner, worker }: ClickHouseAccess, databases: readonly st
     <default>
       <no_password/>
       <profile>one_session</profile>
-      ${limits(["SYSTEM LISTEN ON *.*", "SELECT ON system.numbers"])}
+      ${limits(["SYSTEM LISTEN ON *.*", "SELECT ON system.numbers"], LOOPBACK)}
     </default>
-    ${account(owner, [
-      ...on(isClustered ? `${OWNER_RIGHTS}, DROP DATABASE` : OWNER_RIGHTS),
-      ...[...ENGINES, ...(isClustered ? ["Distributed"] : [])].map((engine) => `TABLE ENGINE ON ${engine}`),
-      ...selectFrom([...OWNER_SYSTEM_TABLES, ...(isClustered ? ["clusters"] : [])]),
-    ])}
-    ${account(worker, [...on("SELECT, INSERT"), ...selectFrom(WORKER_SYSTEM_TABLES)])}
+    ${account(
+      owner,
+      [
+        ...on(isClustered ? `${OWNER_RIGHTS}, DROP DATABASE` : OWNER_RIGHTS),
+        ...[...ENGINES, ...(isClustered ? ["Distributed"] : [])].map((engine) => `TABLE ENGINE ON ${engine}`),
+        ...selectFrom([...OWNER_SYSTEM_TABLES, ...(isClustered ? ["clusters"] : [])]),
+      ],
+      network,
+    )}
+    ${account(worker, [...on("SELECT, INSERT"), ...selectFrom(WORKER_SYSTEM_TABLES)], network)}
   </users>
 </clickhouse>
 `;
 }
 
-/** The password has 256 random bits, so a fast hash is as safe as a slow one. */
-const account = ({ user, password }: ClickHouseLogin, rights: readonly string[]): string => `<${user}>
+/** A generated password has 256 random bits, so a fast hash is as safe as a slow one. */
+const account = ({ user, password }: ClickHouseLogin, rights: readonly string[], network: string): string => `<${user}>
       <password_sha256_hex>${createHash("sha256").update(password).digest("hex")}</password_sha256_hex>
       <profile>default</profile>
-      ${limits(rights)}
+      ${limits(rights, network)}
     </${user}>`;
 
-const limits = (rights: readonly string[]): string => `<quota>default</quota>
-      <networks><ip>127.0.0.1</ip></networks>
+const limits = (rights: readonly string[], network: string): string => `<quota>default</quota>
+      <networks><ip>${network}</ip></networks>
       <grants>
         ${rights.map((right) => `<query>GRANT ${right}</query>`).join("\n        ")}
       </grants>`;

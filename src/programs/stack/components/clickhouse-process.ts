@@ -4,9 +4,9 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { UserError } from "../../shared/cli.ts";
 import type { Component } from "../supervisor.ts";
-import { type ClickHouseAccess, type ClickHouseCluster, writeClickHouseConfig } from "./clickhouse-access.ts";
+import { type ClickHouseAccess, type Listening, LOOPBACK, writeClickHouseConfig } from "./clickhouse-access.ts";
 
-export interface ClickHouseOptions {
+export interface ClickHouseOptions extends Listening {
   dataDir: string;
   port: number;
   access: ClickHouseAccess;
@@ -14,8 +14,6 @@ export interface ClickHouseOptions {
   databases: readonly string[];
   /** A ClickHouse executable, to run instead of the library from npm. */
   executable: string | undefined;
-  /** The cluster that the server is a node of. */
-  cluster?: ClickHouseCluster;
 }
 
 /**
@@ -23,16 +21,16 @@ export interface ClickHouseOptions {
  * an executable is needed.
  */
 export function clickhouseComponent(options: ClickHouseOptions): Component {
-  const { dataDir, port, access, databases, executable, cluster } = options;
+  const { dataDir, port, access, databases, executable, host = LOOPBACK, cluster } = options;
   const folder = join(dataDir, "clickhouse");
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { user, password } = access.worker;
   const headers = { Authorization: `Basic ${btoa(`${user}:${password}`)}` };
   const args = [
-    `--config-file=${writeClickHouseConfig(join(folder, "server"), access, databases, cluster)}`,
+    `--config-file=${writeClickHouseConfig(join(folder, "server"), access, databases, { host, cluster })}`,
     `--path=${folder}`,
     `--http_port=${port}`,
-    "--listen_host=127.0.0.1",
+    `--listen_host=${host}`,
     // `clickhouse local` exits after its last query, so the last query never ends.
     `--query=SYSTEM START LISTEN ${cluster === undefined ? "HTTP" : "QUERIES ALL"}; SELECT sleepEachRow(1) FROM system.numbers SETTINGS max_block_size = 1, max_threads = 1 FORMAT Null`,
   ];
@@ -43,9 +41,11 @@ export function clickhouseComponent(options: ClickHouseOptions): Component {
   return {
     name: "clickhouse",
     ...program,
-    ready: async () => (await fetch(`http://127.0.0.1:${port}/?query=SELECT+1`, { headers })).ok,
+    ready: async () => (await fetch(`http://${isAny(host) ? LOOPBACK : host}:${port}/?query=SELECT+1`, { headers })).ok,
   };
 }
+
+const isAny = (host: string): boolean => host === "0.0.0.0" || host === "::";
 
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
 
