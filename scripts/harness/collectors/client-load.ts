@@ -99,7 +99,8 @@ function influxSender(url: string, { name, key }: AppLogin): Send {
   return async (apId, times) => {
     let written = 0;
     const api = influx.getWriteApi("any", "any", "ms", {
-      batchSize: times.length,
+      // Only `close` sends the batch, and waits for the response.
+      batchSize: times.length + 1,
       maxRetries: 0,
       flushInterval: 0,
       // Otherwise the client only logs a failure.
