@@ -10,7 +10,7 @@ import type { FaultTarget } from "../faults/environment.ts";
 import { startReads } from "../faults/kill-loop.ts";
 import { type Row, runRows } from "../faults/matrix.ts";
 import { type Fault, underLoad } from "../faults/under-load.ts";
-import { Product } from "../product.ts";
+import { Product, until } from "../product.ts";
 import { METRIC, sendTelemetry, startTelemetry } from "../telemetry-oracle.ts";
 import type { Workload } from "../workload.ts";
 import { ShardCluster } from "./shard-cluster.ts";
@@ -21,6 +21,7 @@ const SHARDS = 2;
 const AGENTS = 8;
 const PAUSE_MS = 20;
 const READ_PAUSE_MS = 500;
+const RESTARTED_WITHIN_MS = 110_000;
 
 interface ShardEnvironment extends FaultTarget {
   cluster: ShardCluster;
@@ -82,15 +83,23 @@ const rowsFor = (times: number): Row<ShardEnvironment>[] =>
 
 /** Kills a shard, which its supervisor restarts. */
 function killShard(cluster: ShardCluster, shard: number): Fault {
-  let pid = 0;
+  let isBack = false;
   return {
     holdMs: 0,
     begin: () => {
-      pid = cluster.pidOf(shard);
+      const pid = cluster.pidOf(shard);
       process.kill(pid, "SIGKILL");
+      isBack = false;
+      const isRestarted = async () => cluster.pidOf(shard) !== pid && (await cluster.isReady());
+      void until(isRestarted, RESTARTED_WITHIN_MS).then(
+        () => {
+          isBack = true;
+        },
+        () => {},
+      );
     },
     end: () => {},
-    isOver: () => cluster.pidOf(shard) !== pid,
+    isOver: () => isBack,
     isExact: true,
     isPrompt: false,
   };
