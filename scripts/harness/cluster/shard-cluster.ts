@@ -80,6 +80,12 @@ export class ShardCluster {
     return pid;
   }
 
+  /** Returns whether all nodes respond. */
+  async isReady(): Promise<boolean> {
+    const ready = await Promise.all(this.#nodes.map(({ component }) => component.ready([]).catch(() => false)));
+    return ready.every(Boolean);
+  }
+
   /** Kills a node until `revive`. */
   async kill(node: number): Promise<void> {
     process.kill(this.pidOf(node), "SIGKILL");

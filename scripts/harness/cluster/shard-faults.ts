@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cityHash64 } from "../../../src/lib/city-hash.ts";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
 import { newClickHouseAccess, withLogin } from "../../../src/programs/stack/components/clickhouse-access.ts";
@@ -10,7 +11,7 @@ import type { FaultTarget } from "../faults/environment.ts";
 import { startReads } from "../faults/kill-loop.ts";
 import { type Row, runRows } from "../faults/matrix.ts";
 import { type Fault, underLoad } from "../faults/under-load.ts";
-import { Product } from "../product.ts";
+import { Product, until } from "../product.ts";
 import { METRIC, sendTelemetry, startTelemetry } from "../telemetry-oracle.ts";
 import type { Workload } from "../workload.ts";
 import { ShardCluster } from "./shard-cluster.ts";
@@ -21,6 +22,7 @@ const SHARDS = 2;
 const AGENTS = 8;
 const PAUSE_MS = 20;
 const READ_PAUSE_MS = 500;
+const RESTARTED_WITHIN_MS = 110_000;
 
 interface ShardEnvironment extends FaultTarget {
   cluster: ShardCluster;
@@ -82,18 +84,33 @@ const rowsFor = (times: number): Row<ShardEnvironment>[] =>
 
 /** Kills a shard, which its supervisor restarts. */
 function killShard(cluster: ShardCluster, shard: number): Fault {
-  let pid = 0;
+  let isBack = false;
   return {
     holdMs: 0,
     begin: () => {
-      pid = cluster.pidOf(shard);
+      const pid = cluster.pidOf(shard);
       process.kill(pid, "SIGKILL");
+      isBack = false;
+      const isRestarted = async () => cluster.pidOf(shard) !== pid && (await cluster.isReady());
+      void until(isRestarted, RESTARTED_WITHIN_MS).then(
+        () => {
+          isBack = true;
+        },
+        () => {},
+      );
     },
     end: () => {},
-    isOver: () => cluster.pidOf(shard) !== pid,
+    isOver: () => isBack,
     isExact: true,
     isPrompt: false,
   };
+}
+
+/** Returns an agent of a shard. Of eight agents, none is on a shard with a chance of 1 in 256; then any will do. */
+function agentOn(shard: number, agents: readonly TestAgent[]): TestAgent {
+  const found = agents.find(({ apId }) => cityHash64(apId) % BigInt(SHARDS) === BigInt(shard)) ?? agents[0];
+  if (found === undefined) throw new Error("There are no agents");
+  return found;
 }
 
 /** Agents of both shards report. Each report over HTTP is accepted, and no list, overview or chart fails. */
@@ -106,7 +123,9 @@ async function startWorkloads(target: Target): Promise<Workload[]> {
   const reads = {
     overview: "/api/v1/overview",
     agents: "/api/v1/agents/",
-    ...Object.fromEntries(agents.map((agent) => [`chart of ${agent.apId}`, chartOf(agent)])),
+    ...Object.fromEntries(
+      Array.from({ length: SHARDS }, (_, shard) => [`chart on shard ${shard + 1}`, chartOf(agentOn(shard, agents))]),
+    ),
   };
   return [
     sendTelemetry(target, agents, { prefix, channel: "HTTP", pauseMs: PAUSE_MS, isEachAccepted: true }),
