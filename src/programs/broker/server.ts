@@ -1,7 +1,8 @@
 import { Aedes, type Client } from "aedes";
 import { createAuditFeed } from "../../accounts/audit-feed.ts";
 import { createAccountVersions } from "../../accounts/login/account-versions.ts";
-import { type BrokerClient, mayPublish, maySubscribe, NO_ACCOUNT } from "../../broker/topics.ts";
+import { NO_ACCOUNT } from "../../broker/client-kind.ts";
+import { type BrokerClient, mayPublish, maySubscribe } from "../../broker/topics.ts";
 import { createDatabase, type DatabaseOptions } from "../../storage/libsql.ts";
 import { parseCommand, print, runCommand, UserError } from "../shared/cli.ts";
 import { AccessGuard } from "./access-guard.ts";
