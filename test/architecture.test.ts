@@ -20,7 +20,14 @@ const OUTSIDE_SRC = ["../package.json"];
 /** Files that a program in Node may import. None of them needs workerd. */
 const FOR_PROGRAMS = [
   ...["lib/", "env.ts", "auth/", "schemas/", "storage/libsql.ts", "storage/clickhouse.ts", "accounts/", "geo/"],
-  ...["broker/topics.ts", "broker/outbox-table.ts", "emulator/models/", "emulator/emulation-tables.ts", "programs/"],
+  ...[
+    "broker/topics.ts",
+    "broker/client-kind.ts",
+    "broker/outbox-table.ts",
+    "emulator/models/",
+    "emulator/emulation-tables.ts",
+    "programs/",
+  ],
 ];
 
 interface Import {

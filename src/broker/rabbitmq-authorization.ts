@@ -2,15 +2,33 @@ import type { Authenticate } from "../auth/identity.ts";
 import type { Tokens } from "../auth/tokens.ts";
 import { NotAuthenticated } from "../lib/errors.ts";
 import { log } from "../lib/log.ts";
-import type { RabbitmqPath, RabbitmqQuestion } from "./rabbitmq-question.ts";
+import { clientKind } from "./client-kind.ts";
 import { loginRejection, mayUseResource, mayUseRoutingKey } from "./rabbitmq-rules.ts";
-import { type BrokerClient, clientKind } from "./topics.ts";
+import type { BrokerClient } from "./topics.ts";
 
 /** Answers the questions of RabbitMQ about its clients. */
+
+/** What RabbitMQ asks about: a login, or what a client that has logged in may use. */
+export type Check = "user" | "vhost" | "resource" | "topic";
 
 export interface AuthorizationOptions {
   tokens: Pick<Tokens, "verify">;
   authenticate: Authenticate;
+}
+
+/** A question of RabbitMQ's plugin rabbitmq_auth_backend_http. Absent fields are empty. */
+interface Question {
+  username: string;
+  /** Of a login: the client's token. */
+  password: string;
+  client_id: string;
+  /** After a login: what the response to it has added. */
+  tags: string;
+  vhost: string;
+  resource: string;
+  name: string;
+  permission: string;
+  routing_key: string;
 }
 
 const KINDS: readonly BrokerClient["kind"][] = ["agent", "service", "subscriber", "controller"];
@@ -18,11 +36,19 @@ const KINDS: readonly BrokerClient["kind"][] = ["agent", "service", "subscriber"
 const VIRTUAL_HOST = "/";
 
 /** Returns `deny`, or `allow`. After a login the kind of client follows, which RabbitMQ passes on as a tag with all further questions. */
-export async function answer(
-  check: RabbitmqPath["check"],
-  question: RabbitmqQuestion,
-  options: AuthorizationOptions,
-): Promise<string> {
+export async function answer(check: Check, fields: URLSearchParams, options: AuthorizationOptions): Promise<string> {
+  const field = (name: keyof Question): string => fields.get(name) ?? "";
+  const question: Question = {
+    username: field("username"),
+    password: field("password"),
+    client_id: field("client_id"),
+    tags: field("tags"),
+    vhost: field("vhost"),
+    resource: field("resource"),
+    name: field("name"),
+    permission: field("permission"),
+    routing_key: field("routing_key"),
+  };
   if (check === "user") {
     const client = await clientOf(question, options);
     // RabbitMQ never forgets a tag, so there must be few.
@@ -35,7 +61,7 @@ export async function answer(
 function isAllowed(
   check: "vhost" | "resource" | "topic",
   client: BrokerClient,
-  { vhost, resource: kind, name, permission, routing_key }: RabbitmqQuestion,
+  { vhost, resource: kind, name, permission, routing_key }: Question,
 ): boolean {
   if (vhost !== VIRTUAL_HOST) return false;
   if (check === "resource") return mayUseResource(client, { kind, name, permission });
@@ -44,7 +70,7 @@ function isAllowed(
 
 /** Returns the client that logs in. Undefined if its token is not valid, or if RabbitMQ cannot serve it. */
 async function clientOf(
-  { username, password, client_id }: RabbitmqQuestion,
+  { username, password, client_id }: Question,
   { tokens, authenticate }: AuthorizationOptions,
 ): Promise<BrokerClient | undefined> {
   try {

@@ -6,11 +6,11 @@ import { type BrokerClient, isTopicLevel, mayPublish, maySubscribe } from "./top
  */
 
 /** Returns why a client may not log in, or undefined if it may. */
-export function loginRejection(client: BrokerClient, clientId: string | undefined): string | undefined {
+export function loginRejection(client: BrokerClient, clientId: string): string | undefined {
   if (client.kind === "agent" && client.name.includes("."))
     return "RabbitMQ would not deliver the messages of an agent with a dot in its name";
   // Clients of other protocols have no client id.
-  if (clientId === undefined) return "only MQTT clients may log in";
+  if (clientId === "") return "only MQTT clients may log in";
   if (!mayUseClientId(client, clientId)) return `the client id must ${idRule(client)}`;
   return undefined;
 }

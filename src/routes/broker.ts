@@ -1,10 +1,12 @@
 import { Hono } from "hono";
 import * as z from "zod";
-import { RabbitmqPath, RabbitmqQuestion } from "../broker/rabbitmq-question.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
-import { form, path } from "../http/validation.ts";
+import { readBytes } from "../http/request/bytes.ts";
+import { path } from "../http/validation.ts";
 import type { Services } from "../services.ts";
+
+const RabbitmqPath = z.object({ check: z.enum(["user", "vhost", "resource", "topic"]) });
 
 export function brokerRoutes(operation: Operation, options: Pick<Services, "authenticate" | "tokens">) {
   return new Hono<AppEnv>().post(
@@ -16,12 +18,14 @@ export function brokerRoutes(operation: Operation, options: Pick<Services, "auth
       description: "For RabbitMQ's plugin rabbitmq_auth_backend_http. Responds with `allow` or `deny`.",
       response: z.string(),
       produces: "text/plain",
+      consumes: ["application/x-www-form-urlencoded"],
     }),
     path(RabbitmqPath),
-    form(RabbitmqQuestion),
     async (c) => {
+      // Loaded when it is needed, so that the Worker starts fast.
       const { answer } = await import("../broker/rabbitmq-authorization.ts");
-      return c.text(await answer(c.req.valid("param").check, c.req.valid("form"), options));
+      const question = new TextDecoder().decode(await readBytes(c));
+      return c.text(await answer(c.req.valid("param").check, new URLSearchParams(question), options));
     },
   );
 }

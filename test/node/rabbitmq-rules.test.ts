@@ -28,7 +28,7 @@ describe("a login at RabbitMQ", () => {
     [service, "agent/a", /must not begin with agent\//],
     [service, "subscriber/me@example.co", /must not begin with agent\//],
     [user, "subscriber/you@example.co", /must be subscriber\/me@example.co$/],
-    [service, undefined, /only MQTT clients/],
+    [service, "", /only MQTT clients/],
   ])("is rejected for %j with the client id %s", (client, clientId, reason) => {
     expect(loginRejection(client, clientId)).toMatch(reason);
   });

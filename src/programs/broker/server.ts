@@ -1,7 +1,8 @@
 import { Aedes, type Client } from "aedes";
 import { createAuditFeed } from "../../accounts/audit-feed.ts";
 import { createAccountVersions } from "../../accounts/login/account-versions.ts";
-import { type BrokerClient, mayPublish, maySubscribe, NO_ACCOUNT } from "../../broker/topics.ts";
+import { NO_ACCOUNT } from "../../broker/client-kind.ts";
+import { type BrokerClient, mayPublish, maySubscribe } from "../../broker/topics.ts";
 import { createDatabase, type DatabaseOptions } from "../../storage/libsql.ts";
 import { parseCommand, print, runCommand, UserError } from "../shared/cli.ts";
 import { AccessGuard } from "./access-guard.ts";
@@ -161,8 +162,11 @@ async function runBroker({ folder, redisUrl, accounts, jwksUrl, issuer, ...ports
   }
 
   broker.on("clientError", (client, error) => {
+    // A health check that another node has answered first.
+    const isGone =
+      !identities.has(client) && ["EPIPE", "ECONNRESET"].includes((error as NodeJS.ErrnoException).code ?? "");
     // As JSON, because the client chooses its id and the topic in the error, and must not forge log lines.
-    if (error !== NO_TOKEN) print(JSON.stringify({ client: client.id, error: error.message }));
+    if (error !== NO_TOKEN && !isGone) print(JSON.stringify({ client: client.id, error: error.message }));
   });
   const listeners = createListeners(ports, (stream, request) => void broker.handle(stream, request));
   listeners.open();

@@ -1,6 +1,7 @@
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import * as z from "zod";
-import { type BrokerClient, clientKind } from "../../broker/topics.ts";
+import { clientKind } from "../../broker/client-kind.ts";
+import type { BrokerClient } from "../../broker/topics.ts";
 
 export interface TokenVerifierOptions {
   /** URL of the controller's public keys. */
