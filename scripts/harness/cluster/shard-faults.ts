@@ -10,8 +10,8 @@ import { ApiClient, type Target } from "../client.ts";
 import type { FaultTarget } from "../faults/environment.ts";
 import { startReads } from "../faults/kill-loop.ts";
 import { type Row, runRows } from "../faults/matrix.ts";
-import { type Fault, underLoad } from "../faults/under-load.ts";
-import { Product, until } from "../product.ts";
+import { type Fault, killUntilBack, underLoad } from "../faults/under-load.ts";
+import { Product } from "../product.ts";
 import { METRIC, sendTelemetry, startTelemetry } from "../telemetry-oracle.ts";
 import type { Workload } from "../workload.ts";
 import { ShardCluster } from "./shard-cluster.ts";
@@ -22,7 +22,6 @@ const SHARDS = 2;
 const AGENTS = 8;
 const PAUSE_MS = 20;
 const READ_PAUSE_MS = 500;
-const RESTARTED_WITHIN_MS = 110_000;
 
 interface ShardEnvironment extends FaultTarget {
   cluster: ShardCluster;
@@ -82,29 +81,12 @@ const rowsFor = (times: number): Row<ShardEnvironment>[] =>
     run: (at, signal) => underLoad(at, killShard(at.cluster, shard), { signal, times, start: startWorkloads }),
   }));
 
-/** Kills a shard, which its supervisor restarts. */
-function killShard(cluster: ShardCluster, shard: number): Fault {
-  let isBack = false;
-  return {
-    holdMs: 0,
-    begin: () => {
-      const pid = cluster.pidOf(shard);
-      process.kill(pid, "SIGKILL");
-      isBack = false;
-      const isRestarted = async () => cluster.pidOf(shard) !== pid && (await cluster.isReady());
-      void until(isRestarted, RESTARTED_WITHIN_MS).then(
-        () => {
-          isBack = true;
-        },
-        () => {},
-      );
-    },
-    end: () => {},
-    isOver: () => isBack,
-    isExact: true,
-    isPrompt: false,
-  };
-}
+const killShard = (cluster: ShardCluster, shard: number): Fault =>
+  killUntilBack(() => {
+    const pid = cluster.pidOf(shard);
+    process.kill(pid, "SIGKILL");
+    return async () => cluster.pidOf(shard) !== pid && (await cluster.isReady());
+  });
 
 /** Returns an agent of a shard. Of eight agents, none is on a shard with a chance of 1 in 256; then any will do. */
 function agentOn(shard: number, agents: readonly TestAgent[]): TestAgent {

@@ -7,12 +7,11 @@ import type { Component, Supervisor } from "../../../src/programs/stack/supervis
 import { hasRabbitmq, rabbitmqCluster } from "../brokers/rabbitmq-server.ts";
 import { hasRedis, redisComponent } from "../brokers/redis-server.ts";
 import { ApiClient, type Target } from "../client.ts";
-import { until } from "../product.ts";
 import { startTelemetry } from "../telemetry-oracle.ts";
 import type { Workload } from "../workload.ts";
 import { startCommands } from "./command-load.ts";
 import { type Row, runMatrix } from "./matrix.ts";
-import { type Fault, underLoad } from "./under-load.ts";
+import { type Fault, killUntilBack, underLoad } from "./under-load.ts";
 
 /** Kills the nodes of a broker under load: our own brokers with Redis, and RabbitMQ. */
 
@@ -73,28 +72,12 @@ const nodeOf = ({ ready }: Component, url: string, kill: () => void): BrokerNode
   isReady: () => ready([]),
 });
 
-function killNode(node: BrokerNode): Fault {
-  let isBack = false;
-  return {
-    holdMs: 0,
-    begin() {
-      isBack = false;
-      node.kill();
-      void until(() => node.isReady(), RESTARTED_WITHIN_MS).then(
-        () => {
-          isBack = true;
-        },
-        () => {},
-      );
-    },
-    end: () => {},
-    isOver: () => isBack,
-    isExact: true,
-    isPrompt: false,
-  };
-}
+const killNode = (node: BrokerNode): Fault =>
+  killUntilBack(() => {
+    node.kill();
+    return () => node.isReady();
+  });
 
-const RESTARTED_WITHIN_MS = 110_000;
 const PAUSE_MS = 20;
 
 const startLoad = (target: Target): Promise<Workload[]> => {

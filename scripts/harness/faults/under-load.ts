@@ -287,3 +287,29 @@ function watchReadiness(client: ApiClient, signal: AbortSignal): { readyMs: numb
   })();
   return readiness;
 }
+
+const RESTARTED_WITHIN_MS = 110_000;
+
+/**
+ * Returns a kill of a process that its supervisor restarts.
+ * @param killNow returns a function that tells whether the process is back
+ */
+export function killUntilBack(killNow: () => () => Promise<boolean>): Fault {
+  let isBack = false;
+  return {
+    holdMs: 0,
+    begin() {
+      isBack = false;
+      void until(killNow(), RESTARTED_WITHIN_MS).then(
+        () => {
+          isBack = true;
+        },
+        () => {},
+      );
+    },
+    end: () => {},
+    isOver: () => isBack,
+    isExact: true,
+    isPrompt: false,
+  };
+}
