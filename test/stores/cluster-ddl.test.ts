@@ -45,7 +45,7 @@ describe("the statements for a cluster", () => {
     const ofTables = async (replication: "keeper" | "none") => {
       const parsed = await Promise.all(statementsFor(replication).map(parse));
       return parsed.filter(
-        (text) => /^CREATE TABLE IF NOT EXISTS \w+_local(?:_v1)? /.test(text) && !text.includes("ENGINE = `Null`"),
+        (text) => /^CREATE TABLE IF NOT EXISTS \w+_local(?:_v1)?\s/.test(text) && !text.includes("ENGINE = `Null`"),
       );
     };
     const [replicated, plain] = [await ofTables("keeper"), await ofTables("none")];

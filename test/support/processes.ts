@@ -12,11 +12,11 @@ const pidsWith = (variable: string): string[] =>
     }
   });
 
-/** Returns the command lines of all processes that have `NAME=value` in their environment. */
+/** Returns the command lines of all processes that have `NAME=value` in their environment. One that just ends has no command line. */
 export const processesWith = (variable: string): string[] =>
   pidsWith(variable).flatMap((pid) => {
     try {
-      return [readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")];
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ") || [];
     } catch {
       return [];
     }
