@@ -113,7 +113,8 @@ describe("npm start", () => {
     await new Promise((resolve) => child.stdout.once("data", resolve));
     child.stdout.destroy();
     await ended;
-    expect(processesWith(`CONTROLLER_RUN=${run}`)).toEqual([]);
+    // The compiler of the Worker ends when it notices that its caller has ended.
+    await expect.poll(() => processesWith(`CONTROLLER_RUN=${run}`)).toEqual([]);
     rmSync(dataDir, { recursive: true });
   });
 });
