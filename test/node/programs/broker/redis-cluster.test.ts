@@ -194,7 +194,8 @@ describe.skipIf(!hasRedis)("two brokers with Redis (of Debian's package redis-se
     process.kill(supervisor.pids.redis ?? 0, "SIGCONT");
     await kill("redis");
     await until(async () => (await connect(0, await agentOf("a", "4")).catch(() => undefined)) !== undefined);
-    const received = receive(0, options);
+    // This node may notice the end of Redis only now.
+    const received = receive(0, { ...options, reconnectPeriod: 100, reconnectOnConnackError: true });
     await until(() => acknowledged.every((message) => received.includes(message)), 10_000).catch(() => {});
     expect(acknowledged.filter((message) => !received.includes(message))).toEqual([]);
   });
