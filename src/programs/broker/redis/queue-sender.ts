@@ -42,12 +42,8 @@ export class QueueSender {
     this.#isWoken = true;
     if (this.#isRunning || this.#isStopped || !this.#client.connected) return;
     this.#isRunning = true;
-    this.#run()
-      // The next wake-up tries again.
-      .catch(() => {})
-      .finally(() => {
-        this.#isRunning = false;
-      });
+    // After a failure, the next wake-up tries again.
+    this.#run().catch(() => {});
   }
 
   stop(): void {
@@ -68,9 +64,14 @@ export class QueueSender {
   }
 
   async #run(): Promise<void> {
-    while (this.#isWoken && !this.#isStopped) {
-      this.#isWoken = false;
-      for (let isMore = true; isMore && !this.#isStopped; ) isMore = await this.#sendPage();
+    try {
+      while (this.#isWoken && !this.#isStopped) {
+        this.#isWoken = false;
+        for (let isMore = true; isMore && !this.#isStopped; ) isMore = await this.#sendPage();
+      }
+    } finally {
+      // No wake-up can come between the last check of `#isWoken` and this line: both are synchronous.
+      this.#isRunning = false;
     }
   }
 

@@ -33,6 +33,8 @@ export class RedisPersistence implements BrokerPersistence {
   readonly #limits: [number, number, number, number];
   /** By connection: the message ids of an earlier connection of the same client mean other messages. */
   readonly #senders = new Map<Client, QueueSender>();
+  /** The dead nodes whose last wills this node publishes, by client id. */
+  readonly #deadNodes = new Map<string, Set<string>>();
   #brokerId = "";
 
   constructor(redis: Redis, canReceive: CanReceive, { agent = AGENT_LIMIT, service = SERVICE_LIMIT } = {}) {
@@ -201,7 +203,10 @@ export class RedisPersistence implements BrokerPersistence {
   }
 
   async delWill({ id, brokerId = this.#brokerId }: { id: string; brokerId?: string }): Promise<void> {
-    await this.#redis.hdel(KEYS.wills, JSON.stringify([brokerId, id]));
+    // A will that was published is marked as stored, so its node is no longer known.
+    const nodes = brokerId === STORED ? (this.#deadNodes.get(id) ?? []) : [brokerId];
+    this.#deadNodes.delete(id);
+    for (const node of nodes) await this.#redis.hdel(KEYS.wills, JSON.stringify([node, id]));
   }
 
   streamWill(brokers: Record<string, unknown> = {}): Readable {
@@ -210,8 +215,11 @@ export class RedisPersistence implements BrokerPersistence {
 
   async *#wills(brokers: Record<string, unknown>): AsyncGenerator<AedesPublishPacket> {
     for (const json of await this.#redis.hvals(KEYS.wills)) {
-      const will = fromJson(json);
-      if (!(will.brokerId in brokers)) yield will;
+      const will = fromJson(json) as AedesPublishPacket & { clientId: string };
+      if (will.brokerId in brokers) continue;
+      const nodes = this.#deadNodes.get(will.clientId) ?? new Set();
+      this.#deadNodes.set(will.clientId, nodes.add(will.brokerId));
+      yield will;
     }
   }
 }

@@ -170,6 +170,28 @@ describe.skipIf(!hasRedis)("the sessions of brokers with Redis (of Debian's pack
     }
   });
 
+  it("leave a last will to the other nodes, which publish it once", async () => {
+    const dead = new RedisPersistence(redis, () => true);
+    await Promise.all([dead.setup({ id: "dead" }), persistence.setup({ id: "alive" })]);
+    const will = { cmd: "publish", topic: "agent/a/status", qos: 1, payload: Buffer.from("offline"), retain: false };
+    await dead.putWill({ id: "agent/a/1" } as never, { ...will } as never);
+    await persistence.putWill({ id: "agent/b/1" } as never, { ...will } as never);
+    await subscribe("bridge", "agent/+/status");
+    const published: string[] = [];
+    for (let pass = 0; pass < 2; pass++) {
+      for await (const found of persistence.streamWill({ alive: 1 })) {
+        const { clientId } = found as { clientId: string };
+        published.push(clientId);
+        await persistence.storeBeforeAcknowledging(found);
+        await persistence.delWill({ id: clientId, brokerId: (found as { brokerId: string }).brokerId });
+      }
+    }
+    expect(published).toEqual(["agent/a/1"]);
+    expect(await queueOf("bridge")).toEqual(["offline"]);
+    await persistence.delWill({ id: "agent/b/1" });
+    expect(await redis.hlen("broker:wills")).toBe(0);
+  });
+
   it("queue a message once for each client with a matching subscription", async () => {
     const filters = {
       exact: ["a/b"],
