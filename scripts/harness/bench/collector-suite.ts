@@ -1,6 +1,7 @@
 import { makeAgents } from "../accounts.ts";
 import { forEachConcurrently } from "../stats.ts";
 import { UPDATE_PATH } from "../telemetry-oracle.ts";
+import { untilIdle } from "../usage.ts";
 import type { LoadOptions } from "./load.ts";
 import { type BenchContext, CONNECTIONS, inTurns, load } from "./suite.ts";
 
@@ -59,5 +60,7 @@ async function measure(context: BenchContext, next: LoadOptions["next"], points:
   const connections = points === 1 ? CONNECTIONS : CONNECTIONS_OF_MANY;
   const result = await load(context, next, { connections, components: ["worker", "clickhouse"] });
   if (!result.isFlawless) context.report.require("every request succeeds", false, result.details);
+  // The next load begins with an empty journal.
+  await untilIdle(context.product.pidOf("clickhouse"));
   return { ...result, pointsPerSecond: points * result.perSecond };
 }
