@@ -1,5 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import { createAgentCache } from "./accounts/agents/agent-cache.ts";
+import { createAgentLists } from "./accounts/agents/agent-lists.ts";
 import { createAgentStore } from "./accounts/agents/agent-store.ts";
 import { type Agents, createAgents } from "./accounts/agents/agents.ts";
 import { createRegisterAgent } from "./accounts/agents/registration.ts";
@@ -16,7 +17,7 @@ import { createAuthenticateLogin } from "./accounts/login/authenticate-login.ts"
 import { createLogin, type Login } from "./accounts/login/login.ts";
 import { createRateLimiter } from "./accounts/login/rate-limiter.ts";
 import { createRecovery, type Recovery } from "./accounts/login/recovery.ts";
-import { ReplicaReads } from "./accounts/replica-reads.ts";
+import { createReplicaReads } from "./accounts/replica-reads.ts";
 import { createUserStore } from "./accounts/user-store.ts";
 import { createUsers, type Users } from "./accounts/users.ts";
 import { type Alerts, createAlerts } from "./alerting/alerts.ts";
@@ -58,7 +59,7 @@ import { createLabelling, type Labelling } from "./fleet/labelling.ts";
 import { createOverview, type NetworkOverview } from "./fleet/overview.ts";
 import { createSelectors, type Selectors } from "./fleet/selectors.ts";
 import { createVisibleGroups } from "./fleet/visible-groups.ts";
-import { createReplicatedGazetteer } from "./geo/gazetteer-store.ts";
+import { createGazetteer } from "./geo/gazetteer-store.ts";
 import type { AuthenticateLogin } from "./http/operation.ts";
 import { clientAddressBy } from "./http/request/client-address.ts";
 import type { CountRequest } from "./http/request-log.ts";
@@ -143,7 +144,8 @@ export type Bindings = Pick<Env, "AGENT_SHARD" | "JOB_STREAM" | "PUBLISHER" | "L
 export function createServices(config: Config, bindings: Bindings): Services {
   const access = { url: config.LIBSQL_URL, authToken: config.LIBSQL_AUTH_TOKEN };
   const database = createDatabase(access);
-  const replica = new ReplicaReads(database, config);
+  const replica = createReplicaReads(config);
+  const lists = createAgentLists(replica.database);
   const users = createUserStore(database);
   const agents = createAgentStore(database);
   const apps = createAppStore(database);
@@ -151,7 +153,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
   const visibleGroups = createVisibleGroups(users, apps);
   const selectors = createSelectors(groups, visibleGroups);
   const agentCache = createAgentCache(agents);
-  const labelledAgents = createLabelledAgents(replica.lists);
+  const labelledAgents = createLabelledAgents(lists);
   const rateLimiter = createRateLimiter(database);
   const { PASSWORDS_URL, PASSWORDS_TOKEN } = config;
   const remotePasswords =
@@ -277,7 +279,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       wakePublisher: publisher.wake,
       store: createSpinupStore(database, quotas),
       emulations: createEmulationStore(database),
-      gazetteer: createReplicatedGazetteer(replica.read),
+      gazetteer: createGazetteer(replica.database),
       secretHasher,
     }),
     events: createEventReader({ eventLog, newest: createNewestEvent(eventLog) }),
@@ -308,7 +310,7 @@ export function createServices(config: Config, bindings: Bindings): Services {
       sign_up: isSignupOpen,
     },
     metrics: createMetrics(agents, agentCache, readings, shards, config.LIVE_WINDOW_MINUTES * 60_000),
-    overview: createOverview({ ...replica.lists, names: agents.names }, readings, shards),
+    overview: createOverview({ outlines: lists.outlines, names: agents.names }, readings, shards),
     reports,
     scrape: createScrape({ recorder, ledger, health, ...createCollectors({ shards, outbox, jobStore }) }),
     selectors,

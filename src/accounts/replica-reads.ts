@@ -1,70 +1,69 @@
+import type { InStatement } from "@libsql/client/http";
 import { max } from "drizzle-orm";
 import type { Config } from "../env.ts";
 import { describeError, log } from "../lib/log.ts";
-import { createDatabase, type Database, query, type ReadDatabase } from "../storage/libsql.ts";
+import { createDatabase, type Database } from "../storage/libsql.ts";
 import { audit } from "./account-tables.ts";
-import { type AgentLists, createAgentLists } from "./agents/agent-lists.ts";
 import type { AuditFeed } from "./audit-feed.ts";
 
 /** Short: the primary must respond within the same two seconds if the replica does not. */
-const PROBE_TIMEOUT_MS = 500;
+const TIMEOUT_MS = 500;
 /** After an error, the replica is not used for this time. */
 const SKIP_MS = 5_000;
 
+export interface ReplicaReads {
+  /** For reads of single statements that need no changes of which this service does not know yet. */
+  database: Database;
+  /** Returns the feed, and remembers how far it was read. */
+  follow(feed: AuditFeed): AuditFeed;
+}
+
+type Settings = Pick<Config, "LIBSQL_URL" | "LIBSQL_READ_URL" | "LIBSQL_AUTH_TOKEN">;
+
 /**
  * Reads from a replica of the accounts database, if it has all changes of accounts that this service knows of; otherwise, and if it does not
- * respond, from the primary. Every change adds an entry to the audit trail, so the newest entry tells how far the replica is.
+ * respond, from the primary. Every change adds an entry to the audit trail, so the newest entry tells how far the replica is. One
+ * transaction reads this entry and the data: a replica that starts lets the primary answer some of its requests, so the next request may
+ * find older data.
  */
-export class ReplicaReads {
-  readonly #primary: Database;
-  readonly #replica: Database | undefined;
-  /** The replica with a short time limit. */
-  readonly #probe: Database | undefined;
-  readonly #now: () => number;
-  /** The newest entry of the audit trail of which this service knows. */
-  #mark: number | undefined;
-  #skippedUntilMs = Number.NEGATIVE_INFINITY;
+export function createReplicaReads(config: Settings): ReplicaReads {
+  const { LIBSQL_URL, LIBSQL_READ_URL, LIBSQL_AUTH_TOKEN: authToken } = config;
+  const database = createDatabase({ url: LIBSQL_URL, authToken });
+  if (LIBSQL_READ_URL === undefined) return { database, follow: (feed) => feed };
 
-  constructor(
-    primary: Database,
-    { LIBSQL_READ_URL: url, LIBSQL_AUTH_TOKEN: authToken }: Pick<Config, "LIBSQL_READ_URL" | "LIBSQL_AUTH_TOKEN">,
-    now: () => number = Date.now,
-  ) {
-    this.#primary = primary;
-    const open = (timeoutMs?: number) =>
-      url === undefined ? undefined : createDatabase({ url, authToken, ...(timeoutMs !== undefined && { timeoutMs }) });
-    [this.#replica, this.#probe] = [open(), open(PROBE_TIMEOUT_MS)];
-    this.#now = now;
+  const replica = createDatabase({ url: LIBSQL_READ_URL, authToken, timeoutMs: TIMEOUT_MS });
+  const { sql } = replica
+    .select({ newest: max(audit.id) })
+    .from(audit)
+    .toSQL();
+  /** The newest entry of the audit trail of which this service knows. */
+  let mark: number | undefined;
+  let skippedUntilMs = Number.NEGATIVE_INFINITY;
+
+  /** Returns undefined if the replica is too old or does not respond. */
+  async function readReplica(statement: InStatement) {
+    if (mark === undefined || Date.now() < skippedUntilMs) return undefined;
+    try {
+      const [entry, found] = await replica.$client.batch([sql, statement], "read");
+      return Number(entry?.rows[0]?.[0] ?? 0) < mark ? undefined : found;
+    } catch (error) {
+      skippedUntilMs = Date.now() + SKIP_MS;
+      log.warn("accounts replica down", { error: describeError(error) });
+      return undefined;
+    }
   }
 
-  /** Lists of all agents. Their readers keep them for some seconds anyway. */
-  readonly lists: Pick<AgentLists, "labelled" | "outlines"> = {
-    labelled: () => this.read((from) => createAgentLists(from).labelled()),
-    outlines: () => this.read((from) => createAgentLists(from).outlines()),
-  };
-
-  readonly read: ReadDatabase = async (read) => {
-    const [replica, probe] = [this.#replica, this.#probe];
-    if (!replica || !probe || this.#mark === undefined || this.#now() < this.#skippedUntilMs)
-      return await read(this.#primary);
-    try {
-      const [newest] = await query(probe.select({ id: max(audit.id) }).from(audit));
-      if ((newest?.id ?? 0) >= this.#mark) return await read(replica);
-    } catch (error) {
-      this.#skippedUntilMs = this.#now() + SKIP_MS;
-      log.warn("accounts replica down", { error: describeError(error) });
-    }
-    return await read(this.#primary);
-  };
-
-  /** Returns the feed, and remembers how far it was read. */
-  follow(feed: AuditFeed): AuditFeed {
-    return {
-      since: async (mark) => {
-        const news = await feed.since(mark);
-        this.#mark = Math.max(this.#mark ?? 0, news.mark);
+  const client = database.$client;
+  const readPrimary = client.execute.bind(client);
+  client.execute = async (statement: InStatement) => (await readReplica(statement)) ?? (await readPrimary(statement));
+  return {
+    database,
+    follow: (feed) => ({
+      since: async (after) => {
+        const news = await feed.since(after);
+        mark = Math.max(mark ?? 0, news.mark);
         return news;
       },
-    };
-  }
+    }),
+  };
 }

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import * as z from "zod";
 import { Unavailable } from "../lib/errors.ts";
-import { type Database, query, type ReadDatabase } from "../storage/libsql.ts";
+import { type Database, query } from "../storage/libsql.ts";
 import { gazetteer, gazetteerEditions } from "./gazetteer-tables.ts";
 import type { Place, PlaceQuery } from "./geocode.ts";
 import type { PlaceNames } from "./suggest.ts";
@@ -26,12 +26,6 @@ const LAST_CHARACTER = "\u{10FFFF}";
 const MAX_NAMES = 400;
 /** Keeps each statement far below its time limit. */
 const QUERIES_PER_STATEMENT = 1_000;
-
-/** The towns do not change while the service runs. */
-export const createReplicatedGazetteer = (read: ReadDatabase): PlaceNames => ({
-  findAll: (queries) => read((from) => createGazetteer(from).findAll(queries)),
-  findByPrefix: (query, limit) => read((from) => createGazetteer(from).findByPrefix(query, limit)),
-});
 
 export function createGazetteer(database: Database): PlaceNames {
   async function findAll(queries: readonly PlaceQuery[]): Promise<(Place | undefined)[]> {

@@ -17,9 +17,6 @@ export const ALL_ROWS = Number.MAX_SAFE_INTEGER;
 
 export type Database = ReturnType<typeof createDatabase>;
 
-/** Runs a read on the database or on a replica of it. */
-export type ReadDatabase = <T>(read: (database: Database) => Promise<T>) => Promise<T>;
-
 export function createDatabase({ url, authToken, timeoutMs = TIMEOUT_MS }: DatabaseOptions) {
   const client = createClient({
     url,
