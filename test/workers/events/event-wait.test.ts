@@ -40,7 +40,7 @@ describe("a request that waits for events", () => {
     const { token } = await viewer(`site=${site}`);
     const first = await timed(listEvents(token, `after=${after}&wait=20`));
     expect(first.result.events[0]?.ap_id).toBe(apId);
-    expect(first.ms).toBeLessThan(2_000);
+    expect(first.ms).toBeLessThan(10_000);
     const waiting = timed(listEvents(token, `after=${first.result.next_after}&wait=2`));
     await newAgent();
     const { result, ms } = await waiting;
