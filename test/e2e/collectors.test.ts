@@ -8,13 +8,13 @@ import { OTLPMetricExporter as ProtobufExporter } from "@opentelemetry/exporter-
 import { detectResources, envDetector } from "@opentelemetry/resources";
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { ICINGA, startIcinga } from "../../scripts/harness/collectors/icinga.ts";
 import { getOpenWispScript, OpenWispDevice } from "../../scripts/harness/collectors/openwisp-device.ts";
 import { until } from "../../scripts/harness/product.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../src/programs/stack/supervisor.ts";
 import { cuttingProxy } from "../support/cutting-proxy.ts";
 import { ADMIN, sharedProduct } from "../support/product.ts";
-import { ICINGA, startIcinga } from "../support/protocols/icinga.ts";
 import { SECRET_MARK } from "../support/secret-mark.ts";
 import { ServiceClient } from "../support/service-client.ts";
 

@@ -8,13 +8,15 @@ import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { launchBrowser, visit } from "../browser.ts";
 import { ApiClient, untilTownsLoaded } from "../client.ts";
 import { withProduct } from "../product.ts";
+import { startCollectors } from "./collected-pictures.ts";
 import { graphPicture, startWriterAndReader, WRITTEN_AP } from "./integration-pictures.ts";
 
 const SPEC = {
   name: "npm run screenshots",
   summary: `Takes the pictures of the documentation: runs the product in a temporary folder, spins up access points, lets them
 report for a while, and visits the page in Chromium. Writes docs/overview.png, docs/access-point.png and docs/alerts.png, and with
-Debian's Prometheus also docs/remote-read.png and docs/remote-write.png.`,
+Debian's Prometheus also docs/remote-read.png and docs/remote-write.png. docs/opentelemetry.png and others show what collectors of other
+systems have sent.`,
   options: {
     only: { type: "string", value: "name", description: "Take only pictures whose names begin with this" },
   },
@@ -92,6 +94,7 @@ await runCommand(async () => {
     const client = new ApiClient(url);
     const token = await client.logIn(ADMIN.username, ADMIN.password);
     const supervisor = new Supervisor();
+    const collectors = await startCollectors({ client, token, supervisor, folder });
     try {
       const prometheus = await startWriterAndReader(client, token, supervisor, folder);
       const pageOf = (apId: string) => `/#/access-points/${encodeURIComponent(apId)}`;
@@ -102,11 +105,14 @@ await runCommand(async () => {
       ];
       if (prometheus !== undefined)
         pictures.push({ file: "remote-write.png", path: pageOf(WRITTEN_AP), colorScheme: "light" });
+      for (const { file, apId } of collectors.pictures)
+        pictures.push({ file, path: pageOf(apId), colorScheme: "light" });
       await using browser = await launchBrowser();
       for (const one of pictures.filter(({ file }) => file.startsWith(only))) await picture(browser, url, one);
       if (prometheus !== undefined && "remote-read.png".startsWith(only))
         await graphPicture(browser, prometheus, "remote-read.png");
     } finally {
+      await collectors.stop();
       await supervisor.stop();
     }
   });
