@@ -75,8 +75,9 @@ import { createHealth, type Health } from "./monitoring/health.ts";
 import { ledgerOf } from "./monitoring/ledger.ts";
 import { MetricRecorder } from "./monitoring/recorder.ts";
 import { createScrape, type Scrape } from "./monitoring/scrape.ts";
+import type { RareServices } from "./rare-services.ts";
 import type { DashboardSettings } from "./schemas/service.ts";
-import { createServicesOnDemand, type ServicesOnDemand } from "./services-on-demand.ts";
+import { createServicesOnDemand } from "./services-on-demand.ts";
 import { createClickHouse } from "./storage/clickhouse.ts";
 import { createDatabase } from "./storage/libsql.ts";
 import { createIngest, type Ingest } from "./telemetry/ingest.ts";
@@ -92,7 +93,7 @@ const DAY_MS = 86_400_000;
 const BULK_TIMEOUT_MS = 10_000;
 
 /** All services that the routes need. */
-export interface Services extends ServicesOnDemand {
+export interface Services extends RareServices {
   agents: Agents;
   alertRules: AlertRules;
   alerts: Alerts;

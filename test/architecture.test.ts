@@ -9,7 +9,7 @@ const ORDER = [
   ...["geo", "broker"],
   ...["events", "alerts", "telemetry", "fleet", "jobs", "commands", "emulator", "alerting", "delivery"],
   ...["http", "routes"],
-  ...["instrumentation.ts", "services-on-demand.ts", "services.ts", "app.ts", "worker.ts"],
+  ...["instrumentation.ts", "rare-services.ts", "services-on-demand.ts", "services.ts", "app.ts", "worker.ts"],
 ];
 /** Routes receive their services from above, by this type only. */
 const TYPES_FROM_ABOVE = new Set(["services.ts"]);

@@ -45,6 +45,9 @@ export interface EmulatorsOptions {
   now?: () => number;
 }
 
+/** Loaded on demand to keep cold starts short: few requests name places. */
+const loadPlaces = () => import("../geo/places.ts");
+
 const MAX_SPINUPS_PER_MINUTE = 30;
 const MAX_LISTED = 1_000;
 
@@ -66,8 +69,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
   /** Returns the position of each location. Throws `Invalid` with a field error for each unknown location. */
   const locate = async ({ emulators }: EmulatorSpinupRequest): Promise<Map<string, Location>> => {
     const texts = [...new Set(emulators.flatMap((spec) => spec.locations))];
-    // Loaded on demand to keep cold starts short: few requests name places.
-    const { geocode } = await import("../geo/geocode.ts");
+    const { geocode } = await loadPlaces();
     const resolutions = await geocode(texts, gazetteer);
     const outcomes = new Map(texts.map((text, i) => [text, resolutions[i]]));
     const positions = new Map<string, Location>();
@@ -138,7 +140,7 @@ export function createEmulators(options: EmulatorsOptions): Emulators {
 
     async places(actor, { text, limit }) {
       authorize(actor, "emulator.places");
-      const { suggestPlaces } = await import("../geo/suggest.ts");
+      const { suggestPlaces } = await loadPlaces();
       return await suggestPlaces(text, limit, gazetteer);
     },
 

@@ -1,5 +1,6 @@
 import { Hono } from "hono";
 import * as z from "zod";
+import { answer } from "../broker/rabbitmq-authorization.ts";
 import type { AppEnv } from "../http/context.ts";
 import type { Operation } from "../http/operation.ts";
 import { readBytes } from "../http/request/bytes.ts";
@@ -22,8 +23,6 @@ export function brokerRoutes(operation: Operation, options: Pick<Services, "auth
     }),
     path(RabbitmqPath),
     async (c) => {
-      // Loaded when it is needed, so that the Worker starts fast.
-      const { answer } = await import("../broker/rabbitmq-authorization.ts");
       const question = new TextDecoder().decode(await readBytes(c));
       return c.text(await answer(c.req.valid("param").check, new URLSearchParams(question), options));
     },

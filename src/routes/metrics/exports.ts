@@ -26,8 +26,6 @@ const FILE_TYPES = {
 const CHUNKS_TYPE = "application/x-streamed-protobuf";
 const SAMPLES_TYPE = "application/x-protobuf";
 
-const loadTextFormat = () => import("../../protocols/prometheus/text-format.ts");
-
 /** Gives telemetry to other systems: Prometheus, Grafana, and files. */
 export function exportsRoutes(operation: Operation, { exports, selectors }: Pick<Services, "exports" | "selectors">) {
   return new Hono<AppEnv>()
@@ -73,10 +71,8 @@ export function exportsRoutes(operation: Operation, { exports, selectors }: Pick
       async (c) => {
         const actor = c.get("actor");
         const selector = await selectors.resolve(actor, c.req.valid("query").selector);
-        const { TEXT_TYPES, textFormatFor } = await loadTextFormat();
-        const format = textFormatFor(c.req.header("Accept"));
-        const pieces = await exports.latestValues(actor, selector, format);
-        return await pieceStream(c, pieces, { "Content-Type": TEXT_TYPES[format], Vary: "Accept" });
+        const { contentType, pieces } = await exports.latestValues(actor, selector, c.req.header("Accept"));
+        return await pieceStream(c, pieces, { "Content-Type": contentType, Vary: "Accept" });
       },
     )
     .get(

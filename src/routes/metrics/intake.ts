@@ -14,8 +14,9 @@ import type { Services } from "../../services.ts";
 import { describeRejections, namingLabels } from "../../telemetry/intake.ts";
 
 /**
- * Accepts metrics in the protocols of other systems. Each handler loads its decoder when it is needed, so that the Worker starts fast.
+ * Accepts metrics in the protocols of other systems. The handlers load the decoders when they are needed, so that the Worker starts fast.
  */
+const loadDecoders = () => import("../../protocols/decoders.ts");
 
 const TAG = "Metrics of other systems";
 const UNSUPPORTED = { 415: "The content type or encoding is not supported" };
@@ -44,7 +45,7 @@ const OTLP_ERRORS = {
 export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "intake">) {
   const writeLines = async (c: AppContext, precision: string | undefined): Promise<Response> => {
     try {
-      const { decodeLines } = await import("../../protocols/influx/line-protocol.ts");
+      const { decodeLines } = await loadDecoders();
       const decoded = decodeLines(await readDecompressed(c), precision);
       const assignment = { labels: INFLUX_LABELS };
       const { rejected } = await intake.write(c.get("actor"), "influx", decoded, assignment);
@@ -102,9 +103,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
           },
         }),
         async (c) => {
-          const { checkRemoteWriteType, decodeRemoteWrite } = await import(
-            "../../protocols/prometheus/remote-write.ts"
-          );
+          const { checkRemoteWriteType, decodeRemoteWrite } = await loadDecoders();
           checkRemoteWriteType(c.req.header("Content-Type"));
           const decoded = decodeRemoteWrite(await readBytes(c), MAX_DECOMPRESSED_BYTES);
           const assignment = { labels: PROMETHEUS_LABELS };
@@ -132,9 +131,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
           errorResponses: OTLP_ERRORS,
         }),
         async (c) => {
-          const { decodeOtlp, encodeOtlpError, encodeOtlpResponse, OTLP_TYPES, otlpEncoding } = await import(
-            "../../protocols/otlp/otlp.ts"
-          );
+          const { decodeOtlp, encodeOtlpError, encodeOtlpResponse, OTLP_TYPES, otlpEncoding } = await loadDecoders();
           const encoding = otlpEncoding(c.req.header("Content-Type"));
           const headers = { "Content-Type": OTLP_TYPES[encoding] };
           const actor = c.get("actor");
@@ -178,7 +175,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
         path(OpenWispPath),
         query(OpenWispQuery),
         async (c) => {
-          const { decodeDeviceMonitoring } = await import("../../protocols/openwisp/device-monitoring.ts");
+          const { decodeDeviceMonitoring } = await loadDecoders();
           const decoded = decodeDeviceMonitoring(await readDecompressed(c), c.req.valid("query").time);
           const assignment = { apId: c.req.valid("param").id };
           const written = await intake.write(c.get("actor"), "openwisp", decoded, assignment);
