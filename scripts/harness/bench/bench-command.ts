@@ -5,6 +5,7 @@ import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { makeUser } from "../accounts.ts";
 import { withClickHouse } from "../clickhouse.ts";
 import { ApiClient } from "../client.ts";
+import { benchCluster } from "../cluster/cluster-bench.ts";
 import { withProduct } from "../product.ts";
 import { buildBareWorker, startWorkerd } from "../workerd.ts";
 import { benchAlerts } from "./alert-suite.ts";
@@ -46,6 +47,7 @@ const SUITES: Record<string, Suite> = {
   alerts: ["The cost of 100 alert rules, and the time from a sample to a webhook", benchAlerts],
   backtest: ["Backtests of alert rules over 30 days of 1,000 agents", benchBacktests],
   collectors: ["Points in the protocols of other systems, next to single reports", benchCollectors],
+  cluster: ["One more ClickHouse shard, and one more broker with Redis", benchCluster],
   crowd: ["10,000 sockets at once (needs as many open files: ulimit -n)", benchCrowd],
   dashboard: ["The page in Chromium: a map of 10,000 access points, live charts", benchDashboard],
 };
@@ -100,13 +102,15 @@ await runCommand(async () => {
       const bareBuildDir = await buildBareWorker(folder);
       const bare = await startWorkerd(product, bareBuildDir, folder);
       const supervisor = new Supervisor();
-      const end = async () => void (await Promise.all([bare.end(), supervisor.stop()]));
+      const cleanups = [() => bare.end(), () => supervisor.stop()];
+      const end = async () => void (await Promise.all(cleanups.map((cleanup) => cleanup())));
       // An interrupted suite is abandoned, so it does not reach its end.
       signal.addEventListener("abort", () => void end());
       try {
         const user = await makeUser(product.dataDir, "bench@example.com");
         const components = { product, client: new ApiClient(product.url), bare, bareBuildDir, supervisor };
-        const options = { user, folder, seconds, isQuick, rows, report };
+        const atEnd: BenchContext["atEnd"] = (work) => void cleanups.push(async () => void (await work()));
+        const options = { user, folder, seconds, isQuick, rows, report, atEnd, signal };
         await withClickHouse(product, (clickhouse) => run({ ...components, clickhouse, ...options }));
       } finally {
         await end();

@@ -1,6 +1,3 @@
-import { createServer, type IncomingMessage } from "node:http";
-import { json, text } from "node:stream/consumers";
-import { connectAsync } from "mqtt";
 import { DEFAULT_ISSUER } from "../../../src/env.ts";
 import { print } from "../../../src/programs/shared/cli.ts";
 import { bridgeComponent } from "../../../src/programs/stack/components/bridge-process.ts";
@@ -9,12 +6,12 @@ import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { makeAgents, makeUser, type TestAgent } from "../accounts.ts";
 import { countPoints } from "../clickhouse.ts";
 import type { ApiClient } from "../client.ts";
-import { until } from "../product.ts";
 import { forEachConcurrently } from "../stats.ts";
 import { UPDATE_PATH } from "../telemetry-oracle.ts";
 import { cpuOf } from "../usage.ts";
 import { benchCharts } from "./chart-suite.ts";
 import type { LoadResult } from "./load.ts";
+import { MQTT_FIELDS, publishThroughBridge, startSink } from "./mqtt-load.ts";
 import { type BenchContext, CONNECTIONS, fields, load, measureBareHono, type SuiteLoad } from "./suite.ts";
 
 /** From the access point to the chart: samples in, charts out, and their costs as the data grows. */
@@ -91,6 +88,20 @@ async function ingestOverHttp(context: BenchContext, agents: readonly TestAgent[
     { ...details, "next to a bare GET": perSecond / bareRate },
     { of: "bare Hono", value: perSecond / floor.perSecond, wanted: "at least 0.35" },
   );
+  const tenSamples = (connection: number, i: number) => {
+    const ts = Date.now();
+    const samples = Array.from({ length: 10 }, (_, age) => ({ ts: ts - age, payload: fields("field", i) }));
+    return { path: UPDATE_PATH, token: agents[connection]?.token, body: JSON.stringify({ samples }) };
+  };
+  const batches = await load(context, tenSamples, { connections: all, components: ["worker", "clickhouse"] });
+  const ratio = { of: "single samples per second", value: (10 * batches.perSecond) / perSecond };
+  report.add(
+    `ingest over HTTP: ten samples per report, ${all} agents at a time`,
+    batches.perSecond,
+    "reports/s",
+    batches.details,
+    ratio,
+  );
 }
 
 /** Returns how many inserts the product has made. */
@@ -106,63 +117,24 @@ async function ingestOverMqtt(context: BenchContext, agents: readonly TestAgent[
   const { product, client, clickhouse, supervisor, folder, report } = context;
   const count = Math.round((context.isQuick ? 500 : 3_000) * context.seconds);
   const cpuPer = cpuOf(product, ["worker", "clickhouse", "broker", "bridge"]);
-  const stored = () => countPoints(clickhouse, "mqtt_0", "bench-%");
-  const throughStore = await publishThroughBridge(product.urls.mqtt ?? "", agents, count, stored);
+  const arrived = () => countPoints(clickhouse, `${MQTT_FIELDS}_0`, "bench-%");
+  const samples = { agents, count };
+  const throughStore = await publishThroughBridge({ ...samples, mqttUrls: [product.urls.mqtt ?? ""], arrived });
   const details = cpuPer(count);
 
-  let received = 0;
-  /** Accepts all messages. Forwards logins, since the broker needs tokens of the real service. */
-  const respond = async (request: IncomingMessage): Promise<string> => {
-    if (request.url?.startsWith("/api/v1/token/"))
-      return (await client.request(request.url, { body: new URLSearchParams(await text(request)) })).text;
-    const { messages } = (await json(request)) as { messages: unknown[] };
-    received += messages.length;
-    return JSON.stringify({ results: messages.map(() => ({})) });
-  };
-  const sink = createServer(async (request, response) => void response.end(await respond(request)));
-  const [sinkPort, tcpPort, wsPort] = await Promise.all([anyFreePort(), anyFreePort(), anyFreePort()]);
-  await new Promise<void>((resolve) => sink.listen(sinkPort, "127.0.0.1", resolve));
+  const sink = await startSink(client);
+  const [tcpPort, wsPort] = await Promise.all([anyFreePort(), anyFreePort()]);
   const jwksUrl = `${product.url}/.well-known/jwks.json`;
   const host = "127.0.0.1";
   await supervisor.start(brokerComponent({ dataDir: folder, host, tcpPort, wsPort, jwksUrl, issuer: DEFAULT_ISSUER }));
   const mqttUrl = `mqtt://127.0.0.1:${tcpPort}`;
-  const serviceUrl = `http://127.0.0.1:${sinkPort}`;
-  await supervisor.start(bridgeComponent({ serviceUrl, mqttUrl, apiKey: product.secret("BRIDGE_KEY") }));
-  const throughNothing = await publishThroughBridge(mqttUrl, agents, count, async () => received);
-  sink.closeAllConnections();
+  const apiKey = product.secret("BRIDGE_KEY");
+  await supervisor.start(bridgeComponent({ serviceUrl: sink.url, mqttUrl, apiKey }));
+  const throughNothing = await publishThroughBridge({ ...samples, mqttUrls: [mqttUrl], arrived: () => sink.received });
   sink.close();
   report.add("bridge with no store behind it", throughNothing, "samples/s");
   const wanted = "at least 0.5, or 5,000 samples/s";
   const ratio = { of: "the bridge with no store", value: throughStore / throughNothing, wanted };
   const what = "ingest over MQTT through the bridge: samples of 10 fields, QoS 1";
   report.add(what, throughStore, "samples/s", details, ratio);
-}
-
-const IN_FLIGHT = 50;
-const POLL_MS = 50;
-const MAX_WAIT_MS = 120_000;
-
-/** Publishes samples as fast as the broker accepts them. Returns how many per second have arrived, from the first to the last. */
-async function publishThroughBridge(
-  mqttUrl: string,
-  agents: readonly TestAgent[],
-  count: number,
-  arrived: () => Promise<number>,
-): Promise<number> {
-  const clients = await Promise.all(
-    agents.map(({ apId, token }) => connectAsync(mqttUrl, { username: apId, password: token, reconnectPeriod: 0 })),
-  );
-  const before = await arrived();
-  const startedMs = performance.now();
-  const startTs = Date.now() - count;
-  const publish = async (i: number): Promise<void> => {
-    const lane = i % clients.length;
-    const message = JSON.stringify({ ts: startTs + i, payload: fields("mqtt", i) });
-    await clients[lane]?.publishAsync(`agent/${agents[lane]?.apId}/data`, message, { qos: 1 });
-  };
-  await forEachConcurrently([...Array(count).keys()], publish, IN_FLIGHT * clients.length);
-  await until(async () => (await arrived()) - before >= count, MAX_WAIT_MS, POLL_MS);
-  const tookS = (performance.now() - startedMs) / 1000;
-  await Promise.all(clients.map((client) => client.endAsync(true)));
-  return count / tookS;
 }

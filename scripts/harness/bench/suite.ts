@@ -21,6 +21,9 @@ export interface BenchContext {
   bareBuildDir: string;
   /** For further processes, which end with the suite. */
   supervisor: Supervisor;
+  /** Runs work when the suite ends or is interrupted. */
+  atEnd(work: () => Promise<unknown>): void;
+  signal: AbortSignal;
   folder: string;
   seconds: number;
   isQuick: boolean;

@@ -1,11 +1,9 @@
 import { join } from "node:path";
-import { DEFAULT_ISSUER } from "../../../src/env.ts";
 import { print } from "../../../src/programs/shared/cli.ts";
-import { brokerComponent } from "../../../src/programs/stack/components/broker-process.ts";
-import { anyFreePort } from "../../../src/programs/stack/ports.ts";
-import type { Component, Supervisor } from "../../../src/programs/stack/supervisor.ts";
+import type { Component } from "../../../src/programs/stack/supervisor.ts";
 import { hasRabbitmq, rabbitmqCluster } from "../brokers/rabbitmq-server.ts";
-import { hasRedis, redisComponent } from "../brokers/redis-server.ts";
+import { type BrokerPlace, startRedisBrokers } from "../brokers/redis-brokers.ts";
+import { hasRedis } from "../brokers/redis-server.ts";
 import { ApiClient, type Target } from "../client.ts";
 import { startTelemetry } from "../telemetry-oracle.ts";
 import type { Workload } from "../workload.ts";
@@ -20,13 +18,6 @@ export interface BrokerNode {
   /** Kills the node, which its supervisor restarts. */
   kill(): void;
   isReady(): Promise<boolean>;
-}
-
-/** Where a broker runs, and the service that it belongs to. */
-export interface BrokerPlace {
-  folder: string;
-  supervisor: Supervisor;
-  serviceUrl: string;
 }
 
 interface Cluster {
@@ -44,19 +35,11 @@ const CLUSTERS: readonly Cluster[] = [
 ];
 
 async function startWithRedis({ folder, supervisor, serviceUrl }: BrokerPlace): Promise<BrokerNode[]> {
-  const redis = await redisComponent(join(folder, "redis"));
-  await supervisor.start(redis.component);
-  const jwksUrl = `${serviceUrl}/.well-known/jwks.json`;
-  return await Promise.all(
-    ["broker-1", "broker-2"].map(async (name) => {
-      const [tcpPort, wsPort] = await Promise.all([anyFreePort(), anyFreePort()]);
-      const options = { dataDir: join(folder, name), host: "127.0.0.1", tcpPort, wsPort, jwksUrl };
-      const component = { ...brokerComponent({ ...options, issuer: DEFAULT_ISSUER, redisUrl: redis.url }), name };
-      await supervisor.start(component);
-      const kill = () => void process.kill(supervisor.pids[name] ?? 0, "SIGKILL");
-      return nodeOf(component, `ws://127.0.0.1:${wsPort}`, kill);
-    }),
-  );
+  const brokers = await startRedisBrokers({ folder, supervisor, serviceUrl }, 2);
+  return brokers.map(({ component, wsUrl }) => {
+    const kill = () => void process.kill(supervisor.pids[component.name] ?? 0, "SIGKILL");
+    return nodeOf(component, wsUrl, kill);
+  });
 }
 
 async function startRabbitmq({ folder, supervisor, serviceUrl }: BrokerPlace): Promise<BrokerNode[]> {

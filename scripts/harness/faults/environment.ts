@@ -6,10 +6,11 @@ import { clickhouseSettings } from "../../../src/programs/stack/components/click
 import { markFolder } from "../../../src/programs/stack/data-folder.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
+import type { BrokerPlace } from "../brokers/redis-brokers.ts";
 import { ApiClient, type Target } from "../client.ts";
 import { Product } from "../product.ts";
 import { startStores } from "../store-processes.ts";
-import type { BrokerNode, BrokerPlace } from "./broker-cluster.ts";
+import type { BrokerNode } from "./broker-cluster.ts";
 import { FaultyProxy } from "./faulty-proxy.ts";
 import { LimitedDisk } from "./limited-disk.ts";
 
