@@ -19,6 +19,8 @@ export async function redisComponent(folder: string): Promise<{ component: Compo
     command: SERVER,
     args: [...args, "--loglevel", "warning"],
     ready: () => responds(port),
+    // It warns of the machine's settings at every start.
+    display: () => undefined,
   };
   return { component, url: `redis://127.0.0.1:${port}` };
 }

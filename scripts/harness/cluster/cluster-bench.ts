@@ -47,7 +47,7 @@ async function measureShards(context: BenchContext, shards: number): Promise<voi
   const processes = { pidOf };
   const { perSecond, details } = await load(context, next, { ...paced, processes, components: ["worker", ...nodes] });
   const memory = nodes.map((node) => [`MiB of ${node}`, residentMib(pidOf(node))]);
-  const what = `ingest over HTTP, ${agents.length} agents, each once a second, ${shards} ClickHouse shards`;
+  const what = `ingest over HTTP, ${agents.length} agents, each once a second; ClickHouse shards: ${shards}`;
   report.add(what, perSecond, "samples/s", { ...details, ...Object.fromEntries(memory) });
   await product.interrupt();
   await cluster.stop();
@@ -70,7 +70,7 @@ async function measureBrokers(context: BenchContext, count: number): Promise<voi
   const cpuPer = cpuOf({ pidOf: (name) => supervisor.pids[name] ?? 0 }, ["redis", ...names, "bridge"]);
   const samples = Math.round((isQuick ? 100 : 1_000) * seconds);
   const perSecond = await publishThroughBridge({ mqttUrls, agents, count: samples, arrived: () => sink.received });
-  report.add(`MQTT to a bridge, ${count} brokers with Redis, QoS 1`, perSecond, "samples/s", cpuPer(samples));
+  report.add(`MQTT to a bridge, QoS 1; brokers with Redis: ${count}`, perSecond, "samples/s", cpuPer(samples));
   sink.close();
   await supervisor.stop();
 }
