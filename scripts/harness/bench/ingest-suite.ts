@@ -8,7 +8,7 @@ import { countPoints } from "../clickhouse.ts";
 import type { ApiClient } from "../client.ts";
 import { forEachConcurrently } from "../stats.ts";
 import { UPDATE_PATH } from "../telemetry-oracle.ts";
-import { cpuOf } from "../usage.ts";
+import { cpuOf, untilIdle } from "../usage.ts";
 import { benchCharts } from "./chart-suite.ts";
 import type { LoadResult } from "./load.ts";
 import { MQTT_FIELDS, publishThroughBridge, startSink } from "./mqtt-load.ts";
@@ -102,6 +102,8 @@ async function ingestOverHttp(context: BenchContext, agents: readonly TestAgent[
     batches.details,
     ratio,
   );
+  // The next load begins with an empty journal.
+  await untilIdle(product.pidOf("clickhouse"));
 }
 
 /** Returns how many inserts the product has made. */
