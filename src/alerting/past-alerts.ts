@@ -91,8 +91,10 @@ export class Evaluation {
   async #addValuesOf(metric: string, alerts: readonly ListedAlert[]): Promise<void> {
     const byAgent = [...Map.groupBy(alerts, ({ agent }) => agent)];
     await forEachConcurrently([...chunksOf(byAgent, this.#agentsPerQuery(1))], async (chunk) => {
-      const range = this.#part(chunk.map(([agent]) => agent));
       const moments = chunk.map(([, ofAgent]) => ofAgent.map(({ alert }) => alert.firedMs));
+      // Only the earliest alerts are listed, so this is often a small part of the period.
+      const toMs = moments.flat().reduce((last, ms) => Math.max(last, ms), this.#range.fromMs);
+      const range = { ...this.#part(chunk.map(([agent]) => agent)), toMs };
       const values = await this.#ask(() => this.#reader.valuesAt(range, metric, moments));
       for (const [i, [, ofAgent]] of chunk.entries())
         for (const [j, { alert }] of ofAgent.entries()) alert.value = values[i]?.[j];
