@@ -142,6 +142,7 @@ describe("The product gets every value, once and at its time,", () => {
         url: service.url,
         apId,
         token: `${app}:${key}`,
+        writesLimits: true,
       });
 
       await until(() => record().length >= 5, WITHIN_MS);

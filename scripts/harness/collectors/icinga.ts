@@ -8,6 +8,14 @@ import type { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 
 export const ICINGA = "/usr/sbin/icinga2";
 
+export interface IcingaTarget {
+  url: string;
+  apId: string;
+  token: string;
+  /** Whether icinga2 also writes the limits of values. By default it does not. */
+  writesLimits?: boolean;
+}
+
 export interface IcingaCheck {
   atS: number;
   values: Record<string, number>;
@@ -17,7 +25,7 @@ export interface IcingaCheck {
 export async function startIcinga(
   supervisor: Supervisor,
   home: string,
-  { url, apId, token }: { url: string; apId: string; token: string },
+  { url, apId, token, writesLimits = false }: IcingaTarget,
 ): Promise<() => IcingaCheck[]> {
   for (const name of ["data", "log", "cache", "run", "spool"]) mkdirSync(join(home, name), { recursive: true });
   const check = join(home, "check");
@@ -44,7 +52,7 @@ object Influxdb2Writer "controller" {
   bucket = "any"
   auth_token = "${token}"
   flush_interval = 1s
-  enable_send_thresholds = true
+  enable_send_thresholds = ${writesLimits}
 }
 object PerfdataWriter "record" {
   service_perfdata_path = "${home}/spool/service"
