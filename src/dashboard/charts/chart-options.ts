@@ -1,6 +1,6 @@
 import uPlot from "uplot";
 import { colour } from "../app/theme.ts";
-import { tickText } from "../lib/format.ts";
+import { tickTexts } from "../lib/format.ts";
 import { TICK_STEPS_MS, tickTimeTexts } from "./time-axis.ts";
 
 export interface ChartColours {
@@ -93,7 +93,7 @@ export function chartOptions({
         incrs: TICK_STEPS_MS,
         values: (_, splits, _axis, _space, step) => tickTimeTexts(splits, step),
       },
-      { ...axis, size: 46, gap: 4, space: 28, values: (_, splits) => splits.map(tickText) },
+      { ...axis, size: 46, gap: 4, space: 28, values: (_, splits) => tickTexts(splits) },
     ],
     series: [
       {},

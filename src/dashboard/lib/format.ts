@@ -15,8 +15,16 @@ export function numberText(value: number | undefined): string {
   return (size >= COMPACT_FROM ? compact : size >= GROUPED_FROM ? whole : fourDigits).format(value);
 }
 
-/** Returns a short number for the axis of a chart: "12.5K". */
-export const tickText = (value: number): string => compact.format(value);
+/**
+ * Returns short numbers for the axis of a chart: "12.5k". If they cannot be told apart, which happens with large counters, all but the first
+ * are distances from it: "1.795bn", "+100", "+200".
+ */
+export function tickTexts(ascending: readonly number[]): string[] {
+  const texts = ascending.map((value) => compact.format(value));
+  if (new Set(texts).size === texts.length) return texts;
+  const [first = 0] = ascending;
+  return texts.map((text, i) => (i === 0 ? text : `+${compact.format((ascending[i] ?? first) - first)}`));
+}
 
 export const countText = (count: number): string => whole.format(count);
 

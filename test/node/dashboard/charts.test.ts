@@ -6,6 +6,7 @@ import {
   type ReceivedSeries,
   SeriesStore,
 } from "../../../src/dashboard/charts/series-store.ts";
+import { tickTexts } from "../../../src/dashboard/lib/format.ts";
 
 const START_MS = Date.UTC(2026, 0, 1);
 const at = (seconds: number): number => START_MS + seconds * 1_000;
@@ -134,5 +135,19 @@ describe("withGaps", () => {
     const seconds = Array.from({ length: 5_000 }, (_, i) => i * 2 + (i > 2_500 ? 600 : 0));
     expect(usualStepMs(seconds.map(at))).toBe(2_000);
     expect(usualStepMs([])).toBe(0);
+  });
+});
+
+describe("tickTexts", () => {
+  it("shortens numbers", () => {
+    expect(tickTexts([0, 12_500, 25_000])).toEqual(["0", "12.5k", "25k"]);
+  });
+
+  it("returns distances from the first if short numbers are equal", () => {
+    expect(tickTexts([1_795_000_000, 1_795_000_100, 1_795_000_200])).toEqual(["1.795bn", "+100", "+200"]);
+  });
+
+  it("returns nothing for an axis without values", () => {
+    expect(tickTexts([])).toEqual([]);
   });
 });
