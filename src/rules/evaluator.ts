@@ -1,7 +1,7 @@
 import { parseSelector, type SelectorTerms } from "../lib/selectors.ts";
 import type { RuleSpec } from "../schemas/alerts/rule.ts";
 import { type CompiledCondition, compileCondition, type Facts, Needs, toMs } from "./conditions.ts";
-import { addToRate, NO_RATE, type RateState } from "./rate.ts";
+import { addToRate, newRate, type RateState } from "./rate.ts";
 
 /**
  * Evaluates a rule for one agent, in the time of its samples. Live evaluation and backtests use it. Pure: the same observations give the
@@ -126,7 +126,7 @@ const initialState = ({ metrics, needs }: CompiledRule, atMs: number): RuleState
   atMs,
   reportedMs: null,
   values: metrics.map(() => null),
-  ...(needs.rates.length > 0 && { rates: needs.rates.map(() => NO_RATE) }),
+  ...(needs.rates.length > 0 && { rates: needs.rates.map(newRate) }),
   ...(needs.means.length > 0 && { means: needs.means.map(() => null) }),
   isFiring: false,
   sinceMs: null,
@@ -155,7 +155,7 @@ function withReport(
   const next: RuleState = { ...state, atMs: Math.max(atMs, state.atMs), reportedMs, values };
   if (state.rates !== undefined) {
     next.rates = needs.rates.map(({ metric, overMs }, i) => {
-      const rate = state.rates?.[i] ?? NO_RATE;
+      const rate = state.rates?.[i] ?? newRate();
       const value = reported(metrics, names[metric] ?? "");
       return value === undefined ? rate : addToRate(rate, overMs, atMs, value);
     });

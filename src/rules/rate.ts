@@ -1,32 +1,47 @@
 /** The change of a metric per second, between its newest value and the newest kept one that is at least a given time older. */
 
-/** Time and value. */
-type Point = readonly [atMs: number, value: number];
-
 export interface RateState {
-  /** Values to compare with, oldest first. */
-  points: readonly Point[];
-  /** Null: no value is old enough yet. */
+  /** Points to compare with, oldest first: the time and the value of each in turns. */
+  points: readonly number[];
+  /** Null: no point is old enough yet. */
   perSecond: number | null;
 }
 
-export const NO_RATE: RateState = { points: [], perSecond: null };
+/** A rate that its owner may change. */
+export type MutableRate = { points: number[]; perSecond: number | null };
 
-/** Keeps this many values of the time at most, however often the agent reports. The state must stay small. */
+export const newRate = (): RateState => ({ points: [], perSecond: null });
+
+/** Keeps this many points of the time at most, however often the agent reports. The state must stay small. */
 const MAX_POINTS = 50;
 
 /** Adds a value, which must be newer than the others. */
-export function addToRate({ points }: RateState, overMs: number, atMs: number, value: number): RateState {
+export function addToRate(rate: RateState, overMs: number, atMs: number, value: number): RateState {
+  const next = { points: [...rate.points], perSecond: null };
+  addInPlace(next, overMs, atMs, value);
+  return next;
+}
+
+export function addInPlace(rate: MutableRate, overMs: number, atMs: number, value: number): void {
+  const { points } = rate;
+  rate.perSecond = rateWith(points, overMs, atMs, value);
+  const first = referenceOf(points, atMs - overMs);
+  if (first > 0) points.splice(0, first);
+  const lastMs = points[points.length - 2];
+  if (lastMs === undefined || atMs - lastMs >= overMs / MAX_POINTS) points.push(atMs, value);
+}
+
+/** Returns the rate with a newer value, without adding it. */
+export function rateWith(points: readonly number[], overMs: number, atMs: number, value: number): number | null {
+  const first = referenceOf(points, atMs - overMs);
+  const [referenceMs, reference] = [points[first], points[first + 1]];
+  if (referenceMs === undefined || reference === undefined || referenceMs > atMs - overMs) return null;
+  return ((value - reference) * 1000) / (atMs - referenceMs);
+}
+
+/** Returns the index of the newest point that is old enough, which replaces all before it. 0 if none is. */
+function referenceOf(points: readonly number[], untilMs: number): number {
   let first = 0;
-  // The newest point that is old enough replaces all before it.
-  while (first + 1 < points.length && (points[first + 1]?.[0] ?? atMs) <= atMs - overMs) first++;
-  const reference = points[first];
-  const isOldEnough = reference !== undefined && reference[0] <= atMs - overMs;
-  const perSecond = isOldEnough ? ((value - reference[1]) * 1000) / (atMs - reference[0]) : null;
-  const last = points.at(-1);
-  const isKept = last === undefined || atMs - last[0] >= overMs / MAX_POINTS;
-  if (first === 0 && !isKept) return { points, perSecond };
-  const kept = points.slice(first);
-  if (isKept) kept.push([atMs, value]);
-  return { points: kept, perSecond };
+  while ((points[first + 2] ?? Infinity) <= untilMs) first += 2;
+  return first;
 }

@@ -1,26 +1,46 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { nextDueMs, type RuleState, step } from "../../../src/rules/evaluator.ts";
+import { compileRule, nextDueMs, type RuleState, type Step, step } from "../../../src/rules/evaluator.ts";
 import { takeQuietReport } from "../../../src/rules/quiet-report.ts";
+import { RuleSpec } from "../../../src/schemas/alerts/rule.ts";
 import { anyReports, anyRule, baselineAt } from "../../support/rules.ts";
 
 describe("a quiet report", () => {
   it("leaves the state that a step gives, without transitions", async () => {
+    let taken = 0;
     await fc.assert(
       fc.property(anyRule, anyReports, (rule, reports) => {
+        let stepped: Step | undefined;
         let state: RuleState | undefined;
         for (const { atS, metrics } of reports) {
-          const atMs = atS * 1000;
-          const expected = step(rule, state, { atMs, metrics, baseline: baselineAt });
+          const observation = { atMs: atS * 1000, metrics, baseline: baselineAt };
+          stepped = step(rule, stepped?.state, observation);
           const before = structuredClone(state);
-          if (state !== undefined && takeQuietReport(rule, state, atMs, metrics)) {
-            expect([state, nextDueMs(rule, state)]).toEqual([expected.state, expected.nextDueMs]);
-            expect(expected.transitions).toEqual([]);
-          } else expect(state).toEqual(before);
-          state = expected.state;
+          if (state !== undefined && takeQuietReport(rule, state, observation.atMs, metrics)) {
+            taken++;
+            expect([state, nextDueMs(rule, state)]).toEqual([stepped.state, stepped.nextDueMs]);
+            expect(stepped.transitions).toEqual([]);
+          } else {
+            expect(state).toEqual(before);
+            state = step(rule, state, observation).state;
+          }
         }
+        expect(state).toEqual(stepped?.state);
       }),
       { numRuns: 500 },
     );
+    expect(taken).toBeGreaterThan(50);
+  });
+
+  it("does not change the states of other agents", () => {
+    const condition = { rate_of: "load", over_s: 1, op: ">", value: 1e9 };
+    const rule = compileRule(RuleSpec.parse({ condition }));
+    const [one, other] = [1, 2].map(() => step(rule, undefined, { atMs: 0, metrics: {} }).state);
+    if (one === undefined || other === undefined) throw new Error("No states");
+    expect(takeQuietReport(rule, one, 1_000, { load: 1 })).toBe(true);
+    expect([one.rates, other.rates]).toEqual([
+      [{ points: [1_000, 1], perSecond: null }],
+      [{ points: [], perSecond: null }],
+    ]);
   });
 });

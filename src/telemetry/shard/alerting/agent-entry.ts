@@ -1,5 +1,6 @@
 import type { WatchedAgent } from "../../../accounts/agents/agent-lists.ts";
 import type { BaselineLookup, RuleState } from "../../../rules/evaluator.ts";
+import { newRate, type RateState } from "../../../rules/rate.ts";
 import { onlineTimeoutMs } from "../../presence.ts";
 import type { LastValue } from "./quiet-limits.ts";
 import { newWatch, type Watch, WatchSet } from "./watch-set.ts";
@@ -48,6 +49,8 @@ export class AgentEntry {
   }
 }
 
+/** Points have ages instead of times. */
+type StoredRate = [perSecond: number | null, ...points: number[]];
 /** Times are relative to the newest sample: most are equal to it, and the rows are written often. */
 type StoredState = [
   ageMs: number,
@@ -55,7 +58,7 @@ type StoredState = [
   values: readonly (number | null)[],
   isFiring: 0 | 1,
   sinceAgeMs: number | null,
-  rates: NonNullable<RuleState["rates"]> | null,
+  rates: readonly StoredRate[] | null,
   means: NonNullable<RuleState["means"]> | null,
 ];
 type StoredWatch = [ruleId: string, state: StoredState | null, alert: [id: string, firedMs: number] | null];
@@ -105,9 +108,10 @@ export function restoreEntry(entry: AgentEntry, text: string, rules: readonly Wa
 }
 
 function fromState(state: RuleState, tsMs: number): StoredState {
-  const { atMs, reportedMs, values, isFiring, sinceMs, rates = null, means = null } = state;
+  const { atMs, reportedMs, values, isFiring, sinceMs, rates, means = null } = state;
   const age = (ms: number | null): number | null => (ms === null ? null : tsMs - ms);
-  return [tsMs - atMs, age(reportedMs), values, isFiring ? 1 : 0, age(sinceMs), rates, means];
+  const stored = rates?.map(({ perSecond, points }): StoredRate => [perSecond, ...relativeTo(tsMs, points)]) ?? null;
+  return [tsMs - atMs, age(reportedMs), values, isFiring ? 1 : 0, age(sinceMs), stored, means];
 }
 
 function toState(stored: StoredState, tsMs: number): RuleState {
@@ -117,9 +121,20 @@ function toState(stored: StoredState, tsMs: number): RuleState {
     atMs: tsMs - ageMs,
     reportedMs: time(reportAgeMs),
     values,
-    ...(rates !== null && { rates }),
+    ...(rates !== null && { rates: rates.map((rate) => toRate(rate, tsMs)) }),
     ...(means !== null && { means }),
     isFiring: isFiring === 1,
     sinceMs: time(sinceAgeMs),
   };
 }
+
+function toRate(stored: StoredRate, tsMs: number): RateState {
+  // A state from before this form.
+  if (!Array.isArray(stored)) return newRate();
+  const [perSecond, ...points] = stored;
+  return { perSecond, points: relativeTo(tsMs, points) };
+}
+
+/** Turns the times of points into ages, and ages into times. */
+const relativeTo = (tsMs: number, points: readonly number[]): number[] =>
+  points.map((number, i) => (i % 2 === 0 ? tsMs - number : number));
