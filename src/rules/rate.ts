@@ -10,9 +10,12 @@ export interface RateState {
 /** A rate that its owner may change. */
 export type MutableRate = { points: number[]; perSecond: number | null };
 
-export const newRate = (): RateState => ({ points: [], perSecond: null });
+export const newRate = (): MutableRate => ({ points: [], perSecond: null });
 
-/** Keeps this many points of the time at most, however often the agent reports. The state must stay small. */
+/**
+ * Keeps this many points of the time, however often the agent reports: the first one of each fiftieth. The state must stay small, and depends
+ * on the values of the time only, not on those before.
+ */
 const MAX_POINTS = 50;
 
 /** Adds a value, which must be newer than the others. */
@@ -27,14 +30,16 @@ export function addInPlace(rate: MutableRate, overMs: number, atMs: number, valu
   rate.perSecond = rateWith(points, overMs, atMs, value);
   const first = referenceOf(points, atMs - overMs);
   if (first > 0) points.splice(0, first);
-  const lastMs = points[points.length - 2];
-  if (lastMs === undefined || atMs - lastMs >= overMs / MAX_POINTS) points.push(atMs, value);
+  const partMs = overMs / MAX_POINTS;
+  const lastMs = points[points.length - 2] ?? -Infinity;
+  if (Math.floor(atMs / partMs) > Math.floor(lastMs / partMs)) points.push(atMs, value);
 }
 
 /** Returns the rate with a newer value, without adding it. */
 export function rateWith(points: readonly number[], overMs: number, atMs: number, value: number): number | null {
   const first = referenceOf(points, atMs - overMs);
-  const [referenceMs, reference] = [points[first], points[first + 1]];
+  const referenceMs = points[first];
+  const reference = points[first + 1];
   if (referenceMs === undefined || reference === undefined || referenceMs > atMs - overMs) return null;
   return ((value - reference) * 1000) / (atMs - referenceMs);
 }
@@ -45,3 +50,8 @@ function referenceOf(points: readonly number[], untilMs: number): number {
   while ((points[first + 2] ?? Infinity) <= untilMs) first += 2;
   return first;
 }
+
+export const isSameRate = (one: RateState, other: RateState): boolean =>
+  one.perSecond === other.perSecond &&
+  one.points.length === other.points.length &&
+  one.points.every((number, i) => number === other.points[i]);

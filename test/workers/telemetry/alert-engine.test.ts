@@ -10,6 +10,16 @@ const RULES = [
   ruleOf("long", { condition: { metric: "load", op: ">", value: 0.5 }, for_s: 3, clear: { for_s: 2 } }),
   ruleOf("silent", { condition: { no_report_s: 4 }, clear: { for_s: 2 } }),
   ruleOf("rising", { condition: { rate_of: "load", over_s: 2, op: ">", value: 0.1 } }),
+  ruleOf("falling", {
+    condition: {
+      any: [
+        { rate_of: "load", over_s: 2, op: "<=", value: -0.1 },
+        { rate_of: "users", over_s: 3, op: "<", value: -0.5 },
+        { metric: "users", op: "<", value: 0 },
+      ],
+    },
+    for_s: 1,
+  }),
   ruleOf("either", {
     condition: { any: [{ metric: "users", op: "<", value: 1 }, { no_report_s: 3 }] },
     for_s: 1,
@@ -313,6 +323,48 @@ describe("live evaluation", () => {
             ),
           );
           expect(live.toSorted()).toEqual(expected.toSorted());
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe("a rule that is created later", () => {
+  const withoutAbsence = anyRule.filter(({ needs }) => needs.absencesMs.length === 0);
+
+  it("has the transitions that the evaluator gives for the samples since then", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(withoutAbsence, { minLength: 1, maxLength: 4 }),
+        anyReports,
+        fc.nat(20),
+        async (list, reports, before) => {
+          // The same rules twice: the later ones find rates that the earlier ones have begun.
+          const early = list.map(({ spec }, i) => ruleOf(`early${i}`, spec));
+          const late = list.map(({ spec }, i) => ruleOf(`late${i}`, spec));
+          const live = await withEngine((test) => {
+            const startMs = test.nowMs;
+            test.watch(early, AGENTS);
+            for (const [i, { atS, metrics }] of reports.entries()) {
+              if (i === before) test.watch([...early, ...late], AGENTS);
+              test.nowMs = startMs + atS * 1_000;
+              test.report("a", metrics);
+              if (i % 7 === 6) test.restart();
+            }
+            test.nowMs = startMs + END_S * 1_000;
+            test.tick();
+            return changesSince(test, startMs);
+          });
+          const expected = (rules: typeof early, samples: typeof reports) =>
+            rules.flatMap(({ id, spec }) =>
+              transitionsOf(compileRule(spec), samples, END_S, () => undefined).map(
+                ({ type, atMs }) => `${id} ${type} ${atMs / 1_000}`,
+              ),
+            );
+          expect(live.toSorted()).toEqual(
+            [...expected(early, reports), ...expected(late, reports.slice(before))].toSorted(),
+          );
         },
       ),
       { numRuns: 200 },

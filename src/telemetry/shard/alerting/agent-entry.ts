@@ -61,6 +61,7 @@ type StoredState = [
   rates: readonly StoredRate[] | null,
   means: NonNullable<RuleState["means"]> | null,
 ];
+type StoredSharedRate = [metric: string, overMs: number, rate: StoredRate];
 type StoredWatch = [ruleId: string, state: StoredState | null, alert: [id: string, firedMs: number] | null];
 type StoredEntry = [
   isOnline: 0 | 1,
@@ -70,6 +71,8 @@ type StoredEntry = [
   values: LastValue[],
   /** The active ones. Quiet rules have no state. */
   watches: StoredWatch[],
+  /** Absent in states from before rates were shared. */
+  rates?: StoredSharedRate[],
 ];
 
 export function serializeEntry({ isOnline, receivedMs, tsMs, offsetMs, watches }: AgentEntry): string {
@@ -78,7 +81,11 @@ export function serializeEntry({ isOnline, receivedMs, tsMs, offsetMs, watches }
     if (state === undefined) return [rule.source.id, null, firing];
     return [rule.source.id, fromState(state, tsMs), firing];
   });
-  const entry: StoredEntry = [isOnline ? 1 : 0, receivedMs, tsMs, offsetMs, watches.limits.lastValues(), stored];
+  const values = watches.limits.lastValues();
+  const rates = watches.rates.all.map(({ metric, overMs, rate }): StoredSharedRate => {
+    return [metric, overMs, fromRate(rate, tsMs)];
+  });
+  const entry: StoredEntry = [isOnline ? 1 : 0, receivedMs, tsMs, offsetMs, values, stored, rates];
   return JSON.stringify(entry);
 }
 
@@ -88,7 +95,7 @@ export function serializeEntry({ isOnline, receivedMs, tsMs, offsetMs, watches }
  * @param rules those that apply to the agent, as they were when the text was written
  */
 export function restoreEntry(entry: AgentEntry, text: string, rules: readonly WatchedRule[]): void {
-  const [isOnline, receivedMs, tsMs, offsetMs, values, watches] = JSON.parse(text) as StoredEntry;
+  const [isOnline, receivedMs, tsMs, offsetMs, values, watches, rates = []] = JSON.parse(text) as StoredEntry;
   Object.assign(entry, { isOnline: isOnline === 1, receivedMs, tsMs, offsetMs });
   const stored = new Map(watches.map((watch) => [watch[0], watch]));
   const active = rules.flatMap((rule): Watch[] => {
@@ -105,13 +112,14 @@ export function restoreEntry(entry: AgentEntry, text: string, rules: readonly Wa
     tsMs,
   );
   entry.watches.limits.restore(values, tsMs);
+  entry.watches.rates.restore(rates.map(([metric, overMs, rate]) => ({ metric, overMs, rate: toRate(rate, tsMs) })));
 }
 
 function fromState(state: RuleState, tsMs: number): StoredState {
   const { atMs, reportedMs, values, isFiring, sinceMs, rates, means = null } = state;
   const age = (ms: number | null): number | null => (ms === null ? null : tsMs - ms);
-  const stored = rates?.map(({ perSecond, points }): StoredRate => [perSecond, ...relativeTo(tsMs, points)]) ?? null;
-  return [tsMs - atMs, age(reportedMs), values, isFiring ? 1 : 0, age(sinceMs), stored, means];
+  const storedRates = rates?.map((rate) => fromRate(rate, tsMs)) ?? null;
+  return [tsMs - atMs, age(reportedMs), values, isFiring ? 1 : 0, age(sinceMs), storedRates, means];
 }
 
 function toState(stored: StoredState, tsMs: number): RuleState {
@@ -128,8 +136,13 @@ function toState(stored: StoredState, tsMs: number): RuleState {
   };
 }
 
+const fromRate = ({ perSecond, points }: RateState, tsMs: number): StoredRate => [
+  perSecond,
+  ...relativeTo(tsMs, points),
+];
+
 function toRate(stored: StoredRate, tsMs: number): RateState {
-  // A state from before this form.
+  // States from before rates were shared have another form.
   if (!Array.isArray(stored)) return newRate();
   const [perSecond, ...points] = stored;
   return { perSecond, points: relativeTo(tsMs, points) };

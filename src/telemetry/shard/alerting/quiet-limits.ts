@@ -1,4 +1,5 @@
-import type { Threshold, WatchedRule } from "./watched-rule.ts";
+import { holds, QuietRanges } from "./quiet-ranges.ts";
+import type { WatchedRule } from "./watched-rule.ts";
 
 /** A metric, its last value (null: never reported), and the time of the last value. */
 export type LastValue = [metric: string, value: number | null, atMs: number];
@@ -8,9 +9,7 @@ export class QuietLimits {
   #metrics: string[] = [];
   #values: (number | null)[] = [];
   #timesMs: number[] = [];
-  /** The least and the greatest value of each metric with which no quiet rule holds. */
-  #least: number[] = [];
-  #greatest: number[] = [];
+  readonly #ranges = new QuietRanges();
 
   /** Sets the metrics, and keeps the values of those that it has already. @param lastMs the time of the last report */
   track(rules: readonly WatchedRule[], lastMs: number): void {
@@ -47,18 +46,9 @@ export class QuietLimits {
 
   /** Sets the ranges to those in which no condition of these rules holds. */
   set(quiet: Iterable<WatchedRule>): void {
-    this.#least = this.#metrics.map(() => Number.NEGATIVE_INFINITY);
-    this.#greatest = this.#metrics.map(() => Number.POSITIVE_INFINITY);
-    for (const { thresholds = [] } of quiet) {
-      for (const { metric, op, value } of thresholds) {
-        const i = this.#metrics.indexOf(metric);
-        const [least = value, greatest = value] = [this.#least[i], this.#greatest[i]];
-        if (op === ">") this.#greatest[i] = Math.min(greatest, value);
-        else if (op === ">=") this.#greatest[i] = Math.min(greatest, -nextAbove(-value));
-        else if (op === "<") this.#least[i] = Math.max(least, value);
-        else this.#least[i] = Math.max(least, nextAbove(value));
-      }
-    }
+    this.#ranges.reset(this.#metrics.length);
+    for (const { thresholds = [] } of quiet)
+      for (const { metric, op, value } of thresholds) this.#ranges.exclude(this.#metrics.indexOf(metric), op, value);
   }
 
   /** Returns whether all metrics of a report are in their ranges. */
@@ -66,15 +56,14 @@ export class QuietLimits {
     const names = this.#metrics;
     for (let i = 0; i < names.length; i++) {
       const value: unknown = metrics[names[i] ?? ""];
-      if (typeof value !== "number") continue;
-      if (value > (this.#greatest[i] ?? 0) || value < (this.#least[i] ?? 0)) return false;
+      if (typeof value === "number" && !this.#ranges.includes(i, value)) return false;
     }
     return true;
   }
 
   /** Returns whether a condition of the rule holds with the metrics of a report. */
   isReached({ thresholds = [] }: WatchedRule, metrics: Readonly<Record<string, number>>): boolean {
-    return thresholds.some((threshold) => holds(threshold, metrics[threshold.metric]));
+    return thresholds.some(({ metric, op, value }) => holds(op, value, metrics[metric]));
   }
 
   /** Records the values of a report. */
@@ -87,19 +76,4 @@ export class QuietLimits {
       this.#timesMs[i] = atMs;
     }
   }
-}
-
-function holds({ op, value: limit }: Threshold, value: unknown): boolean {
-  if (typeof value !== "number") return false;
-  if (op === ">") return value > limit;
-  if (op === ">=") return value >= limit;
-  return op === "<" ? value < limit : value <= limit;
-}
-
-/** Returns the smallest number that is greater. */
-function nextAbove(value: number): number {
-  if (value === 0) return Number.MIN_VALUE;
-  const bits = new BigInt64Array(new Float64Array([value]).buffer);
-  bits[0] = (bits[0] ?? 0n) + (value > 0 ? 1n : -1n);
-  return new Float64Array(bits.buffer)[0] ?? value;
 }

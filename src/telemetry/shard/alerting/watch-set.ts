@@ -1,5 +1,6 @@
 import { nextDueMs, type RuleState } from "../../../rules/evaluator.ts";
 import { QuietLimits } from "./quiet-limits.ts";
+import { SharedRates } from "./shared-rates.ts";
 import type { WatchedRule } from "./watched-rule.ts";
 
 /** A rule and its state for one agent. */
@@ -26,9 +27,9 @@ export const newWatch = (rule: WatchedRule, state?: RuleState, alert?: FiringAle
 });
 
 /**
- * The rules of one agent. Most of them are quiet: they neither fire nor are about to, and do so only if a metric leaves a range. A report
- * is compared with the ranges of all quiet rules at once, so its cost does not depend on their number, and they need no state: it follows
- * from the agent's last values.
+ * The rules of one agent. Most of them are quiet: they neither fire nor are about to, and do so only if a metric or its rate leaves a range. A
+ * report is compared with the ranges of all quiet rules at once, so its cost does not depend on their number, and they need no state: it
+ * follows from the agent's last values and rates.
  */
 export class WatchSet {
   /** Rules that are evaluated with every report. */
@@ -36,6 +37,7 @@ export class WatchSet {
   /** The others. */
   readonly quiet = new Set<WatchedRule>();
   readonly limits = new QuietLimits();
+  readonly rates = new SharedRates();
   /** The shortest time without a report after which a quiet rule must be evaluated. */
   #absenceMs = Number.POSITIVE_INFINITY;
 
@@ -50,6 +52,7 @@ export class WatchSet {
     this.quiet.clear();
     for (const rule of quiet) this.quiet.add(rule);
     this.limits.track(this.rules, lastMs);
+    this.rates.track(this.rules);
     this.#limit();
   }
 
@@ -63,8 +66,10 @@ export class WatchSet {
   /** Takes the metrics of a report. Quiet rules that the report concerns become active, with their state before it. */
   take(lastMs: number, atMs: number, metrics: Readonly<Record<string, number>>): void {
     if (!this.limits.includes(metrics)) this.#wake(lastMs, (rule) => this.limits.isReached(rule, metrics));
+    if (!this.rates.includes(atMs, metrics)) this.#wake(lastMs, (rule) => this.rates.isReached(rule, atMs, metrics));
     if (atMs - lastMs > this.#absenceMs) this.wakeAbsent(lastMs, atMs);
     this.limits.take(atMs, metrics);
+    this.rates.take(atMs, metrics);
   }
 
   /** Makes quiet rules active for which the agent has not reported for long enough. */
@@ -95,20 +100,23 @@ export class WatchSet {
   }
 
   /** Returns the state of a quiet rule. */
-  #stateOf({ compiled }: WatchedRule, lastMs: number): RuleState {
-    const values = compiled.metrics.map((metric) => this.limits.valueOf(metric));
-    return { atMs: lastMs, reportedMs: lastMs, values, isFiring: false, sinceMs: null };
+  #stateOf(rule: WatchedRule, lastMs: number): RuleState {
+    const values = rule.compiled.metrics.map((metric) => this.limits.valueOf(metric));
+    const rates = rule.rates.length > 0 && { rates: this.rates.copyFor(rule) };
+    return { atMs: lastMs, reportedMs: lastMs, values, ...rates, isFiring: false, sinceMs: null };
   }
 
   /** Returns whether `#stateOf` gives the state of a rule. */
   #canRest({ rule, state }: Watch, lastMs: number): boolean {
     if (rule.thresholds === undefined || state === undefined || state.isFiring || state.sinceMs !== null) return false;
     if (state.atMs !== lastMs || state.reportedMs !== lastMs) return false;
-    return rule.compiled.metrics.every((metric, i) => state.values[i] === this.limits.valueOf(metric));
+    const hasLastValues = rule.compiled.metrics.every((metric, i) => state.values[i] === this.limits.valueOf(metric));
+    return hasLastValues && this.rates.isSame(rule, state.rates ?? []);
   }
 
   #limit(): void {
     this.limits.set(this.quiet);
+    this.rates.set(this.quiet);
     this.#absenceMs = Number.POSITIVE_INFINITY;
     for (const { absenceMs } of this.quiet) if (absenceMs < this.#absenceMs) this.#absenceMs = absenceMs;
   }

@@ -1,6 +1,7 @@
 import type { EnabledRule } from "../../../alerts/rule-store.ts";
 import type { AlertingRule } from "../../../alerts/shard-events.ts";
 import { type Labels, matches } from "../../../lib/selectors.ts";
+import { toMs } from "../../../rules/conditions.ts";
 import { type CompiledRule, compileRule } from "../../../rules/evaluator.ts";
 import type { Condition } from "../../../schemas/alerts/rule.ts";
 
@@ -13,6 +14,15 @@ export interface BaselineNeed {
 /** A comparison of a metric with a fixed value. */
 export type Threshold = Extract<Condition, { value: number; metric: string }>;
 
+/** The rate of a metric over a time. */
+export interface RateNeed {
+  metric: string;
+  overMs: number;
+}
+
+/** A comparison of a rate with a fixed value. */
+export type RateThreshold = RateNeed & Pick<Threshold, "op" | "value">;
+
 /** A rule that the shard evaluates, prepared once for all agents. */
 export interface WatchedRule {
   source: EnabledRule;
@@ -21,8 +31,11 @@ export interface WatchedRule {
   described: AlertingRule;
   /** Two versions of a rule with the same key have the same states. */
   stateKey: string;
-  /** The rule can fire only if one of these holds, or without a report. Undefined if it depends on more than that. */
+  /** The rule can fire only if one of these or of `rateThresholds` holds, or without a report. Undefined if it depends on more than that. */
   thresholds: readonly Threshold[] | undefined;
+  rateThresholds: readonly RateThreshold[];
+  /** In the order of a state. */
+  rates: readonly RateNeed[];
   /** The shortest time without a report that matters. Infinity if none does. */
   absenceMs: number;
   baselines: readonly BaselineNeed[];
@@ -36,14 +49,20 @@ function watchRule(source: EnabledRule): WatchedRule {
   const { id, name, spec } = source;
   const compiled = compileRule(spec);
   const { rates, means, absencesMs } = compiled.needs;
+  const nameOf = (index: number): string => compiled.metrics[index] ?? "";
+  const alternatives = means.length > 0 ? undefined : alternativesOf(spec.condition);
   return {
     source,
     compiled,
     described: { id, name, severity: spec.severity, labels: spec.labels },
     stateKey: JSON.stringify([spec.condition, spec.for_s, spec.clear, spec.group]),
-    thresholds: rates.length > 0 || means.length > 0 ? undefined : thresholdsIn(spec.condition),
+    thresholds: alternatives?.filter((one) => "metric" in one),
+    rateThresholds: (alternatives ?? []).flatMap((one) =>
+      "metric" in one ? [] : [{ metric: one.rate_of, overMs: toMs(one.over_s), op: one.op, value: one.value }],
+    ),
+    rates: rates.map(({ metric, overMs }) => ({ metric: nameOf(metric), overMs })),
     absenceMs: Math.min(...absencesMs),
-    baselines: means.map(({ metric, days }) => ({ metric: compiled.metrics[metric] ?? "", days })),
+    baselines: means.map(({ metric, days }) => ({ metric: nameOf(metric), days })),
   };
 }
 
@@ -63,12 +82,14 @@ export const appliesTo = (rule: WatchedRule, labels: Labels): boolean =>
 export const hasMoved = (rule: WatchedRule, before: Labels = {}, after: Labels): boolean =>
   groupOf(rule, before) !== groupOf(rule, after);
 
+type Comparison = Threshold | Extract<Condition, { rate_of: string }>;
+
 /** Returns the comparisons of which one must hold. Undefined if the condition is not one of several comparisons and absences. */
-function thresholdsIn(condition: Condition): Threshold[] | undefined {
+function alternativesOf(condition: Condition): Comparison[] | undefined {
   if ("any" in condition) {
-    const inner = condition.any.map(thresholdsIn);
+    const inner = condition.any.map(alternativesOf);
     return inner.every((list) => list !== undefined) ? inner.flat() : undefined;
   }
   if ("no_report_s" in condition) return [];
-  return "metric" in condition && "value" in condition ? [condition] : undefined;
+  return "value" in condition ? [condition] : undefined;
 }
