@@ -44,7 +44,16 @@ export async function startAlerts(target: Target, { agents: count, pauseMs }: Al
   const prefix = `alerts-${Date.now()}`;
   const agents = await makeAgents(dataDir, prefix, count);
   const { token } = await makeUser(dataDir, `${prefix}@example.com`, "none", ["admin"]);
-  const spec = RuleSpec.parse({ condition: { metric: `${METRIC}_${Date.now()}`, op: ">", value: LIMIT } });
+  const metric = `${METRIC}_${Date.now()}`;
+  const spec = RuleSpec.parse({
+    condition: {
+      any: [
+        { metric, op: ">", value: LIMIT },
+        // Holds with every second sample below the limit.
+        { rate_of: metric, over_s: 1, op: "<", value: -LIMIT },
+      ],
+    },
+  });
   const receiver = await UnreliableReceiver.start();
   const types = ["alert.fired", "alert.resolved"];
   const webhook = { name: prefix, filter: { types }, target: { kind: "webhook", address: receiver.url } };
@@ -54,7 +63,7 @@ export async function startAlerts(target: Target, { agents: count, pauseMs }: Al
   const expected = new Map(agents.map(({ apId }) => [apId, new ExpectedTransitions(spec)]));
   const stop = new AbortController();
   const senders = agents.map((agent) =>
-    sendAlternately(client, agent, { spec, pauseMs, signal: stop.signal }, (tsMs, value) =>
+    sendInTurns(client, agent, { spec, pauseMs, signal: stop.signal }, (tsMs, value) =>
       expected.get(agent.apId)?.add(tsMs, value),
     ),
   );
@@ -90,8 +99,8 @@ export async function startAlerts(target: Target, { agents: count, pauseMs }: Al
   });
 }
 
-/** Sends samples on both sides of the limit in turns. Repeats each until it is acknowledged. */
-async function sendAlternately(
+/** Sends one sample above the limit and two below it, in turns. Repeats each until it is acknowledged. */
+async function sendInTurns(
   client: ApiClient,
   { token }: TestAgent,
   { spec, pauseMs, signal }: { spec: RuleSpec; pauseMs: number; signal: AbortSignal },
@@ -100,7 +109,8 @@ async function sendAlternately(
   const [metric = METRIC] = compileRule(spec).metrics;
   const startMs = performance.now() + RULE_KNOWN_WITHIN_MS;
   let tsMs = 0;
-  for (let value = 0; !signal.aborted; value = performance.now() < startMs ? 0 : 1 - value) {
+  for (let i = 0; !signal.aborted; i++) {
+    const value = i % 3 === 0 && performance.now() >= startMs ? 1 : 0;
     tsMs = Math.max(tsMs + 1, Date.now());
     const body = { ts: tsMs, payload: { [metric]: value } };
     // Not cancelled by the end of the load: the outcome of every sample must be known.
