@@ -13,24 +13,25 @@ export type MutableRate = { points: number[]; perSecond: number | null };
 export const newRate = (): MutableRate => ({ points: [], perSecond: null });
 
 /**
- * Keeps this many points of the time, however often the agent reports: the first one of each fiftieth. The state must stay small, and depends
- * on the values of the time only, not on those before.
+ * A rate keeps the first point of each of so many parts of its time, however often the agent reports. So the state stays small, and depends on
+ * the values of that time only: two rules that began at different times agree afterwards.
  */
-const MAX_POINTS = 50;
+const PARTS = 50;
 
-/** Adds a value, which must be newer than the others. */
+/** Returns the rate after a value, which must be newer than the others. */
 export function addToRate(rate: RateState, overMs: number, atMs: number, value: number): RateState {
   const next = { points: [...rate.points], perSecond: null };
   addInPlace(next, overMs, atMs, value);
   return next;
 }
 
+/** Adds a value, which must be newer than the others. */
 export function addInPlace(rate: MutableRate, overMs: number, atMs: number, value: number): void {
   const { points } = rate;
   rate.perSecond = rateWith(points, overMs, atMs, value);
   const first = referenceOf(points, atMs - overMs);
   if (first > 0) points.splice(0, first);
-  const partMs = overMs / MAX_POINTS;
+  const partMs = overMs / PARTS;
   const lastMs = points[points.length - 2] ?? -Infinity;
   if (Math.floor(atMs / partMs) > Math.floor(lastMs / partMs)) points.push(atMs, value);
 }

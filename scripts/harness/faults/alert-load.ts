@@ -49,7 +49,7 @@ export async function startAlerts(target: Target, { agents: count, pauseMs }: Al
     condition: {
       any: [
         { metric, op: ">", value: LIMIT },
-        // Holds with every second sample below the limit.
+        // Holds with the second of the two samples below the limit.
         { rate_of: metric, over_s: 1, op: "<", value: -LIMIT },
       ],
     },

@@ -1,8 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { EnabledRule } from "../../../src/alerts/rule-store.ts";
 import { compileRule } from "../../../src/rules/evaluator.ts";
-import { anyReports, anyRule, END_S, transitionsOf } from "../../support/rules.ts";
-import { agentOf, type EngineTest, ruleOf, withEngine } from "./engine-support.ts";
+import { anyReports, anyRule, END_S, type Report, transitionsOf } from "../../support/rules.ts";
+import { agentOf, type EngineTest, ruleOf, START_MS, withEngine } from "./engine-support.ts";
 
 const HIGH = ruleOf("high", { condition: { metric: "load", op: ">", value: 0.9 } });
 const RULES = [
@@ -263,6 +264,14 @@ const changesSince = (test: EngineTest, startMs: number): string[] =>
     return [`${event.rule.id} ${event.isFiring ? "fired" : "resolved"} ${(event.atMs - startMs) / 1_000}`];
   });
 
+/** Returns the same for the evaluator alone. Its times are those of the engine: which points a rate keeps depends on them. */
+const changesOf = (rules: readonly EnabledRule[], reports: readonly Report[]): string[] =>
+  rules.flatMap(({ id, spec }) => {
+    const samples = reports.map(({ atS, metrics }) => ({ atS: START_MS / 1_000 + atS, metrics }));
+    const transitions = transitionsOf(compileRule(spec), samples, START_MS / 1_000 + END_S, () => undefined);
+    return transitions.map(({ type, atMs }) => `${id} ${type} ${(atMs - START_MS) / 1_000}`);
+  });
+
 describe("live evaluation", () => {
   it("has the same transitions if each metric of a report arrives in a request of its own", async () => {
     const rules = fc.array(anyRule, { maxLength: 5 }).map((list) =>
@@ -317,12 +326,7 @@ describe("live evaluation", () => {
             test.tick();
             return changesSince(test, startMs);
           });
-          const expected = rules.flatMap(({ id, spec }) =>
-            transitionsOf(compileRule(spec), reports, END_S, () => undefined).map(
-              ({ type, atMs }) => `${id} ${type} ${atMs / 1_000}`,
-            ),
-          );
-          expect(live.toSorted()).toEqual(expected.toSorted());
+          expect(live.toSorted()).toEqual(changesOf(rules, reports).toSorted());
         },
       ),
       { numRuns: 200 },
@@ -356,14 +360,8 @@ describe("a rule that is created later", () => {
             test.tick();
             return changesSince(test, startMs);
           });
-          const expected = (rules: typeof early, samples: typeof reports) =>
-            rules.flatMap(({ id, spec }) =>
-              transitionsOf(compileRule(spec), samples, END_S, () => undefined).map(
-                ({ type, atMs }) => `${id} ${type} ${atMs / 1_000}`,
-              ),
-            );
           expect(live.toSorted()).toEqual(
-            [...expected(early, reports), ...expected(late, reports.slice(before))].toSorted(),
+            [...changesOf(early, reports), ...changesOf(late, reports.slice(before))].toSorted(),
           );
         },
       ),

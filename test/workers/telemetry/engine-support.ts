@@ -23,10 +23,13 @@ export const agentOf = (apId: string, labels: Labels = {}, interval = 1): Watche
   interval,
 });
 
+/** The time of a new test. */
+export const START_MS = 1_700_000_000_000;
+
 /** An alert engine and a journal on the SQLite of a Durable Object, as a shard has them. */
 export class EngineTest {
   readonly #storage: DurableObjectStorage;
-  nowMs = 1_700_000_000_000;
+  nowMs = START_MS;
   store!: EngineStore;
   journal!: Journal;
   engine!: AlertEngine;

@@ -1,6 +1,6 @@
 import type { WatchedAgent } from "../../../accounts/agents/agent-lists.ts";
 import type { BaselineLookup, RuleState } from "../../../rules/evaluator.ts";
-import { newRate, type RateState } from "../../../rules/rate.ts";
+import { type MutableRate, newRate, type RateState } from "../../../rules/rate.ts";
 import { onlineTimeoutMs } from "../../presence.ts";
 import type { LastValue } from "./quiet-limits.ts";
 import { newWatch, type Watch, WatchSet } from "./watch-set.ts";
@@ -141,7 +141,7 @@ const fromRate = ({ perSecond, points }: RateState, tsMs: number): StoredRate =>
   ...relativeTo(tsMs, points),
 ];
 
-function toRate(stored: StoredRate, tsMs: number): RateState {
+function toRate(stored: StoredRate, tsMs: number): MutableRate {
   // States from before rates were shared have another form.
   if (!Array.isArray(stored)) return newRate();
   const [perSecond, ...points] = stored;

@@ -1,19 +1,16 @@
 import { addInPlace, isSameRate, type MutableRate, newRate, type RateState, rateWith } from "../../../rules/rate.ts";
 import { holds, QuietRanges } from "./quiet-ranges.ts";
-import type { WatchedRule } from "./watched-rule.ts";
+import type { RateNeed, WatchedRule } from "./watched-rule.ts";
 
 type Metrics = Readonly<Record<string, number>>;
 
-/** The rate of a metric over a time. */
-export interface SharedRate {
-  metric: string;
-  overMs: number;
-  rate: RateState;
+export interface SharedRate extends RateNeed {
+  rate: MutableRate;
 }
 
 /** The rates that an agent's rules compare, each once, and the ranges in which no quiet rule holds. */
 export class SharedRates {
-  #rates: (SharedRate & { rate: MutableRate })[] = [];
+  #rates: SharedRate[] = [];
   readonly #ranges = new QuietRanges();
 
   get all(): readonly SharedRate[] {
@@ -33,10 +30,11 @@ export class SharedRates {
     }
   }
 
+  /** Sets those of the rates that it has. */
   restore(stored: readonly SharedRate[]): void {
     for (const { metric, overMs, rate } of stored) {
       const own = this.#rates[this.#indexOf(metric, overMs)];
-      if (own !== undefined) own.rate = { ...rate, points: [...rate.points] };
+      if (own !== undefined) own.rate = rate;
     }
   }
 
