@@ -12,10 +12,11 @@ export interface ListenOptions {
 
 const MAX_PACKET_BYTES = 1024 * 1024;
 
-/** Accepts connections over TCP and WebSocket while it is open. */
+/** Accepts connections over TCP and WebSocket while it is open. `onError` hears of a port that is in use. */
 export function createListeners(
   { host, tcpPort, wsPort }: ListenOptions,
   handle: (stream: Duplex, request?: IncomingMessage) => void,
+  onError: (error: Error) => void,
 ): { open(): void; close(): void } {
   const limited = (stream: Duplex, request?: IncomingMessage) =>
     handle(limitPackets(stream, MAX_PACKET_BYTES), request);
@@ -27,6 +28,9 @@ export function createListeners(
     maxPayload: MAX_PACKET_BYTES,
     perMessageDeflate: false,
   });
+  tcp.on("error", onError);
+  // Also the errors of `http`.
+  sockets.on("error", onError);
   sockets.on("connection", (socket, request) => {
     const stream = createWebSocketStream(socket);
     stream.on("error", () => stream.destroy());

@@ -168,7 +168,14 @@ async function runBroker({ folder, redisUrl, accounts, jwksUrl, issuer, ...ports
     // As JSON, because the client chooses its id and the topic in the error, and must not forge log lines.
     if (error !== NO_TOKEN && !isGone) print(JSON.stringify({ client: client.id, error: error.message }));
   });
-  const listeners = createListeners(ports, (stream, request) => void broker.handle(stream, request));
+  const listeners = createListeners(
+    ports,
+    (stream, request) => void broker.handle(stream, request),
+    (error) => {
+      print(`Cannot accept connections: ${error.message}`);
+      process.exit(1);
+    },
+  );
   listeners.open();
   process.once("SIGTERM", () => {
     broker.close(() => process.exit(0));

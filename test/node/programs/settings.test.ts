@@ -96,6 +96,23 @@ describe("a port that is in use", () => {
   });
 });
 
+describe("ports of components", () => {
+  it("are not ports of outgoing connections, and not the same for two callers", async () => {
+    const ports = await Promise.all(Array.from({ length: 40 }, () => anyFreePort()));
+    expect(new Set(ports).size).toBe(40);
+    for (const port of ports) expect(port).toBeLessThan(32_768);
+  });
+
+  it("are free", async () => {
+    const next = (await anyFreePort()) + 1;
+    const listener = createServer();
+    // If another process uses it already, that serves as well.
+    await new Promise<void>((resolve) => listener.once("error", () => resolve()).listen(next, HOST, resolve));
+    expect(await anyFreePort()).toBeGreaterThan(next);
+    listener.close();
+  });
+});
+
 describe("npm start", () => {
   it("stops all its processes when the reader of its output closes the pipe", async () => {
     const dataDir = mkdtempSync(join(tmpdir(), "reader-"));

@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connectAsync, connect as connectNow, type MqttClient } from "mqtt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { canMount, LimitedDisk } from "../../../../scripts/harness/faults/limited-disk.ts";
-import { until } from "../../../../scripts/harness/product.ts";
+import { run, until } from "../../../../scripts/harness/product.ts";
 import { subscribe } from "../../../../src/programs/bridge/subscriber.ts";
 import { Supervisor } from "../../../../src/programs/stack/supervisor.ts";
 import { TokenIssuer } from "../../../support/token-issuer.ts";
@@ -28,6 +29,16 @@ describe("the broker", () => {
     await supervisor.stop();
     issuer.close();
     rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("says which port is in use, and ends", async () => {
+    const { component, tcpPort } = await issuer.broker(join(folder, "port"));
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(tcpPort, "127.0.0.1", resolve));
+    const { code, output } = await run(component.command, component.args);
+    other.close();
+    expect(code).toBe(1);
+    expect(output).toBe(`Cannot accept connections: listen EADDRINUSE: address already in use 127.0.0.1:${tcpPort}\n`);
   });
 
   it("loses no acknowledged message when it is killed", async () => {
