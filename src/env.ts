@@ -69,9 +69,6 @@ const sqlName = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must contain only letters, digits and underscores, and not begin with a digit");
 
-const emptyIsUnset = <S extends z.ZodType>(schema: S) =>
-  z.preprocess((value) => (value === "" ? undefined : value), schema);
-
 /** The grants of new users: `none`, a role, or a role and a selector after a colon. Null: operator of all agents. */
 const newUserGrants = z.string().transform((text, context) => {
   if (text === "none") return [];
@@ -94,36 +91,32 @@ export const DEFAULT_ISSUER = "multi-access-network-controller";
 
 const EnvironmentFields = z.object({
   LIBSQL_URL: url("http:", "https:", "libsql:"),
-  LIBSQL_AUTH_TOKEN: emptyIsUnset(z.string().optional()),
-  LIBSQL_READ_URL: emptyIsUnset(url("http:", "https:", "libsql:").optional()),
+  LIBSQL_AUTH_TOKEN: z.string().optional(),
+  LIBSQL_READ_URL: url("http:", "https:", "libsql:").optional(),
   CLICKHOUSE_URL: urlList("http:", "https:"),
   CLICKHOUSE_USER: z.string().default("default"),
   CLICKHOUSE_PASSWORD: z.string().default(""),
   CLICKHOUSE_DATABASE: sqlName.default("controller"),
-  CLICKHOUSE_CLUSTER: emptyIsUnset(sqlName.optional()),
-  CLICKHOUSE_SHARDS: emptyIsUnset(wholeNumber(1, 256).default(1)),
-  CLICKHOUSE_REPLICATION: emptyIsUnset(
-    z.enum(["keeper", "none"], { error: "must be keeper or none" }).default("keeper"),
-  ),
-  CLICKHOUSE_INSERT_QUORUM: emptyIsUnset(
-    z
-      .string()
-      .regex(/^(auto|[1-9])$/, "must be auto, or a number from 1 to 9")
-      .default("auto"),
-  ),
-  TELEMETRY_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
-  ROLLUP_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
-  AUDIT_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(400)),
-  EVENT_DAYS: emptyIsUnset(wholeNumber(1, 3_650).default(30)),
-  EMULATION_RETENTION_HOURS: emptyIsUnset(wholeNumber(1, 8_760).default(24)),
-  EMULATED_PER_ACCOUNT: emptyIsUnset(wholeNumber(1, 1_000_000).default(10_000)),
-  EMULATED_TOTAL: emptyIsUnset(wholeNumber(1, 1_000_000).default(20_000)),
-  EMULATED_KEPT_PER_ACCOUNT: emptyIsUnset(wholeNumber(1, 10_000_000).default(30_000)),
-  EMULATED_KEPT_TOTAL: emptyIsUnset(wholeNumber(1, 10_000_000).default(100_000)),
-  OPEN_JOBS_PER_ACCOUNT: emptyIsUnset(wholeNumber(1, 1_000_000).default(5_000)),
-  OPEN_JOBS_TOTAL: emptyIsUnset(wholeNumber(1, 1_000_000).default(50_000)),
-  LONG_LIVE_JOBS_PER_ACCOUNT: emptyIsUnset(wholeNumber(0, 1_000_000).default(10)),
-  LONG_LIVE_JOBS_TOTAL: emptyIsUnset(wholeNumber(0, 1_000_000).default(100)),
+  CLICKHOUSE_CLUSTER: sqlName.optional(),
+  CLICKHOUSE_SHARDS: wholeNumber(1, 256).default(1),
+  CLICKHOUSE_REPLICATION: z.enum(["keeper", "none"], { error: "must be keeper or none" }).default("keeper"),
+  CLICKHOUSE_INSERT_QUORUM: z
+    .string()
+    .regex(/^(auto|[1-9])$/, "must be auto, or a number from 1 to 9")
+    .default("auto"),
+  TELEMETRY_DAYS: wholeNumber(1, 3_650).default(30),
+  ROLLUP_DAYS: wholeNumber(1, 3_650).default(400),
+  AUDIT_DAYS: wholeNumber(1, 3_650).default(400),
+  EVENT_DAYS: wholeNumber(1, 3_650).default(30),
+  EMULATION_RETENTION_HOURS: wholeNumber(1, 8_760).default(24),
+  EMULATED_PER_ACCOUNT: wholeNumber(1, 1_000_000).default(10_000),
+  EMULATED_TOTAL: wholeNumber(1, 1_000_000).default(20_000),
+  EMULATED_KEPT_PER_ACCOUNT: wholeNumber(1, 10_000_000).default(30_000),
+  EMULATED_KEPT_TOTAL: wholeNumber(1, 10_000_000).default(100_000),
+  OPEN_JOBS_PER_ACCOUNT: wholeNumber(1, 1_000_000).default(5_000),
+  OPEN_JOBS_TOTAL: wholeNumber(1, 1_000_000).default(50_000),
+  LONG_LIVE_JOBS_PER_ACCOUNT: wholeNumber(0, 1_000_000).default(10),
+  LONG_LIVE_JOBS_TOTAL: wholeNumber(0, 1_000_000).default(100),
   MQTT_URL: urls("ws:", "wss:", "mqtt:", "mqtts:"),
   JWT_KEYS: json.pipe(
     z
@@ -131,49 +124,41 @@ const EnvironmentFields = z.object({
       .min(1, "must hold at least one key")
       .max(2, "must hold at most two keys"),
   ),
-  JWT_ISSUER: z.string().min(1).default(DEFAULT_ISSUER),
-  TOKEN_LIFETIME_SECONDS: emptyIsUnset(wholeNumber(60, 86_400).default(3600)),
+  JWT_ISSUER: z.string().default(DEFAULT_ISSUER),
+  TOKEN_LIFETIME_SECONDS: wholeNumber(60, 86_400).default(3600),
   ENCRYPTION_KEY: base64Keys,
   CREDENTIAL_PEPPER: base64Keys,
-  SETUP_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
-  ENROLMENT_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
-  ENROLMENT_MAX_USES: emptyIsUnset(wholeNumber(1, 1_000_000_000).optional()),
-  ENROLMENT_EXPIRES_AT: emptyIsUnset(
-    z.iso
-      .datetime({ offset: true, error: "must be a time with an offset, as in 2027-01-31T00:00:00Z" })
-      .transform((text) => Date.parse(text))
-      .optional(),
-  ),
-  METRICS_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
-  SIGNUP: emptyIsUnset(z.enum(["open", "closed"], { error: "must be open or closed" }).default("closed")),
-  NEW_USERS: emptyIsUnset(newUserGrants.default([])),
-  PASSWORDS_URL: emptyIsUnset(url("http:", "https:").optional()),
-  PASSWORDS_TOKEN: emptyIsUnset(z.string().min(16, "must have at least 16 characters").optional()),
-  AGENT_SHARDS: emptyIsUnset(wholeNumber(1, 256).default(4)),
-  COMMIT_GATHER_MS: emptyIsUnset(wholeNumber(0, 5_000).default(50)),
-  FLUSH_INTERVAL_MS: emptyIsUnset(wholeNumber(1, 60_000).default(2_000)),
-  LIVE_WINDOW_MEGABYTES: emptyIsUnset(wholeNumber(1, 4_096).default(32)),
-  LIVE_WINDOW_MINUTES: emptyIsUnset(wholeNumber(1, 60).default(15)),
-  PUBLIC_URL: emptyIsUnset(
-    url("http:", "https:")
-      .transform((value) => value.replace(/\/+$/, ""))
-      .optional(),
-  ),
-  WEBHOOK_NETWORKS: emptyIsUnset(
-    z.enum(["public", "private"], { error: "must be public or private" }).default("public"),
-  ),
-  MAIL_FROM: emptyIsUnset(z.email("must be an e-mail address").optional()),
-  MAIL_URL: emptyIsUnset(url("http:", "https:").optional()),
-  CLIENT_ADDRESS_HEADER: emptyIsUnset(z.string().default("CF-Connecting-IP")),
-  LOG_REQUESTS: emptyIsUnset(z.enum(["all", "failures"], { error: "must be all or failures" }).default("all")),
-  MAP_TILES_URL: emptyIsUnset(
-    url("http:", "https:")
-      .refine((value) => ["{z}", "{x}", "{y}"].every((part) => value.includes(part)), {
-        error: "must hold {z}, {x} and {y}",
-      })
-      .optional(),
-  ),
-  MAP_ATTRIBUTION: emptyIsUnset(z.string().max(200, "must have at most 200 characters").optional()),
+  SETUP_TOKEN: z.string().min(16, "must have at least 16 characters").optional(),
+  ENROLMENT_TOKEN: z.string().min(16, "must have at least 16 characters").optional(),
+  ENROLMENT_MAX_USES: wholeNumber(1, 1_000_000_000).optional(),
+  ENROLMENT_EXPIRES_AT: z.iso
+    .datetime({ offset: true, error: "must be a time with an offset, as in 2027-01-31T00:00:00Z" })
+    .transform((text) => Date.parse(text))
+    .optional(),
+  METRICS_TOKEN: z.string().min(16, "must have at least 16 characters").optional(),
+  SIGNUP: z.enum(["open", "closed"], { error: "must be open or closed" }).default("closed"),
+  NEW_USERS: newUserGrants.default([]),
+  PASSWORDS_URL: url("http:", "https:").optional(),
+  PASSWORDS_TOKEN: z.string().min(16, "must have at least 16 characters").optional(),
+  AGENT_SHARDS: wholeNumber(1, 256).default(4),
+  COMMIT_GATHER_MS: wholeNumber(0, 5_000).default(50),
+  FLUSH_INTERVAL_MS: wholeNumber(1, 60_000).default(2_000),
+  LIVE_WINDOW_MEGABYTES: wholeNumber(1, 4_096).default(32),
+  LIVE_WINDOW_MINUTES: wholeNumber(1, 60).default(15),
+  PUBLIC_URL: url("http:", "https:")
+    .transform((value) => value.replace(/\/+$/, ""))
+    .optional(),
+  WEBHOOK_NETWORKS: z.enum(["public", "private"], { error: "must be public or private" }).default("public"),
+  MAIL_FROM: z.email("must be an e-mail address").optional(),
+  MAIL_URL: url("http:", "https:").optional(),
+  CLIENT_ADDRESS_HEADER: z.string().default("CF-Connecting-IP"),
+  LOG_REQUESTS: z.enum(["all", "failures"], { error: "must be all or failures" }).default("all"),
+  MAP_TILES_URL: url("http:", "https:")
+    .refine((value) => ["{z}", "{x}", "{y}"].every((part) => value.includes(part)), {
+      error: "must hold {z}, {x} and {y}",
+    })
+    .optional(),
+  MAP_ATTRIBUTION: z.string().max(200, "must have at most 200 characters").optional(),
   CORS_ORIGINS: z.string().default("").transform(splitAddresses),
 });
 
@@ -214,22 +199,26 @@ export class BadConfiguration extends Error {
   override name = "BadConfiguration";
 }
 
-export const parseEnv = (env: unknown): Config => parse(Environment, env);
-export const parseStoresEnv = (env: unknown): StoresConfig => parse(Stores, env);
+export const parseEnv = (env: object): Config => parse(Environment, env);
+export const parseStoresEnv = (env: object): StoresConfig => parse(Stores, env);
 
 export const SETTINGS: string[] = Object.keys(EnvironmentFields.shape);
 
 /** Returns the errors in the settings, by name. */
-export function checkEnv(env: unknown): Map<string, string> {
-  const parsed = z.safeParse(Environment, env);
+export function checkEnv(env: object): Map<string, string> {
+  const parsed = z.safeParse(Environment, withoutEmpty(env));
   return parsed.success ? new Map() : errorsOf(parsed.error);
 }
+
+/** An empty setting counts as not set: files with settings often list all of them. */
+const withoutEmpty = (env: object): object =>
+  Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
 
 const errorsOf = ({ issues }: z.ZodError): Map<string, string> =>
   new Map(issues.map((issue) => [String(issue.path[0]), issue.message]));
 
-function parse<S extends z.ZodType>(schema: S, env: unknown): z.output<S> {
-  const parsed = z.safeParse(schema, env);
+function parse<S extends z.ZodType>(schema: S, env: object): z.output<S> {
+  const parsed = z.safeParse(schema, withoutEmpty(env));
   if (parsed.success) return parsed.data;
   throw new BadConfiguration(
     [...errorsOf(parsed.error)].map(([name, error]) => `The setting ${name} ${error}.`).join(" "),

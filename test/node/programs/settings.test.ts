@@ -38,13 +38,27 @@ describe("settings", () => {
     });
   });
 
-  it("open sign-up in development only, unless SIGNUP says otherwise", async () => {
+  /** The settings of the Worker that have no default. */
+  async function requiredSettings() {
     const { JWT_KEYS, ENCRYPTION_KEY, CREDENTIAL_PEPPER } = await generateSecrets();
     const url = "http://127.0.0.1:1";
     const stores = { LIBSQL_URL: url, CLICKHOUSE_URL: url, MQTT_URL: "ws://127.0.0.1:1" };
-    const secrets = { JWT_KEYS: JSON.stringify(JWT_KEYS), ENCRYPTION_KEY, CREDENTIAL_PEPPER };
+    return { ...stores, JWT_KEYS: JSON.stringify(JWT_KEYS), ENCRYPTION_KEY, CREDENTIAL_PEPPER };
+  }
+
+  it("of the Worker count as not set if they are empty", async () => {
+    const required = await requiredSettings();
+    const empty = { CLICKHOUSE_USER: "", CLICKHOUSE_DATABASE: "", AGENT_SHARDS: "", MAP_TILES_URL: "", JWT_ISSUER: "" };
+    expect(parseEnv({ ...required, ...empty })).toEqual(parseEnv(required));
+    expect(() => parseEnv({ ...required, LIBSQL_URL: "", ENCRYPTION_KEY: "" })).toThrow(
+      "The setting LIBSQL_URL is missing. The setting ENCRYPTION_KEY is missing.",
+    );
+  });
+
+  it("open sign-up in development only, unless SIGNUP says otherwise", async () => {
+    const required = await requiredSettings();
     const settings = (env: Record<string, string>, defaults?: Record<string, string>) =>
-      parseEnv({ ...stores, ...secrets, ...readSettings(env, defaults).workerSettings });
+      parseEnv({ ...required, ...readSettings(env, defaults).workerSettings });
     const signUp = (...given: Parameters<typeof settings>): string => settings(...given).SIGNUP;
     expect(signUp({})).toBe("closed");
     expect(signUp({ SIGNUP: "open" })).toBe("open");

@@ -7,7 +7,7 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../../../scripts/harness/product.ts";
-import { webhookService } from "../../../src/programs/stack/components/worker-production.ts";
+import { networkServices } from "../../../src/programs/stack/components/worker-production.ts";
 import { anyFreePort } from "../../../src/programs/stack/ports.ts";
 
 /** Not by `import`: vitest resolves the default export of this package in another way than Node. */
@@ -31,7 +31,7 @@ const WORKER = `export default {
 describe.each([
   { setting: "public", allowsPrivate: false },
   { setting: "private", allowsPrivate: true },
-])("the network of webhooks with WEBHOOK_NETWORKS=$setting", ({ allowsPrivate }) => {
+])("the network of webhooks with WEBHOOK_NETWORKS=$setting", ({ setting, allowsPrivate }) => {
   const folder = mkdtempSync(join(tmpdir(), "webhooks-"));
   const requests: string[] = [];
   let receiver: Server;
@@ -54,7 +54,7 @@ describe.each([
       join(folder, "workerd.capnp"),
       `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
-  services = [(name = "test", worker = .test), ${webhookService(allowsPrivate)}],
+  services = [(name = "test", worker = .test), ${networkServices({ WEBHOOK_NETWORKS: setting }).join(", ")}],
   sockets = [(name = "http", address = "127.0.0.1:${ownPort}", http = (), service = "test")],
 );
 const test :Workerd.Worker = (
@@ -100,4 +100,18 @@ const test :Workerd.Worker = (
     expect(await post(`http://127.0.0.1:${port}/redirect`)).toBe(allowsPrivate ? 307 : 599);
     expect(requests).toEqual(allowsPrivate ? ["/redirect"] : []);
   });
+});
+
+describe("the Worker's own network", () => {
+  const own = (env: Record<string, string>) => networkServices(env)[0];
+
+  it.each([
+    { LIBSQL_URL: "libsql://accounts.example.com" },
+    { CLICKHOUSE_URL: "http://10.0.0.1:8123,https://clickhouse.example.com" },
+    { MQTT_URL: "wss://broker.example.com" },
+    { MQTT_URL: "mqtts://broker.example.com" },
+  ])("has TLS with %j", (env) => expect(own(env)).toContain("trustBrowserCas"));
+
+  it("reads no certificates if no setting needs them", () =>
+    expect(own({ LIBSQL_URL: "http://127.0.0.1:1?authToken=x", MQTT_URL: "ws://127.0.0.1:2" })).not.toContain("Cas"));
 });

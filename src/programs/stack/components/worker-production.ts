@@ -31,8 +31,7 @@ export async function productionWorkerComponent({
       buildDir,
       objectsDir,
       pageDir,
-      settings: Object.keys(env),
-      allowsPrivateWebhooks: env.WEBHOOK_NETWORKS === "private",
+      env,
     }),
   );
   return {
@@ -60,14 +59,12 @@ interface WorkerdOptions {
   objectsDir: string;
   /** The folder with the files of the dashboard. */
   pageDir: string;
-  /** Names of the environment variables that the Worker gets. Their values stay in the environment of workerd. */
-  settings: string[];
-  /** Whether webhooks reach private networks and this machine. */
-  allowsPrivateWebhooks: boolean;
+  /** The settings of the Worker. The configuration has their names only; the values stay in the environment of workerd. */
+  env: Record<string, string>;
 }
 
 async function workerdConfig(options: WorkerdOptions): Promise<string> {
-  const { address, buildDir, objectsDir, pageDir, settings, allowsPrivateWebhooks } = options;
+  const { address, buildDir, objectsDir, pageDir, env } = options;
   const wrangler = WranglerConfig.parse(await readWranglerConfig(WRANGLER_CONFIG));
   const objects = wrangler.durable_objects.bindings;
   const modules = [
@@ -81,7 +78,7 @@ async function workerdConfig(options: WorkerdOptions): Promise<string> {
   const bindings = [
     `(name = ${quoted(wrangler.assets.binding)}, service = "page")`,
     `(name = "WEBHOOKS", service = "webhooks")`,
-    ...settings.map((name) => `(name = ${quoted(name)}, fromEnvironment = ${quoted(name)})`),
+    ...Object.keys(env).map((name) => `(name = ${quoted(name)}, fromEnvironment = ${quoted(name)})`),
     ...objects.map(
       ({ name, class_name }) => `(name = ${quoted(name)}, durableObjectNamespace = ${quoted(class_name)})`,
     ),
@@ -95,8 +92,7 @@ async function workerdConfig(options: WorkerdOptions): Promise<string> {
 const config :Workerd.Config = (
   services = [
     (name = "controller", worker = .controller),
-    (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
-    ${webhookService(allowsPrivateWebhooks)},
+    ${networkServices(env).join(",\n    ")},
     (name = "objects", disk = (path = ${quoted(objectsDir)}, writable = true)),
     (name = "page", disk = (path = ${quoted(pageDir)})),
   ],
@@ -120,11 +116,21 @@ const controller :Workerd.Worker = (
 }
 
 /**
- * Returns the network of webhooks, whose addresses users choose. workerd looks a name up once, checks the address, and connects to exactly
- * that one, so that a name server cannot lead a request to this machine or to a private network.
+ * Returns the network of the Worker itself and that of webhooks, whose addresses users choose. For these, workerd looks a name up once,
+ * checks the address, and connects to exactly that one, so that a name server cannot lead a request to this machine or to a private network.
+ *
+ * Each network with TLS delays the start by 10 ms, in which it reads the certificates. So the Worker's own has TLS only if a setting is an
+ * address with TLS.
  */
-export const webhookService = (allowsPrivate: boolean): string =>
-  `(name = "webhooks", network = (allow = [${allowsPrivate ? '"public", "private"' : '"public"'}], tlsOptions = (trustBrowserCas = true)))`;
+export const networkServices = (env: Record<string, string>): string[] => [
+  networkService("internet", true, Object.values(env).some(isTlsAddress)),
+  networkService("webhooks", env.WEBHOOK_NETWORKS === "private", true),
+];
+
+const isTlsAddress = (setting: string): boolean => /\b(https|wss|mqtts|libsql):\/\//.test(setting);
+
+const networkService = (name: string, reachesPrivate: boolean, hasTls: boolean): string =>
+  `(name = ${quoted(name)}, network = (allow = [${reachesPrivate ? '"public", "private"' : '"public"'}]${hasTls ? ", tlsOptions = (trustBrowserCas = true)" : ""}))`;
 
 const moduleFiles = (buildDir: string): string[] =>
   readdirSync(buildDir).filter((file) => /\.(js|wasm)$/.test(file) && file !== "worker.js");
