@@ -127,3 +127,8 @@ export type CommandResult = z.output<typeof CommandResult>;
 
 export const AnyItems = z.array(z.unknown()).meta({ id: "Items" });
 export const ObjectItems = z.array(z.record(z.string(), z.unknown())).meta({ id: "ObjectItems" });
+
+/** What a client sends on a job's WebSocket. */
+export const Acknowledgement = z
+  .strictObject({ ack: z.int().nonnegative().describe("The `seq` up to which you have received all messages.") })
+  .meta({ id: "Acknowledgement", description: "Applies to the whole job: acknowledged messages are not sent again." });

@@ -24,6 +24,9 @@ export const BUFFER_LIMITS = {
 
 export const SOCKET_LIMITS = { sockets: 16, unacknowledgedBytes: 16 * 1024 * 1024 };
 
+/** The platform replies to these without waking the job's object. */
+export const KEEP_ALIVE = { ping: "ping", pong: "pong" } as const;
+
 /** Reasons why the service closes a socket, and what a client should do. */
 export const CLOSE = {
   /** The client sent an unknown message. Only in the envelope format. */

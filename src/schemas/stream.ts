@@ -3,7 +3,7 @@ import { AnyItems, JOB_STATES, ObjectItems, ROW_COUNTS } from "./job.ts";
 import { AgentDetails } from "./metrics.ts";
 import type { MessageKind } from "./stream-protocol.ts";
 
-/** The messages on a job's WebSocket, in both directions. */
+/** The messages that a job's WebSocket sends, for the AsyncAPI document and as types. The service builds them without these schemas. */
 
 export const HistoryRow = z
   .object({
@@ -66,10 +66,3 @@ export const STREAM_MESSAGES = {
     z.array(Missing),
   ),
 } as const satisfies Record<MessageKind, z.ZodType>;
-
-export const Acknowledgement = z
-  .strictObject({ ack: z.int().nonnegative().describe("The `seq` up to which you have received all messages.") })
-  .meta({ id: "Acknowledgement", description: "Applies to the whole job: acknowledged messages are not sent again." });
-
-/** The platform replies to these without waking the job's object. */
-export const KEEP_ALIVE = { ping: "ping", pong: "pong" } as const;

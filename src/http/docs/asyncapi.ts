@@ -1,12 +1,13 @@
 import type * as z from "zod";
 import { EVENT_MESSAGES } from "../../schemas/event-data.ts";
 import { EVENT_LIMITS, EVENT_PROTOCOL, EVENT_TYPES, EventAcknowledgement } from "../../schemas/events.ts";
-import { AnyItems } from "../../schemas/job.ts";
-import { Acknowledgement, KEEP_ALIVE, STREAM_MESSAGES } from "../../schemas/stream.ts";
+import { Acknowledgement, AnyItems } from "../../schemas/job.ts";
+import { STREAM_MESSAGES } from "../../schemas/stream.ts";
 import {
   BUFFER_LIMITS,
   CLOSE,
   DATA_KINDS,
+  KEEP_ALIVE,
   MESSAGE_KINDS,
   SOCKET_LIMITS,
   STREAM_PROTOCOL,

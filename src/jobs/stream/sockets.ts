@@ -1,7 +1,7 @@
 import type { IsCredentialCurrent } from "../../accounts/login/credential-check.ts";
 import { describeError, log } from "../../lib/log.ts";
-import { Acknowledgement, KEEP_ALIVE } from "../../schemas/stream.ts";
-import { CLOSE, type Close } from "../../schemas/stream-protocol.ts";
+import { Acknowledgement } from "../../schemas/job.ts";
+import { CLOSE, type Close, KEEP_ALIVE } from "../../schemas/stream-protocol.ts";
 import type { FlowState } from "../producers/flow-control.ts";
 import { AccessChecks } from "./access-checks.ts";
 import { encodeGap, encodeMessage } from "./envelope.ts";
