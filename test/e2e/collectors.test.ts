@@ -140,7 +140,7 @@ describe("The product gets every value, once and at its time,", () => {
       const { apId, app, key } = await createAccounts({ agent_label: "hostname" });
       const record = await startIcinga(supervisor, join(folder, "icinga"), {
         url: service.url,
-        apId,
+        apIds: [apId],
         token: `${app}:${key}`,
         writesLimits: true,
       });

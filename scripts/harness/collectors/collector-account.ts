@@ -8,12 +8,12 @@ export interface AppLogin {
 }
 
 /** Creates agents, and an app that writes for them. The names of all begin with the returned prefix. */
-export async function createCollector({ client, dataDir }: Target, name: string, agentCount: number) {
+export async function createCollector({ client, dataDir }: Target, name: string, agentCount: number, permissions = {}) {
   const prefix = `collector-${name.toLowerCase().replace(" ", "-")}-${Date.now()}`;
   const agents = await makeAgents(dataDir, prefix, agentCount);
   const { token } = await makeUser(dataDir, `${prefix}@example.com`, "none", ["admin"]);
   const login: AppLogin = { name: prefix, key: crypto.randomUUID() };
-  const body = { app_name: login.name, api_key: login.key, permissions: { write: true } };
+  const body = { app_name: login.name, api_key: login.key, permissions: { write: true, ...permissions } };
   await client.call("/api/v1/third_party_apps/", { token, body });
   return { prefix, apIds: agents.map(({ apId }) => apId), login };
 }

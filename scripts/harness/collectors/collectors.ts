@@ -5,6 +5,7 @@ import { print } from "../../../src/programs/shared/cli.ts";
 import type { Target } from "../client.ts";
 import type { Workload } from "../workload.ts";
 import { type ClientKind, startClient } from "./client-load.ts";
+import { icingaIsMissing, startIcingaWrites } from "./icinga-load.ts";
 import { getOpenWispScript } from "./openwisp-device.ts";
 import { startOpenWispAgent } from "./openwisp-load.ts";
 import { prometheusIsMissing, startPrometheusWrites } from "./prometheus-load.ts";
@@ -17,11 +18,14 @@ export async function startCollectors(target: Target): Promise<Workload[]> {
   try {
     const script = await getOpenWispScript(folder);
     if ("missing" in script) print(`  OpenWISP's agent is skipped: ${script.missing}`);
-    const missing = prometheusIsMissing();
-    if (missing !== undefined) print(`  Prometheus is skipped: ${missing}`);
+    const programs = [
+      { name: "Prometheus", missing: prometheusIsMissing(), start: startPrometheusWrites },
+      { name: "icinga2", missing: icingaIsMissing(), start: startIcingaWrites },
+    ];
+    for (const { name, missing } of programs) if (missing !== undefined) print(`  ${name} is skipped: ${missing}`);
     return await Promise.all([
       ...CLIENTS.map((kind) => startClient(target, kind)),
-      ...(missing === undefined ? [startPrometheusWrites(target)] : []),
+      ...programs.filter(({ missing }) => missing === undefined).map(({ start }) => start(target)),
       ...("path" in script ? [startOpenWispAgent(target, script.path)] : []),
     ]);
   } finally {

@@ -10,8 +10,11 @@ export const ICINGA = "/usr/sbin/icinga2";
 
 export interface IcingaTarget {
   url: string;
-  apId: string;
+  /** Its hosts. Each has one service. */
+  apIds: readonly string[];
   token: string;
+  /** The script of the check. By default it has four values. */
+  check?: string;
   /** Whether icinga2 also writes the limits of values. By default it does not. */
   writesLimits?: boolean;
 }
@@ -21,23 +24,21 @@ export interface IcingaCheck {
   values: Record<string, number>;
 }
 
+/** Units: bytes, milliseconds, percent. */
+const RADIO_CHECK = `#!/bin/sh
+n=$(date +%s%N | tail -c 7)
+echo "OK | 'load 1'=0.$n;0.75;0.9;0;1 rx=$(date +%s)B rtt=$(date +%S)ms 'free /'=33.25%"
+`;
+
 /** Starts icinga2 with a check every two seconds: it writes times in whole seconds. Returns a function that reads its own record of the results. */
 export async function startIcinga(
   supervisor: Supervisor,
   home: string,
-  { url, apId, token, writesLimits = false }: IcingaTarget,
+  { url, apIds, token, check = RADIO_CHECK, writesLimits = false }: IcingaTarget,
 ): Promise<() => IcingaCheck[]> {
   for (const name of ["data", "log", "cache", "run", "spool"]) mkdirSync(join(home, name), { recursive: true });
-  const check = join(home, "check");
-  // Units: bytes, milliseconds, percent.
-  writeFileSync(
-    check,
-    `#!/bin/sh
-n=$(date +%s%N | tail -c 7)
-echo "OK | 'load 1'=0.$n;0.75;0.9;0;1 rx=$(date +%s)B rtt=$(date +%S)ms 'free /'=33.25%"
-`,
-    { mode: 0o755 },
-  );
+  const script = join(home, "check");
+  writeFileSync(script, check, { mode: 0o755 });
   const config = join(home, "icinga2.conf");
   const { hostname, port } = new URL(url);
   writeFileSync(
@@ -62,15 +63,8 @@ object PerfdataWriter "record" {
   service_format_template = "$service.last_check$\\t$service.perfdata$"
   rotation_interval = 1s
 }
-object CheckCommand "values" { command = [ "${check}" ] }
-object Host "${apId}" { check_command = "dummy" }
-object Service "radio" {
-  host_name = "${apId}"
-  check_command = "values"
-  check_interval = 2s
-  retry_interval = 2s
-}
-`,
+object CheckCommand "values" { command = [ "${script}" ] }
+${apIds.map(hostConfig).join("")}`,
   );
   const group = spawnSync("id", ["-gn"], { encoding: "utf8" }).stdout.trim();
   const constants = {
@@ -100,3 +94,12 @@ object Service "radio" {
     });
   };
 }
+
+const hostConfig = (apId: string): string => `object Host "${apId}" { check_command = "dummy" }
+object Service "radio" {
+  host_name = "${apId}"
+  check_command = "values"
+  check_interval = 2s
+  retry_interval = 2s
+}
+`;

@@ -20,12 +20,14 @@ interface StoredPoint {
 }
 
 const keyOf = (apId: string, metric: string, at: number | string): string => `${apId} ${at} ${metric}`;
+const keyOfPoint = ({ ap_id, metric, at }: Omit<StoredPoint, "values">): string => keyOf(ap_id, metric, at);
 const seriesOf = (apId: string, metric: string): string => `${apId} ${metric}`;
 
 export class PointOracle {
   readonly #store: Pick<Target, "urls">;
   readonly #prefix: string;
   readonly #recorded = new Map<string, number>();
+  readonly #allowed = new Map<string, number>();
 
   /** Looks at all metrics of the agents whose names begin with the prefix. */
   constructor(store: Pick<Target, "urls">, prefix: string) {
@@ -37,6 +39,11 @@ export class PointOracle {
     this.#recorded.set(keyOf(apId, metric, tsMs), value);
   }
 
+  /** Notes a point that the sender discarded after an attempt: it may be stored, with this value. */
+  allow(apId: string, metric: string, tsMs: number, value: number): void {
+    this.#allowed.set(keyOf(apId, metric, tsMs), value);
+  }
+
   get recorded(): number {
     return this.#recorded.size;
   }
@@ -46,7 +53,8 @@ export class PointOracle {
     return await withClickHouse(this.#store, async (clickhouse) => {
       const startedMs = performance.now();
       let points = await this.#read(clickhouse);
-      const countLost = () => this.#recorded.size - points.filter((point) => this.#valueOf(point) !== undefined).length;
+      const countLost = () =>
+        this.#recorded.size - points.filter((point) => this.#recorded.has(keyOfPoint(point))).length;
       for (let arrivedMs = startedMs, nowMs = startedMs; countLost() > 0; nowMs = performance.now()) {
         if (nowMs - arrivedMs > SETTLED_AFTER_MS || nowMs - startedMs > MAX_SETTLING_MS) break;
         await sleep(POLL_MS);
@@ -71,8 +79,9 @@ export class PointOracle {
     });
   }
 
-  #valueOf({ ap_id, metric, at }: Omit<StoredPoint, "values">): number | undefined {
-    return this.#recorded.get(keyOf(ap_id, metric, at));
+  #valueOf(point: Omit<StoredPoint, "values">): number | undefined {
+    const key = keyOfPoint(point);
+    return this.#recorded.get(key) ?? this.#allowed.get(key);
   }
 
   async #read(clickhouse: ClickHouse): Promise<StoredPoint[]> {

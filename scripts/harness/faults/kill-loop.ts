@@ -60,7 +60,7 @@ export const KILL_SUITES = {
     start: async (target) => [await startAlerts(target, { agents: 8, pauseMs: 500 })],
   },
   collectors: {
-    description: "Unmodified clients send points: OpenTelemetry, InfluxDB, Prometheus, OpenWISP's agent",
+    description: "Unmodified clients send points: OpenTelemetry, InfluxDB, Prometheus, icinga2, OpenWISP's agent",
     components: COMPONENTS,
     kills: 10,
     each: 100_000,

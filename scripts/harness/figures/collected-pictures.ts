@@ -57,7 +57,11 @@ export async function startCollectors({ client, token, supervisor, folder }: Pla
   if (!existsSync(ICINGA)) print(`No picture of icinga2: ${ICINGA} is not installed.`);
   else {
     const { apId, app } = await register("icinga2", { agent_label: "hostname" });
-    await startIcinga(supervisor, join(folder, "icinga"), { url: client.url, apId, token: `${app.name}:${app.key}` });
+    await startIcinga(supervisor, join(folder, "icinga"), {
+      url: client.url,
+      apIds: [apId],
+      token: `${app.name}:${app.key}`,
+    });
   }
   const script = await getOpenWispScript(folder);
   if ("missing" in script) print(`No picture of OpenWISP's agent: ${script.missing}.`);
