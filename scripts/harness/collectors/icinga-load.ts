@@ -26,7 +26,7 @@ const CHECK = `#!/bin/sh
 s=$(( $(date +%s) % 100000 ))
 awk -v s="$s" 'BEGIN { printf "OK |"; for (i = 0; i < ${VALUES}; i++) printf " v%d=%d", i, s * ${FACTOR} + i; print "" }'
 `;
-const LINE = /^values,hostname=([^,]+),metric=v(\d+),service=radio value=([\d.e+-]+) (\d+)$/;
+const LINE = /^values,hostname=([^,]+),service=radio,metric=v(\d+) value=([\d.e+-]+) (\d+)$/;
 
 /** Undefined if it can run here. */
 export const icingaIsMissing = (): string | undefined =>
