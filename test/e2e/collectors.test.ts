@@ -1,15 +1,17 @@
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { InfluxDB, Point } from "@influxdata/influxdb-client";
 import { OTLPMetricExporter as JsonExporter } from "@opentelemetry/exporter-metrics-otlp-http";
 import { OTLPMetricExporter as ProtobufExporter } from "@opentelemetry/exporter-metrics-otlp-proto";
-import { detectResources, envDetector } from "@opentelemetry/resources";
+import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { ICINGA, startIcinga } from "../../scripts/harness/collectors/icinga.ts";
+import { icingaIsMissing, startIcinga } from "../../scripts/harness/collectors/icinga.ts";
 import { getOpenWispScript, OpenWispDevice } from "../../scripts/harness/collectors/openwisp-device.ts";
+import { otelCollectorIsMissing, startOtelCollector } from "../../scripts/harness/collectors/otel-collector.ts";
+import { startTelegraf, telegrafIsMissing } from "../../scripts/harness/collectors/telegraf.ts";
 import { until } from "../../scripts/harness/product.ts";
 import { anyFreePort } from "../../src/programs/stack/ports.ts";
 import { Supervisor } from "../../src/programs/stack/supervisor.ts";
@@ -104,8 +106,55 @@ describe("The product gets every value, once and at its time,", () => {
     expect(await storedOf(apId)).toEqual([0, 1, 2].map((i) => ["wifi.load", tsMs + i, i / 4]));
   });
 
-  it.skipIf("missing" in script)(
-    `from OpenWISP's agent, also after the service was away${"missing" in script ? ` (skipped: ${script.missing})` : ""}`,
+  /** Returns a test that is skipped with a reason. */
+  const unless = (missing: string | undefined, name: string, test: () => Promise<void>) =>
+    it.skipIf(missing !== undefined)(missing === undefined ? name : `${name} (skipped: ${missing})`, test);
+
+  unless(telegrafIsMissing(), "from Telegraf, also after the service was away", async () => {
+    const { apId, app, key } = await createAccounts();
+    const port = await anyFreePort();
+    const telegraf = new Supervisor();
+    const url = `http://127.0.0.1:${port}/api/v1/influx`;
+    const record = await startTelegraf(telegraf, join(folder, "telegraf"), { url, apId, token: `${app}:${key}` });
+    await until(() => record().length >= 100, WITHIN_MS);
+    expect(await storedOf(apId)).toEqual([]);
+    // Back again, but the first response is lost.
+    const proxy = await cuttingProxy(Number(new URL(service.url).port), 1, port);
+    await until(async () => (await storedOf(apId)).length >= 300, WITHIN_MS);
+    // It writes the rest when it ends.
+    await telegraf.stop();
+    await proxy.close();
+    expect(proxy.cuts).toBe(1);
+    const byMetricAndTime = <P extends [string, number, number]>(points: P[]) =>
+      points.toSorted(([a, aMs], [b, bMs]) => (a === b ? aMs - bMs : a < b ? -1 : 1));
+    expect(byMetricAndTime(await storedOf(apId))).toEqual(byMetricAndTime(record()));
+  });
+
+  unless(otelCollectorIsMissing(), "from an OpenTelemetry collector, also after a lost response", async () => {
+    const { apId, app, key } = await createAccounts();
+    const proxy = await cuttingProxy(Number(new URL(service.url).port), 1);
+    const login = { name: app, key };
+    const endpoint = await startOtelCollector(supervisor, join(folder, "otelcol"), { url: proxy.url, login });
+    const exporter = new ProtobufExporter({ url: `${endpoint}/v1/metrics` });
+    const resource = resourceFromAttributes({ "host.name": apId });
+    const meters = new MeterProvider({ resource, readers: [new PeriodicExportingMetricReader({ exporter })] });
+    meters.getMeter("radio").createCounter("frames").add(7);
+    await meters.forceFlush();
+    meters.getMeter("radio").createCounter("frames").add(1);
+    await meters.shutdown();
+    const values = async () => (await storedOf(apId)).map(([metric, , value]) => [metric, value]);
+    await until(async () => (await values()).length === 2, WITHIN_MS);
+    expect(await values()).toEqual([
+      ["frames", 7],
+      ["frames", 8],
+    ]);
+    expect(proxy.cuts).toBe(1);
+    await proxy.close();
+  });
+
+  unless(
+    "missing" in script ? script.missing : undefined,
+    "from OpenWISP's agent, also after the service was away",
     async () => {
       const { apId, key: password } = await createAccounts();
       const port = await anyFreePort();
@@ -134,38 +183,34 @@ describe("The product gets every value, once and at its time,", () => {
     },
   );
 
-  it.skipIf(!existsSync(ICINGA))(
-    `from Debian's icinga2${existsSync(ICINGA) ? "" : ` (skipped: ${ICINGA} is not installed)`}`,
-    async () => {
-      const { apId, app, key } = await createAccounts({ agent_label: "hostname" });
-      const record = await startIcinga(supervisor, join(folder, "icinga"), {
-        url: service.url,
-        apIds: [apId],
-        token: `${app}:${key}`,
-        writesLimits: true,
-      });
+  unless(icingaIsMissing(), "from Debian's icinga2", async () => {
+    const { apId, app, key } = await createAccounts({ agent_label: "hostname" });
+    const record = await startIcinga(supervisor, join(folder, "icinga"), {
+      url: service.url,
+      apIds: [apId],
+      token: `${app}:${key}`,
+      writesLimits: true,
+    });
 
-      await until(() => record().length >= 5, WITHIN_MS);
-      const checks = record();
-      const metrics = Object.entries({ "load 1": 1, rx: 1, rtt: 1_000, "free /": 1 });
-      const namesOf = (label: string) => `values.value{metric="${label}",service="radio"}`;
-      const expected = metrics.flatMap(([label, divisor]) =>
-        checks.map(({ atS, values }) => [namesOf(label), atS, (values[label] ?? Number.NaN) / divisor] as const),
-      );
-      const valuesOf = (points: readonly (readonly [string, number, number])[], metric: string): number[] =>
-        points.filter(([name]) => name === metric).map(([, , value]) => value);
-      await until(async () => valuesOf(await storedOf(apId), namesOf("rx")).length >= checks.length, WITHIN_MS);
-      const stored = await storedOf(apId);
-      for (const [label] of metrics) {
-        const metric = namesOf(label);
-        expect(valuesOf(stored, metric).slice(0, checks.length), label).toEqual(valuesOf(expected, metric));
-      }
-      // It notes the second in which a check ended, the writer that in which it was processed.
-      const times = stored.filter(([metric]) => metric === namesOf("rx")).map(([, tsMs]) => tsMs);
-      for (const [i, { atS }] of checks.entries())
-        expect(Math.abs((times[i] ?? 0) / 1_000 - atS)).toBeLessThanOrEqual(1);
-      const thresholds = stored.filter(([metric]) => metric === 'values.warn{metric="load 1",service="radio"}');
-      expect(new Set(thresholds.map(([, , value]) => value))).toEqual(new Set([0.75]));
-    },
-  );
+    await until(() => record().length >= 5, WITHIN_MS);
+    const checks = record();
+    const metrics = Object.entries({ "load 1": 1, rx: 1, rtt: 1_000, "free /": 1 });
+    const namesOf = (label: string) => `values.value{metric="${label}",service="radio"}`;
+    const expected = metrics.flatMap(([label, divisor]) =>
+      checks.map(({ atS, values }) => [namesOf(label), atS, (values[label] ?? Number.NaN) / divisor] as const),
+    );
+    const valuesOf = (points: readonly (readonly [string, number, number])[], metric: string): number[] =>
+      points.filter(([name]) => name === metric).map(([, , value]) => value);
+    await until(async () => valuesOf(await storedOf(apId), namesOf("rx")).length >= checks.length, WITHIN_MS);
+    const stored = await storedOf(apId);
+    for (const [label] of metrics) {
+      const metric = namesOf(label);
+      expect(valuesOf(stored, metric).slice(0, checks.length), label).toEqual(valuesOf(expected, metric));
+    }
+    // It notes the second in which a check ended, the writer that in which it was processed.
+    const times = stored.filter(([metric]) => metric === namesOf("rx")).map(([, tsMs]) => tsMs);
+    for (const [i, { atS }] of checks.entries()) expect(Math.abs((times[i] ?? 0) / 1_000 - atS)).toBeLessThanOrEqual(1);
+    const thresholds = stored.filter(([metric]) => metric === 'values.warn{metric="load 1",service="radio"}');
+    expect(new Set(thresholds.map(([, , value]) => value))).toEqual(new Set([0.75]));
+  });
 });

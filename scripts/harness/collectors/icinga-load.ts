@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { formatMetricName } from "../../../src/protocols/metric-name.ts";
 import type { Target } from "../client.ts";
 import { createWorkload, type Workload } from "../workload.ts";
 import { cleanUpAtExit, createCollector } from "./collector-account.ts";
-import { ICINGA, startIcinga } from "./icinga.ts";
+import { startIcinga } from "./icinga.ts";
 import { PointOracle } from "./point-oracle.ts";
 
 /**
@@ -27,10 +27,6 @@ s=$(( $(date +%s) % 100000 ))
 awk -v s="$s" 'BEGIN { printf "OK |"; for (i = 0; i < ${VALUES}; i++) printf " v%d=%d", i, s * ${FACTOR} + i; print "" }'
 `;
 const LINE = /^values,hostname=([^,]+),service=radio,metric=v(\d+) value=([\d.e+-]+) (\d+)$/;
-
-/** Undefined if it can run here. */
-export const icingaIsMissing = (): string | undefined =>
-  existsSync(ICINGA) ? undefined : `${ICINGA} is not installed`;
 
 export async function startIcingaWrites(target: Target): Promise<Workload> {
   const { prefix, apIds, login } = await createCollector(target, "icinga2", HOSTS, { agent_label: "hostname" });

@@ -1,12 +1,16 @@
 import { spawnSync } from "node:child_process";
-import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import type { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 
 /** Debian's icinga2. */
 
-export const ICINGA = "/usr/sbin/icinga2";
+const ICINGA = "/usr/sbin/icinga2";
+
+/** Undefined if it can run here. */
+export const icingaIsMissing = (): string | undefined =>
+  existsSync(ICINGA) ? undefined : `${ICINGA} is not installed`;
 
 export interface IcingaTarget {
   url: string;

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { loadavg } from "node:os";
 import { join } from "node:path";
 import { InfluxDB, Point } from "@influxdata/influxdb-client";
@@ -9,8 +8,9 @@ import { print } from "../../../src/programs/shared/cli.ts";
 import type { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import type { ApiClient } from "../client.ts";
 import type { AppLogin } from "../collectors/collector-account.ts";
-import { ICINGA, startIcinga } from "../collectors/icinga.ts";
+import { icingaIsMissing, startIcinga } from "../collectors/icinga.ts";
 import { getOpenWispScript, OpenWispDevice } from "../collectors/openwisp-device.ts";
+import { startTelegraf, telegrafIsMissing } from "../collectors/telegraf.ts";
 
 /** Collectors of other systems for pictures of docs/integrations.md. Each writes for an access point of its own, about every second. */
 
@@ -54,14 +54,19 @@ export async function startCollectors({ client, token, supervisor, folder }: Pla
   stops.push(startOtlp(client.url, otlp.apId, otlp.app));
   const influx = await register("influxdb");
   stops.push(startInflux(client.url, influx.apId, influx.app));
-  if (!existsSync(ICINGA)) print(`No picture of icinga2: ${ICINGA} is not installed.`);
+  const tokenOf = ({ name, key }: AppLogin): string => `${name}:${key}`;
+  const [noIcinga, noTelegraf] = [icingaIsMissing(), telegrafIsMissing()];
+  if (noIcinga !== undefined) print(`No picture of icinga2: ${noIcinga}.`);
   else {
     const { apId, app } = await register("icinga2", { agent_label: "hostname" });
-    await startIcinga(supervisor, join(folder, "icinga"), {
-      url: client.url,
-      apIds: [apId],
-      token: `${app.name}:${app.key}`,
-    });
+    const icinga = { url: client.url, apIds: [apId], token: tokenOf(app) };
+    await startIcinga(supervisor, join(folder, "icinga"), icinga);
+  }
+  if (noTelegraf !== undefined) print(`No picture of Telegraf: ${noTelegraf}.`);
+  else {
+    const { apId, app } = await register("telegraf");
+    const telegraf = { url: `${client.url}/api/v1/influx`, apId, token: tokenOf(app) };
+    await startTelegraf(supervisor, join(folder, "telegraf"), telegraf);
   }
   const script = await getOpenWispScript(folder);
   if ("missing" in script) print(`No picture of OpenWISP's agent: ${script.missing}.`);
