@@ -39,6 +39,7 @@ export async function startTelegraf(
   hostname = "${apId}"
 [[inputs.cpu]]
   percpu = false
+  fieldinclude = ["usage_user", "usage_system", "usage_idle"]
 [[inputs.mem]]
 [[inputs.net]]
 [[outputs.influxdb_v2]]

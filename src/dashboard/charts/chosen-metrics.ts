@@ -21,7 +21,19 @@ export function chosenMetrics(requested: string | null, type: string | null, rep
   const chosen = requested ?? getPreference(keyOf(type));
   if (chosen !== null) return [...new Set(splitMetricNames(chosen))].slice(0, MAX_SHOWN);
   const useful = [...COMMON, ...(own(BY_TECHNOLOGY, type ?? "") ?? [])].filter((metric) => reported.includes(metric));
-  return useful.length > 0 ? useful : reported.slice(0, FALLBACK_COUNT);
+  return useful.length > 0 ? useful : diverse(reported).slice(0, FALLBACK_COUNT);
+}
+
+/** Returns the first metric of each family, then the second of each, and so on. `mem.used` and `mem_used` are of the family `mem`. */
+function diverse(metrics: readonly string[]): string[] {
+  const counts = new Map<string, number>();
+  const ranked = metrics.map((metric) => {
+    const [family] = metric.split(/[._{]/, 1) as [string];
+    const rank = counts.get(family) ?? 0;
+    counts.set(family, rank + 1);
+    return { metric, rank };
+  });
+  return ranked.toSorted((a, b) => a.rank - b.rank).map(({ metric }) => metric);
 }
 
 export function saveChosenMetrics(type: string | null, metrics: readonly string[]): void {

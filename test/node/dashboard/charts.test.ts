@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { chosenMetrics } from "../../../src/dashboard/charts/chosen-metrics.ts";
 import { usualStepMs, withGaps } from "../../../src/dashboard/charts/gaps.ts";
 import {
   indexFrom,
@@ -149,5 +150,25 @@ describe("tickTexts", () => {
 
   it("returns nothing for an axis without values", () => {
     expect(tickTexts([])).toEqual([]);
+  });
+});
+
+describe("the metrics that are shown at first", () => {
+  it("are the most useful ones of the technology", () => {
+    expect(chosenMetrics(null, "WiFi", ["blockage", "load", "snr_db", "users"])).toEqual(["load", "users", "snr_db"]);
+  });
+
+  it("are of different families if another system reports them", () => {
+    const reported = ['cpu.idle{cpu="0"}', "cpu.user", "go_threads", "mem.free", "mem.used", "up"];
+    expect(chosenMetrics(null, null, reported)).toEqual(['cpu.idle{cpu="0"}', "go_threads", "mem.free", "up"]);
+    expect(chosenMetrics(null, null, ["cpu.idle", "cpu.user", "mem.used"])).toEqual([
+      "cpu.idle",
+      "mem.used",
+      "cpu.user",
+    ]);
+  });
+
+  it("are those in the address", () => {
+    expect(chosenMetrics("users,load,users", "WiFi", ["load"])).toEqual(["users", "load"]);
   });
 });
