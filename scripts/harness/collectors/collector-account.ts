@@ -1,3 +1,8 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { signalGroup } from "../../../src/programs/shared/system.ts";
+import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { makeAgents, makeUser } from "../accounts.ts";
 import type { Target } from "../client.ts";
 
@@ -26,4 +31,15 @@ export function cleanUpAtExit(cleanUp: () => void): () => void {
   };
   process.once("exit", once);
   return once;
+}
+
+/** Returns a folder for a program and a supervisor that runs it. Both end with `remove`, or with the command, such as by Ctrl-C. */
+export function createProgramHome(name: string) {
+  const folder = mkdtempSync(join(tmpdir(), `${name}-`));
+  const supervisor = new Supervisor();
+  const remove = cleanUpAtExit(() => {
+    for (const pid of Object.values(supervisor.pids)) signalGroup(pid, "SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return { folder, supervisor, remove };
 }

@@ -10,6 +10,8 @@ import { startIcingaWrites } from "./icinga-load.ts";
 import { getOpenWispScript } from "./openwisp-device.ts";
 import { startOpenWispAgent } from "./openwisp-load.ts";
 import { prometheusIsMissing, startPrometheusWrites } from "./prometheus-load.ts";
+import { telegrafIsMissing } from "./telegraf.ts";
+import { startTelegrafWrites } from "./telegraf-load.ts";
 
 const CLIENTS: ClientKind[] = ["OTLP JSON", "OTLP protobuf", "InfluxDB"];
 
@@ -22,6 +24,7 @@ export async function startCollectors(target: Target): Promise<Workload[]> {
     const programs = [
       { name: "Prometheus", missing: prometheusIsMissing(), start: startPrometheusWrites },
       { name: "icinga2", missing: icingaIsMissing(), start: startIcingaWrites },
+      { name: "Telegraf", missing: telegrafIsMissing(), start: startTelegrafWrites },
     ];
     for (const { name, missing } of programs) if (missing !== undefined) print(`  ${name} is skipped: ${missing}`);
     return await Promise.all([

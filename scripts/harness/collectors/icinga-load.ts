@@ -1,17 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { text } from "node:stream/consumers";
-import { signalGroup } from "../../../src/programs/shared/system.ts";
-import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { formatMetricName } from "../../../src/protocols/metric-name.ts";
 import type { Target } from "../client.ts";
 import { createWorkload, type Workload } from "../workload.ts";
-import { cleanUpAtExit, createCollector } from "./collector-account.ts";
+import { createCollector, createProgramHome } from "./collector-account.ts";
 import { startIcinga } from "./icinga.ts";
 import { PointOracle } from "./point-oracle.ts";
+import { startRecordingProxy } from "./recording-proxy.ts";
 
 /**
  * Debian's icinga2 writes the values of its checks. It discards what it cannot send, so a proxy between it and the service keeps the record:
@@ -41,12 +34,7 @@ export async function startIcingaWrites(target: Target): Promise<Workload> {
     }
   });
 
-  const folder = mkdtempSync(join(tmpdir(), "icinga2-"));
-  const supervisor = new Supervisor();
-  const cleanUp = cleanUpAtExit(() => {
-    for (const pid of Object.values(supervisor.pids)) signalGroup(pid, "SIGKILL");
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const { folder, supervisor, remove } = createProgramHome("icinga2");
   await startIcinga(supervisor, folder, { url: proxy.url, apIds, token: `${login.name}:${login.key}`, check: CHECK });
 
   const stop = new AbortController();
@@ -57,7 +45,7 @@ export async function startIcingaWrites(target: Target): Promise<Workload> {
     acknowledged: () => oracle.recorded,
     settle: async () => {
       proxy.close();
-      cleanUp();
+      remove();
       const { violations, ...verdict } = await oracle.compare();
       return { ...verdict, violations: { ...violations, "unlike the check's": different } };
     },
@@ -70,27 +58,4 @@ function parseLine(line: string): Parameters<PointOracle["record"]> | undefined 
   if (Number(value) % FACTOR !== Number(number)) return undefined;
   const metric = formatMetricName("values.value", { metric: `v${number}`, service: "radio" });
   return [apId, metric, Number(timeS) * 1_000, Number(value)];
-}
-
-/** Forwards requests to the service, and calls `record` with the lines of each one when its outcome is known. */
-async function startRecordingProxy(url: string, record: (lines: string[], isAcknowledged: boolean) => void) {
-  const forward = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const body = await text(request);
-    const { authorization = "", "content-type": type = "" } = request.headers;
-    const headers = { Authorization: authorization, "Content-Type": type };
-    const forwarded = await fetch(new URL(request.url ?? "", url), { method: "POST", headers, body }).catch(() => null);
-    const answer = await forwarded?.text().catch(() => undefined);
-    record(body.trim().split("\n"), forwarded?.status === 204);
-    if (forwarded === null || answer === undefined) response.destroy();
-    else response.writeHead(forwarded.status).end(answer);
-  };
-  const server = createServer((request, response) => void forward(request, response).catch(() => response.destroy()));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close() {
-      server.close();
-      server.closeAllConnections();
-    },
-  };
 }

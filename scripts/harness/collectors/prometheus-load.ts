@@ -1,16 +1,12 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { signalGroup } from "../../../src/programs/shared/system.ts";
-import { Supervisor } from "../../../src/programs/stack/supervisor.ts";
 import { formatMetricName } from "../../../src/protocols/metric-name.ts";
 import type { Target } from "../client.ts";
 import { until } from "../product.ts";
 import { createWorkload, type Workload } from "../workload.ts";
-import { cleanUpAtExit, createCollector } from "./collector-account.ts";
+import { createCollector, createProgramHome } from "./collector-account.ts";
 import { PointOracle } from "./point-oracle.ts";
 import { PROMETHEUS, queryPrometheus, startTool } from "./prometheus.ts";
 
@@ -46,12 +42,7 @@ ${apIds.map((apId) => `      - { targets: ["127.0.0.1:${exporter.port}"], labels
   - url: ${target.client.url}/api/v1/prometheus/write
     basic_auth: { username: "${login.name}", password: "${login.key}" }
 `;
-  const folder = mkdtempSync(join(tmpdir(), "prometheus-"));
-  const supervisor = new Supervisor();
-  const cleanUp = cleanUpAtExit(() => {
-    for (const pid of Object.values(supervisor.pids)) signalGroup(pid, "SIGKILL");
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const { folder, supervisor, remove } = createProgramHome("prometheus");
   const startedMs = Date.now();
   const { url, configure } = await startTool(supervisor, folder, { config: writing });
   // It does not send samples from before it reads its log.
@@ -102,7 +93,7 @@ ${apIds.map((apId) => `      - { targets: ["127.0.0.1:${exporter.port}"], labels
       const { violations, ...verdict } = await oracle.compare();
       const { current } = metrics;
       await supervisor.stop();
-      cleanUp();
+      remove();
       exporter.close();
       return {
         ...verdict,

@@ -16,6 +16,8 @@ export interface TelegrafTarget {
   url: string;
   apId: string;
   token: string;
+  /** Each sends all values of the memory. */
+  memoryInputs?: number;
 }
 
 export type TelegrafPoint = [metric: string, tsMs: number, value: number];
@@ -27,7 +29,7 @@ export type TelegrafPoint = [metric: string, tsMs: number, value: number];
 export async function startTelegraf(
   supervisor: Supervisor,
   home: string,
-  { url, apId, token }: TelegrafTarget,
+  { url, apId, token, memoryInputs = 1 }: TelegrafTarget,
 ): Promise<() => TelegrafPoint[]> {
   mkdirSync(home, { recursive: true });
   const [config, record] = [join(home, "telegraf.conf"), join(home, "record")];
@@ -40,8 +42,7 @@ export async function startTelegraf(
 [[inputs.cpu]]
   percpu = false
   fieldinclude = ["usage_user", "usage_system", "usage_idle"]
-[[inputs.mem]]
-[[inputs.net]]
+${Array.from({ length: memoryInputs }, (_, i) => memoryInput(i)).join("")}[[inputs.net]]
 [[outputs.influxdb_v2]]
   urls = ["${url}"]
   token = "${token}"
@@ -58,11 +59,18 @@ export async function startTelegraf(
     ready: async (lines) => lines.some((line) => line.includes("Config: Interval")),
     display: () => undefined,
   });
-  return () => (existsSync(record) ? readFileSync(record, "utf8") : "").trim().split("\n").flatMap(pointsOf);
+  return () => {
+    const lines = existsSync(record) ? readFileSync(record, "utf8").split("\n") : [];
+    return lines.filter((line) => line !== "").flatMap(pointsOf);
+  };
 }
 
-/** Parses a line of the record. The names and tags of these inputs need no escapes. */
-function pointsOf(line: string): TelegrafPoint[] {
+/** The first has no further tag. */
+const memoryInput = (i: number): string =>
+  `[[inputs.mem]]\n${i === 0 ? "" : `  [inputs.mem.tags]\n    input = "${i}"\n`}`;
+
+/** Parses a line. The names and tags of these inputs need no escapes. */
+export function pointsOf(line: string): TelegrafPoint[] {
   const [series = "", fields = "", timeNs = ""] = line.split(" ");
   const [measurement, ...tags] = series.split(",");
   const { host: _, ...labels } = Object.fromEntries(tags.map((tag) => tag.split("=") as [string, string]));

@@ -60,7 +60,8 @@ export const KILL_SUITES = {
     start: async (target) => [await startAlerts(target, { agents: 8, pauseMs: 500 })],
   },
   collectors: {
-    description: "Unmodified clients send points: OpenTelemetry, InfluxDB, Prometheus, icinga2, OpenWISP's agent",
+    description:
+      "Unmodified clients send points: OpenTelemetry, InfluxDB, Prometheus, icinga2, Telegraf, OpenWISP's agent",
     components: COMPONENTS,
     kills: 10,
     each: 100_000,
