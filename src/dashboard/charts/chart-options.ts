@@ -93,7 +93,7 @@ export function chartOptions({
         incrs: TICK_STEPS_MS,
         values: (_, splits, _axis, _space, step) => tickTimeTexts(splits, step),
       },
-      { ...axis, size: 46, gap: 4, space: 28, values: (_, splits) => tickTexts(splits) },
+      { ...axis, size: 54, gap: 4, space: 28, values: (_, splits) => tickTexts(splits) },
     ],
     series: [
       {},
