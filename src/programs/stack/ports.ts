@@ -1,3 +1,5 @@
+import { randomInt } from "node:crypto";
+import { createSocket, type Socket } from "node:dgram";
 import { createServer } from "node:net";
 import { print, UserError } from "../shared/cli.ts";
 import type { WantedPort } from "../shared/settings.ts";
@@ -8,8 +10,6 @@ const ATTEMPTS = 100;
  * choice and the start of the component.
  */
 const INTERNAL_PORTS = { first: 10_000, count: 22_400 };
-/** Each process begins at another place, so that two stacks that start at the same time do not choose the same port. */
-let nextInternal = (process.pid * 32) % INTERNAL_PORTS.count;
 
 /** Returns the wanted port or, unless the user set it, the next free one. */
 export async function claimPort(
@@ -28,14 +28,32 @@ export async function claimPort(
   throw new UserError(`All ports from ${wanted.number} to ${last} are in use. Set ${wanted.name} to a free one.`);
 }
 
-/** Returns any free port of this machine, for components that only the stack itself uses. */
-export async function anyFreePort(): Promise<number> {
-  for (let attempts = 0; attempts < INTERNAL_PORTS.count; attempts++) {
-    const port = INTERNAL_PORTS.first + nextInternal++;
-    nextInternal %= INTERNAL_PORTS.count;
+/** Returns any free port, for components that only the stack itself uses. No process gets it again while this one runs. */
+export async function anyFreePort({ first, count } = INTERNAL_PORTS): Promise<number> {
+  const start = randomInt(count);
+  for (let i = 0; i < count; i++) {
+    const port = first + ((start + i) % count);
+    const mark = await markPort(port);
+    if (mark === undefined) continue;
     if (await isFree(port, "127.0.0.1")) return port;
+    mark.close();
   }
   throw new UserError("There is no free port on 127.0.0.1.");
+}
+
+/**
+ * Marks a port as chosen, although its component does not listen yet: binds its UDP twin, which no component uses, until this process ends.
+ * Returns undefined if another choice has marked it.
+ */
+function markPort(port: number): Promise<Socket | undefined> {
+  return new Promise((resolve) => {
+    const mark = createSocket("udp4");
+    mark.once("error", () => {
+      mark.close();
+      resolve(undefined);
+    });
+    mark.bind(port, "127.0.0.1", () => resolve(mark.unref()));
+  });
 }
 
 function isFree(port: number, host: string): Promise<boolean> {

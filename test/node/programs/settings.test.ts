@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import {
   chownSync,
   existsSync,
@@ -117,13 +118,28 @@ describe("ports of components", () => {
     for (const port of ports) expect(port).toBeLessThan(32_768);
   });
 
-  it("are free", async () => {
-    const next = (await anyFreePort()) + 1;
-    const listener = createServer();
-    // If another process uses it already, that serves as well.
-    await new Promise<void>((resolve) => listener.once("error", () => resolve()).listen(next, HOST, resolve));
-    expect(await anyFreePort()).toBeGreaterThan(next);
-    listener.close();
+  it("are not in use, and were not given to another process whose component does not listen yet", async () => {
+    // Outside the ports that other tests get.
+    const range = { first: 32_500, count: 3 };
+    const script = `import { anyFreePort } from "./src/programs/stack/ports.ts";
+      console.log(await anyFreePort(${JSON.stringify(range)}));
+      process.stdin.resume();`;
+    const other = spawn(process.execPath, ["--input-type=module-typescript", "-e", script], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    const [line] = (await once(other.stdout, "data")) as [Buffer];
+    const given = Number(line.toString());
+    const used = range.first + ((given - range.first + 1) % range.count);
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(used, HOST, resolve));
+
+    const free = range.first + ((given - range.first + 2) % range.count);
+    expect(await anyFreePort(range)).toBe(free);
+    await expect(anyFreePort(range)).rejects.toThrow("There is no free port");
+    other.stdin.end();
+    await once(other, "exit");
+    expect(await anyFreePort(range)).toBe(given);
+    server.close();
   });
 });
 
