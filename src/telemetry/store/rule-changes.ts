@@ -103,7 +103,8 @@ function addRow(agent: AgentChanges, metric: number, keys: readonly number[], en
   if (missing !== undefined) agent.completeUntilMs = Math.min(agent.completeUntilMs ?? Infinity, timeOf(missing) - 1);
 }
 
-const before = (keys: string, first: string) => `arrayPushFront(arrayPopBack(${keys}), toInt64(${first}))`;
+/** Adds first, then removes: an empty array must stay empty. */
+const before = (keys: string, first: string) => `arrayPopBack(arrayPushFront(${keys}, toInt64(${first})))`;
 
 /** Selects the keys whose results differ from those of the key before. */
 const changesQuery = (metric: number, keys: string): string => `
@@ -116,7 +117,7 @@ const END_OF_TIME = "1000000000000000";
 /** Selects the first and the last time of each period. */
 const periodsQuery = (times: string): string => `
   SELECT ${AGENT}, -1 AS metric,
-    arraySlice(arrayFilter((at, next) -> next - at >= {absence:Int64}, times, arrayPushBack(arrayPopFront(times), toInt64(${END_OF_TIME}))),
+    arraySlice(arrayFilter((at, next) -> next - at >= {absence:Int64}, times, arrayPopFront(arrayPushBack(times, toInt64(${END_OF_TIME})))),
       1, {max:UInt32}) AS ends,
     arraySlice(arrayFilter((at, previous) -> at - previous >= {absence:Int64}, times, ${before("times", `-${END_OF_TIME}`)}),
       1, {max:UInt32}) AS keys
