@@ -129,6 +129,16 @@ describe("a backtest", () => {
     );
   });
 
+  it("compares with the mean of earlier days, also for an agent that reports nothing in the period", async () => {
+    const rule = ruleOf({ condition: { metric: "a", op: ">", baseline: { days: 7, factor: 2 } } });
+    const apIds = [uniqueName(), uniqueName()];
+    const report = (apId: string, tsMs: number, a: number) => ({ apId, tsMs, texts: {}, metrics: { a } });
+    const earlier = apIds.map((apId) => report(apId, fromMs - 24 * HOUR_MS, 1));
+    await testStore().insert([...earlier, report(apIds[1] ?? "", fromMs, 3)], uniqueName());
+    const range = { apIds, fromMs, toMs, resolution: "minutes" } as const;
+    expect(await backtest(rule, range, false)).toEqual([[], [{ firedMs: fromMs, resolvedMs: null, value: 3 }]]);
+  });
+
   it("ends with a clear error if it takes too long", async () => {
     let nowMs = 0;
     const now = () => (nowMs += 20_000);
