@@ -108,7 +108,7 @@ describe("the Worker's own network", () => {
   it.each([
     { LIBSQL_URL: "libsql://accounts.example.com" },
     { CLICKHOUSE_URL: "http://10.0.0.1:8123,https://clickhouse.example.com" },
-    { MQTT_URL: "wss://broker.example.com" },
+    { MQTT_URL: "WSS://broker.example.com" },
     { MQTT_URL: "mqtts://broker.example.com" },
   ])("has TLS with %j", (env) => expect(own(env)).toContain("trustBrowserCas"));
 

@@ -127,7 +127,7 @@ export const networkServices = (env: Record<string, string>): string[] => [
   networkService("webhooks", env.WEBHOOK_NETWORKS === "private", true),
 ];
 
-const isTlsAddress = (setting: string): boolean => /\b(https|wss|mqtts|libsql):\/\//.test(setting);
+const isTlsAddress = (setting: string): boolean => /\b(https|wss|mqtts|libsql):\/\//i.test(setting);
 
 const networkService = (name: string, reachesPrivate: boolean, hasTls: boolean): string =>
   `(name = ${quoted(name)}, network = (allow = [${reachesPrivate ? '"public", "private"' : '"public"'}]${hasTls ? ", tlsOptions = (trustBrowserCas = true)" : ""}))`;
