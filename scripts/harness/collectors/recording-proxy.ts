@@ -14,11 +14,11 @@ export async function startRecordingProxy(url: string, record: (lines: string[],
       headers: encoding === undefined ? headers : { ...headers, "Content-Encoding": encoding },
       body: Uint8Array.from(body),
     }).catch(() => undefined);
-    const answer = await forwarded?.text().catch(() => undefined);
+    const responseBody = await forwarded?.text().catch(() => undefined);
     const text = (encoding === "gzip" ? gunzipSync(body) : body).toString();
     record(text.trim().split("\n"), forwarded?.status === 204);
-    if (forwarded === undefined || answer === undefined) response.destroy();
-    else response.writeHead(forwarded.status).end(answer);
+    if (forwarded === undefined || responseBody === undefined) response.destroy();
+    else response.writeHead(forwarded.status).end(responseBody);
   };
   const server = createServer((request, response) => void forward(request, response).catch(() => response.destroy()));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

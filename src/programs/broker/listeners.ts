@@ -12,7 +12,7 @@ export interface ListenOptions {
 
 const MAX_PACKET_BYTES = 1024 * 1024;
 
-/** Accepts connections over TCP and WebSocket while it is open. `onError` hears of a port that is in use. */
+/** Accepts connections over TCP and WebSocket while it is open. Calls `onError` if a port is in use. */
 export function createListeners(
   { host, tcpPort, wsPort }: ListenOptions,
   handle: (stream: Duplex, request?: IncomingMessage) => void,

@@ -42,7 +42,7 @@ export async function anyFreePort({ first, count } = INTERNAL_PORTS): Promise<nu
 }
 
 /**
- * Marks a port as chosen, although its component does not listen yet: binds its UDP twin, which no component uses, until this process ends.
+ * Marks a port as chosen, although its component does not listen yet: binds the UDP port of that number, which no component uses, until this process ends.
  * Returns undefined if another choice has marked it.
  */
 function markPort(port: number): Promise<Socket | undefined> {

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { randomUUID } from "node:crypto";
+import { randomInt, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import {
   chownSync,
@@ -120,7 +120,7 @@ describe("ports of components", () => {
 
   it("are not in use, and were not given to another process whose component does not listen yet", async () => {
     // Outside the ports that other tests get.
-    const range = { first: 32_500, count: 3 };
+    const range = { first: 32_400 + 3 * randomInt(120), count: 3 };
     const script = `import { anyFreePort } from "./src/programs/stack/ports.ts";
       console.log(await anyFreePort(${JSON.stringify(range)}));
       process.stdin.resume();`;

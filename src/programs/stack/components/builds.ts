@@ -22,7 +22,7 @@ export const WRANGLER_ENVIRONMENT = {
 };
 
 /**
- * Bundles a Worker for workerd into a folder. What the Worker imports on demand becomes a file of its own, which workerd compiles when it is
+ * Bundles a Worker for workerd into a folder. What the Worker imports on demand becomes a file of its own, which workerd evaluates when it is
  * first used.
  */
 export async function buildWorker(main: string, outdir: string): Promise<void> {
