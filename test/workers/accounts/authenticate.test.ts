@@ -9,6 +9,7 @@ import { createAuthenticate } from "../../../src/accounts/login/authenticate.ts"
 import { createUserStore } from "../../../src/accounts/user-store.ts";
 import { createTokens } from "../../../src/auth/tokens.ts";
 import { parseEnv } from "../../../src/env.ts";
+import { sleep } from "../../../src/lib/deadline.ts";
 import { NotAuthenticated, Unavailable } from "../../../src/lib/errors.ts";
 import { createDatabase } from "../../../src/storage/libsql.ts";
 import { adminToken, newAgent, send, signedUp } from "../support.ts";
@@ -143,6 +144,22 @@ describe("authenticating a token", () => {
     clock.ms += 1;
     await expect(authenticate(token)).rejects.toThrow(Unavailable);
     isUnavailable = false;
+    await authenticate(token);
+  });
+
+  it("waits longer for a slow database once the cache is too old to be used", async () => {
+    const auditFeed = createAuditFeed(database);
+    let delayMs = 0;
+    const { authenticate, clock } = newAuthenticate({
+      since: async (mark) => {
+        await sleep(delayMs);
+        return await auditFeed.since(mark);
+      },
+    });
+    const { token } = await newAgent();
+    await authenticate(token);
+    delayMs = 600;
+    clock.ms += 5_000;
     await authenticate(token);
   });
 });
