@@ -29,10 +29,9 @@ describe("the page of an access point", () => {
   async function newAccessPoint(labels: Record<string, string> = {}) {
     const apId = `ap-${randomUUID()}`;
     const agent = { ap_id: apId, password: PASSWORD, configuration: {}, labels };
-    expect((await service.send("POST", "/api/v1/agents/", token, agent)).status).toBe(200);
+    await service.post("/api/v1/agents/", token, agent);
     const own = await service.tokenOf({ username: apId, password: PASSWORD }, "agent");
-    const report = async (body: object) =>
-      expect((await service.send("POST", "/api/v1/agent_update/update", own, body)).status).toBe(200);
+    const report = (body: object) => service.post("/api/v1/agent_update/update", own, body);
     return { apId, report };
   }
 
@@ -40,7 +39,7 @@ describe("the page of an access point", () => {
   async function writeAsApp(apId: string): Promise<string> {
     const name = `collector-${randomUUID()}`;
     const app = { app_name: name, api_key: PASSWORD, permissions: { write: true } };
-    expect((await service.send("POST", "/api/v1/third_party_apps/", token, app)).status).toBe(200);
+    await service.post("/api/v1/third_party_apps/", token, app);
     const response = await service.call("/api/v1/influx/api/v2/write", {
       method: "POST",
       headers: { Authorization: `Token ${name}:${PASSWORD}` },

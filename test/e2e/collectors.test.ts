@@ -41,8 +41,7 @@ describe("The product gets every value, once and at its time,", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const post = async (path: string, body: object): Promise<void> =>
-    expect((await service.send("POST", path, admin, body)).status, path).toBe(200);
+  const post = (path: string, body: object): Promise<unknown> => service.post(path, admin, body);
 
   /** Returns all numbers of an agent as `metric`, `tsMs` and `value`, in the order of metric and time. */
   const storedOf = async (apId: string): Promise<[metric: string, tsMs: number, value: number][]> => {

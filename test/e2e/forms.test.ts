@@ -73,11 +73,11 @@ describe("npm run dev in an empty folder", () => {
   it("streams every sample of an agent to a client, exactly once", async () => {
     const account = { username: "streamed", password: `${SECRET_MARK} streamed` };
     const agent = { ap_id: account.username, password: account.password, configuration: {} };
-    expect((await service.send("POST", "/api/v1/agents/public", ENROLMENT_TOKEN, agent)).status).toBe(200);
+    await service.post("/api/v1/agents/public", ENROLMENT_TOKEN, agent);
     const token = await service.tokenOf(account, "agent");
     const startMs = Date.now() - 3_600_000;
     const samples = Array.from({ length: 1_000 }, (_, i) => ({ ts: startMs + i * 10, payload: { x: i } }));
-    expect((await service.send("POST", "/api/v1/agent_update/update", token, { samples })).status).toBe(200);
+    await service.post("/api/v1/agent_update/update", token, { samples });
     const file = join(dataDir, "streamed.csv");
     const range = ["--from", new Date(startMs).toISOString(), "--to", new Date(startMs + 10_000).toISOString()];
     const { code, output } = await run(

@@ -62,8 +62,6 @@ describe.skipIf(MISSING !== "")(`The Grafana dashboard on a stock Prometheus wit
   beforeAll(async () => {
     const service = new ServiceClient((await sharedProduct()).url);
     const admin = await service.tokenOf(ADMIN);
-    const post = async (path: string, token: string, body: object) =>
-      expect((await service.send("POST", path, token, body)).status, path).toBe(200);
     const samples = new Map(accessPoints.map(({ apId }): [string, object[]] => [apId, []]));
     let state = createSite({ longitudeDeg: -2, accessPoints }, 1);
     for (let ts = (endS - SPAN_S) * 1_000; ts <= endS * 1_000; ts += STEP_S * 1_000) {
@@ -74,12 +72,12 @@ describe.skipIf(MISSING !== "")(`The Grafana dashboard on a stock Prometheus wit
     for (const { apId, technology } of accessPoints) {
       const password = `${SECRET_MARK} of an agent`;
       const configuration = { access_point_type: technology };
-      await post("/api/v1/agents/", admin, { ap_id: apId, password, configuration, labels: { site } });
+      await service.post("/api/v1/agents/", admin, { ap_id: apId, password, configuration, labels: { site } });
       const token = await service.tokenOf({ username: apId, password }, "agent");
-      await post("/api/v1/agent_update/update", token, { samples: samples.get(apId) });
+      await service.post("/api/v1/agent_update/update", token, { samples: samples.get(apId) });
     }
     const [name, key] = [`grafana-${randomUUID()}`, `${SECRET_MARK} of Grafana`];
-    await post("/api/v1/third_party_apps/", admin, { app_name: name, api_key: key, permissions: {} });
+    await service.post("/api/v1/third_party_apps/", admin, { app_name: name, api_key: key, permissions: {} });
     const config = `remote_read:
   - url: ${service.url}/api/v1/prometheus/read
     read_recent: true

@@ -26,7 +26,7 @@ describe("grants", () => {
     service = new ServiceClient(product.url);
     admin = await service.tokenOf(ADMIN);
     const body = { ap_id: agent, password, configuration: {}, labels: { site: "uk/bristol" } };
-    expect((await service.send("POST", "/api/v1/agents/", admin, body)).status).toBe(200);
+    await service.post("/api/v1/agents/", admin, body);
   });
 
   const within = async (work: Promise<unknown>): Promise<string> =>
@@ -37,7 +37,7 @@ describe("grants", () => {
   it("close a live stream and an idle job socket when one is revoked", async () => {
     const username = `${randomUUID()}@example.com`;
     const path = `/api/v1/users/${username}/grants`;
-    await service.send("POST", "/api/v1/users/", admin, { username, password, roles: ["user"] });
+    await service.post("/api/v1/users/", admin, { username, password, roles: ["user"] });
     const grants = [{ role: "viewer", selector: "site=uk/*" }];
     expect((await service.send("PUT", path, admin, { grants })).status).toBe(200);
     const token = await service.tokenOf({ username, password });
@@ -64,7 +64,7 @@ describe("grants", () => {
   it("disconnect an app from the broker when they limit it", async () => {
     const appName = `granted-${randomUUID()}`;
     const app = { app_name: appName, api_key: password, permissions: { broker: true } };
-    await service.send("POST", "/api/v1/third_party_apps/", admin, app);
+    await service.post("/api/v1/third_party_apps/", admin, app);
     const newToken = () => service.tokenOf({ username: appName, password }, "third_party_app");
     const connect = async (token: string) =>
       await connectAsync(`mqtt://127.0.0.1:${product.mqttPort}`, {
@@ -94,7 +94,7 @@ describe("grants", () => {
     const username = `${randomUUID()}@example.com`;
     const command = (...given: string[]) =>
       runScript("admin", ["grants", username, ...given], { DATA_DIR: product.dataDir });
-    await service.send("POST", "/api/v1/users/", admin, { username, password, roles: ["user"] });
+    await service.post("/api/v1/users/", admin, { username, password, roles: ["user"] });
     expect((await command()).output).toContain("operates all access points");
     expect((await command("viewer:site=uk/*", "manager:site=uk/bath")).output).toMatch(
       /^viewer {3}site=uk\/\*\nmanager {2}site=uk\/bath\n/,

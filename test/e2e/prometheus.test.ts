@@ -61,11 +61,8 @@ describe.skipIf(MISSING.length > 0)(
       rmSync(folder, { recursive: true, force: true });
     });
 
-    const post = async (path: string, body: object, token = admin): Promise<Record<string, string>> => {
-      const response = await service.send("POST", path, token, body);
-      expect(response.status, path).toBe(200);
-      return (await response.json()) as Record<string, string>;
-    };
+    const post = async (path: string, body: object, token = admin) =>
+      (await service.post(path, token, body)) as Record<string, string>;
 
     it("Alertmanager gets an alert when it fires, and its end", async () => {
       const config = "route:\n  receiver: none\nreceivers:\n  - name: none\n";

@@ -42,10 +42,7 @@ describe.skipIf(!hasRabbitmq)(
       rmSync(folder, { recursive: true, force: true });
     });
 
-    const created = async (path: string, body: object): Promise<void> => {
-      const response = await service.send("POST", path, admin, body);
-      expect(response.status, await response.text()).toBe(200);
-    };
+    const created = (path: string, body: object): Promise<unknown> => service.post(path, admin, body);
     /** Creates an agent. */
     const newAgent = async (suffix = "") => {
       const username = `rabbit:${randomUUID()}${suffix}`;

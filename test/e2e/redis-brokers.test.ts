@@ -56,7 +56,7 @@ describe.skipIf(!hasRedis)("brokers with Redis (of Debian's package redis-server
     const admin = await service.tokenOf(ADMIN);
     const username = `revoked-${randomUUID()}`;
     const agent = { ap_id: username, password: PASSWORD, configuration: {} };
-    expect((await service.send("POST", "/api/v1/agents/", admin, agent)).status).toBe(200);
+    await service.post("/api/v1/agents/", admin, agent);
     const password = await service.tokenOf({ username, password: PASSWORD }, "agent");
     const connect = async (url: string, clientId: string) => {
       const options = { username, password, clientId, clean: false, reconnectPeriod: 0 };

@@ -128,9 +128,9 @@ describe("npm start", () => {
     const password = `${SECRET_MARK} of a device`;
     const apId = `over-${protocol}`;
     const appName = `${protocol}-service`;
-    await service.send("POST", "/api/v1/agents/", admin, { ap_id: apId, password, configuration: {} });
+    await service.post("/api/v1/agents/", admin, { ap_id: apId, password, configuration: {} });
     const app = { app_name: appName, api_key: password, permissions: { broker: true } };
-    await service.send("POST", "/api/v1/third_party_apps/", admin, app);
+    await service.post("/api/v1/third_party_apps/", admin, app);
     const connect = async (username: string, loginType: string) => {
       const port = protocol === "mqtt" ? product.mqttPort : product.mqttWsPort;
       const token = await service.tokenOf({ username, password }, loginType);

@@ -97,9 +97,7 @@ describe("subscriptions of npm start", () => {
 
   const subscribe = async (target: object): Promise<NewSubscription> => {
     const body = { name: "Test", target, filter: { types: ["component.down"] } };
-    const response = await service.send("POST", BASE, token, body);
-    expect(response.status).toBe(200);
-    const subscription = (await response.json()) as NewSubscription;
+    const subscription = (await service.post(BASE, token, body)) as NewSubscription;
     ids.push(subscription.id);
     return subscription;
   };

@@ -16,6 +16,11 @@ const STARTED = "test-started";
 const FAILED = "test-failed";
 const OUTPUT = "test-output";
 
+const MAX_OUTAGES = 20;
+/** Whether a line tells why a request got 503. No test stops a component of this product, so this may be why one fails. */
+const isOutage = (line: string): boolean =>
+  / ended unexpectedly|dependency unavailable|samples not committed/.test(line);
+
 /** Starts the product in the background, so that tests without it can run. `sharedProduct` waits for it. */
 export default async function startProduct(project: TestProject): Promise<() => Promise<void>> {
   const image = await databaseImage(project);
@@ -51,6 +56,7 @@ export default async function startProduct(project: TestProject): Promise<() => 
       process.exitCode = 1;
       console.log("The product printed a secret.");
     }
+    for (const line of (product?.output ?? "").split("\n").filter(isOutage).slice(0, MAX_OUTAGES)) console.log(line);
     rmSync(dataDir, { recursive: true, force: true });
     image.remove();
   };

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import { until } from "../../scripts/harness/product.ts";
 
@@ -8,6 +9,7 @@ export interface Account {
 
 /** On a busy machine a killed component takes long to restart. */
 const READY_TIMEOUT_MS = 90_000;
+const MAX_ATTEMPTS = 5;
 
 /** Calls the service of a running product. */
 export class ServiceClient {
@@ -30,6 +32,14 @@ export class ServiceClient {
     });
   }
 
+  /** Makes a request that must succeed, and returns the response body. */
+  async post(path: string, token: string, body: object): Promise<unknown> {
+    const response = await untilAvailable(() => this.send("POST", path, token, body));
+    const text = await response.text();
+    expect(response.status, `POST ${path}: ${text}`).toBe(200);
+    return JSON.parse(text);
+  }
+
   postJson(path: string, body: object): Promise<Response> {
     return this.call(path, {
       method: "POST",
@@ -44,7 +54,8 @@ export class ServiceClient {
   }
 
   async tokenOf(account: Account, loginType?: string): Promise<string> {
-    return ((await (await this.logIn(account, loginType)).json()) as { access_token: string }).access_token;
+    const response = await untilAvailable(() => this.logIn(account, loginType));
+    return ((await response.json()) as { access_token: string }).access_token;
   }
 
   async me(account: Account): Promise<Response> {
@@ -64,5 +75,14 @@ export class ServiceClient {
   /** Waits until /readyz reports a component as down. */
   async untilDown(component: string): Promise<void> {
     expect(await this.untilReadyzSays(503)).toMatchObject({ status: "unavailable", parts: { [component]: "down" } });
+  }
+}
+
+/** Repeats a request after 503, as clients should: on a busy machine a store may respond too late. */
+async function untilAvailable(request: () => Promise<Response>): Promise<Response> {
+  for (let attempt = 1; ; attempt++) {
+    const response = await request();
+    if (response.status !== 503 || attempt === MAX_ATTEMPTS) return response;
+    await sleep(Number(response.headers.get("Retry-After")) * 1_000);
   }
 }
