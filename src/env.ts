@@ -4,32 +4,20 @@ import { parseSelector, SelectorError } from "./lib/selectors.ts";
 
 /** Parses the settings of the Worker, once. Errors name the setting and never contain its value, which may be a secret. */
 
-const startOf = (protocols: string[]): string => protocols.map((protocol) => `${protocol}//`).join(" or ");
-const isUrl = (value: string, protocols: string[]): boolean =>
-  URL.canParse(value) && protocols.includes(new URL(value).protocol);
-
-const url = (...protocols: string[]) =>
-  z.string({ error: "is missing" }).refine((value) => isUrl(value, protocols), {
-    error: `must be a URL that begins with ${startOf(protocols)}`,
-  });
-
-/** One URL, or several, separated by commas. */
-const urlList = (...protocols: string[]) =>
+const urlWith = (protocols: string[], hint = "") =>
   z
     .string({ error: "is missing" })
-    .refine(
-      (value) => splitAddresses(value).length > 0 && splitAddresses(value).every((item) => isUrl(item, protocols)),
-      {
-        error: `must be a URL that begins with ${startOf(protocols)}, or several, separated by commas`,
-      },
-    );
+    .refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol), {
+      error: `must be a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}${hint}`,
+    });
+const url = (...protocols: string[]) => urlWith(protocols);
 
 /** The URLs of the nodes of a server, separated by commas. */
 const urls = (...protocols: string[]) =>
   z
     .string({ error: "is missing" })
     .transform(splitAddresses)
-    .pipe(z.array(url(...protocols)).min(1, "is missing"));
+    .pipe(z.array(urlWith(protocols, ", or several, separated by commas")).min(1, "is missing"));
 
 /** One key, or two during a rotation, separated by a comma. The first is in use, the second is the previous one. */
 const base64Keys = z
@@ -93,7 +81,7 @@ const EnvironmentFields = z.object({
   LIBSQL_URL: url("http:", "https:", "libsql:"),
   LIBSQL_AUTH_TOKEN: z.string().optional(),
   LIBSQL_READ_URL: url("http:", "https:", "libsql:").optional(),
-  CLICKHOUSE_URL: urlList("http:", "https:"),
+  CLICKHOUSE_URL: urls("http:", "https:"),
   CLICKHOUSE_USER: z.string().default("default"),
   CLICKHOUSE_PASSWORD: z.string().default(""),
   CLICKHOUSE_DATABASE: sqlName.default("controller"),

@@ -1,7 +1,6 @@
 import { type ClickHouseClient, type ClickHouseSettings, createClient } from "@clickhouse/client-web";
 import * as z from "zod";
 import type { StoresConfig } from "../env.ts";
-import { splitAddresses } from "../lib/addresses.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import { Unavailable } from "../lib/errors.ts";
 import { log } from "../lib/log.ts";
@@ -67,7 +66,7 @@ export function createClickHouse(
   minFreeBytes = MIN_FREE_BYTES,
   now: () => number = Date.now,
 ): ClickHouse {
-  const nodes = splitAddresses(config.CLICKHOUSE_URL).map(
+  const nodes = config.CLICKHOUSE_URL.map(
     (url): Node => ({
       host: new URL(url).host,
       client: createClient({

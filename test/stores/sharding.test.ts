@@ -55,7 +55,7 @@ afterAll(async () => {
 /** Returns the settings of one node. */
 const onNode = (node: number, config = owner): StoresConfig => ({
   ...config,
-  CLICKHOUSE_URL: cluster.urls[node] ?? "",
+  CLICKHOUSE_URL: [cluster.urls[node] ?? ""],
 });
 const storeOf = (config: StoresConfig) => createTelemetryStore(createClickHouse(config));
 
@@ -233,7 +233,7 @@ describe("a shard that is down", () => {
   });
 
   it("is skipped, whichever address is the first one", async () => {
-    const reversed = { ...worker, CLICKHOUSE_URL: cluster.urls.toReversed().join() };
+    const reversed = { ...worker, CLICKHOUSE_URL: cluster.urls.toReversed() };
     const store = storeOf(reversed);
     for (let i = 0; i < 3; i++) expect((await store.newestSamples([alive])).size).toBe(1);
     await store.insert([sampleOf(alive, nowMs + 2)], crypto.randomUUID());

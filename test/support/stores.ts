@@ -8,7 +8,7 @@ import { parseEnv } from "../../src/env.ts";
 import { nativePasswords } from "../../src/programs/password-hasher/native-passwords.ts";
 import { ensureAdministrator } from "../../src/programs/stack/administrator.ts";
 import { brokerComponent } from "../../src/programs/stack/components/broker-process.ts";
-import { clickhouseSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
+import { clickhouseSettings, loginSettings } from "../../src/programs/stack/components/clickhouse-access.ts";
 import { passwordHasherComponent } from "../../src/programs/stack/components/password-hasher-process.ts";
 import { sqldComponent } from "../../src/programs/stack/components/sqld.ts";
 import { migrateAccounts } from "../../src/programs/stack/migrations.ts";
@@ -84,9 +84,7 @@ export default async function startStores(project: TestProject): Promise<() => P
     await Promise.all([
       accounts(sqld, environment.LIBSQL_URL, true),
       accounts(emptySqld, environment.EMPTY_LIBSQL_URL, false),
-      starting.then(() =>
-        migrateTelemetry({ ...config, ...clickhouseSettings(clickhouse.url, clickhouse.access.owner) }),
-      ),
+      starting.then(() => migrateTelemetry({ ...config, ...loginSettings(clickhouse.access.owner) })),
       supervisor.start(
         brokerComponent({
           dataDir: folder,

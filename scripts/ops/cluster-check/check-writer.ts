@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StoresConfig } from "../../../src/env.ts";
-import { splitAddresses } from "../../../src/lib/addresses.ts";
 import { cityHash64 } from "../../../src/lib/city-hash.ts";
 import { Unavailable } from "../../../src/lib/errors.ts";
 import { createClickHouse } from "../../../src/storage/clickhouse.ts";
@@ -39,7 +38,7 @@ export class CheckWriter {
   constructor(config: StoresConfig, shards: number) {
     this.written = Array.from({ length: shards }, () => ({ samples: 0, total: 0 }));
     this.#agents = Array.from({ length: shards }, (_, shard) => agentsOn(shard, shards));
-    const reversed = { ...config, CLICKHOUSE_URL: splitAddresses(config.CLICKHOUSE_URL).toReversed().join() };
+    const reversed = { ...config, CLICKHOUSE_URL: config.CLICKHOUSE_URL.toReversed() };
     this.#store = createTelemetryStore(createClickHouse(config));
     this.#otherStore = createTelemetryStore(createClickHouse(reversed));
   }

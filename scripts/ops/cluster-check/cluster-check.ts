@@ -1,7 +1,6 @@
 import { createInterface, type Interface } from "node:readline/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseStoresEnv, type StoresConfig } from "../../../src/env.ts";
-import { splitAddresses } from "../../../src/lib/addresses.ts";
 import { describeError } from "../../../src/lib/log.ts";
 import { bold, print, red, UserError } from "../../../src/programs/shared/cli.ts";
 import { unlessAborted } from "../../../src/programs/shared/interruption.ts";
@@ -56,7 +55,7 @@ async function shardCount(config: StoresConfig): Promise<number> {
   const shards = await readShards(config, cluster);
   if (shards === undefined) throw new UserError("This login may not read system.clusters.");
   const nodes = shards.reduce((sum, { replicas }) => sum + replicas, 0);
-  const addresses = splitAddresses(config.CLICKHOUSE_URL).length;
+  const addresses = config.CLICKHOUSE_URL.length;
   if (addresses !== nodes)
     throw new UserError(
       `CLICKHOUSE_URL has ${addresses} addresses, but the cluster "${cluster}" has ${nodes} nodes. Name each of them.`,
@@ -66,7 +65,7 @@ async function shardCount(config: StoresConfig): Promise<number> {
 }
 
 async function dropDatabase(config: StoresConfig): Promise<void> {
-  for (const { CLICKHOUSE_URL: url } of await nodesOf(config)) {
+  for (const url of (await nodesOf(config)).flatMap((node) => node.CLICKHOUSE_URL)) {
     const client = openClient(config, url);
     try {
       await client.command({
@@ -103,7 +102,7 @@ async function checkAll(
   print("Writing to all shards.");
   await write();
   let isKept = await settle(config, shards, writer);
-  for (const url of hasKills ? splitAddresses(config.CLICKHOUSE_URL) : []) {
+  for (const url of hasKills ? config.CLICKHOUSE_URL : []) {
     const { host } = new URL(url);
     await ask(`Kill ClickHouse on ${host} (kill -9).`);
     await write();

@@ -1,6 +1,5 @@
 import * as z from "zod";
 import type { StoresConfig } from "../../../src/env.ts";
-import { splitAddresses } from "../../../src/lib/addresses.ts";
 import { describeError } from "../../../src/lib/log.ts";
 import { queryRows } from "../backup/clickhouse-http.ts";
 import type { Written } from "./check-writer.ts";
@@ -37,9 +36,9 @@ export async function compareNodes(
   const found = new Map<number, number>();
   let isEqual = true;
   const lines: string[] = [];
-  for (const url of splitAddresses(config.CLICKHOUSE_URL)) {
+  for (const url of config.CLICKHOUSE_URL) {
     const { host } = new URL(url);
-    const contents = await readContents({ ...config, CLICKHOUSE_URL: url }, shards);
+    const contents = await readContents({ ...config, CLICKHOUSE_URL: [url] }, shards);
     if (typeof contents === "string") {
       isEqual = false;
       lines.push(`${host}: ${contents}`);

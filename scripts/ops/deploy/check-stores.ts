@@ -40,7 +40,7 @@ async function queryLibsql({ LIBSQL_URL: url, LIBSQL_AUTH_TOKEN: authToken }: St
 }
 
 async function queryClickHouse(config: StoresConfig): Promise<void> {
-  for (const url of splitAddresses(config.CLICKHOUSE_URL)) await queryNode(config, url);
+  for (const url of config.CLICKHOUSE_URL) await queryNode(config, url);
 }
 
 async function queryNode(config: StoresConfig, url: string): Promise<void> {

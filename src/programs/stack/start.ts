@@ -8,7 +8,7 @@ import type { Addresses } from "./addresses.ts";
 import { ensureAdministrator, type FirstAdministrator } from "./administrator.ts";
 import { BRIDGE_APP, bridgeComponent } from "./components/bridge-process.ts";
 import { brokerComponent } from "./components/broker-process.ts";
-import { clickhouseSettings } from "./components/clickhouse-access.ts";
+import { loginSettings } from "./components/clickhouse-access.ts";
 import { clickhouseComponent } from "./components/clickhouse-process.ts";
 import { EMULATOR_APP, emulatorComponent } from "./components/emulator-process.ts";
 import { mailCatcherComponent } from "./components/mail-catcher-process.ts";
@@ -56,7 +56,7 @@ export async function startComponents(
       const databases = [config.CLICKHOUSE_DATABASE];
       const executable = settings.clickhouseBin;
       await supervisor.start(clickhouseComponent({ dataDir, ...clickhouse, databases, executable }));
-      owner = { ...config, ...clickhouseSettings(addresses.clickhouseUrl, clickhouse.access.owner) };
+      owner = { ...config, ...loginSettings(clickhouse.access.owner) };
     }
     await withRetries("Cannot prepare ClickHouse", () => migrateTelemetry(owner));
   };

@@ -1,6 +1,5 @@
 import { ClickHouseError } from "@clickhouse/client-web";
 import type { StoresConfig } from "../../env.ts";
-import { splitAddresses } from "../../lib/addresses.ts";
 import { print, UserError } from "../shared/cli.ts";
 import { isUnreplicated } from "./ddl.ts";
 import { openClient, respondingUrl } from "./nodes.ts";
@@ -20,7 +19,7 @@ export async function checkCluster(config: StoresConfig): Promise<void> {
   if (shards.length === 0)
     throw new UserError(`ClickHouse has no cluster "${cluster}" in its remote_servers (CLICKHOUSE_CLUSTER).`);
   const nodes = shards.reduce((sum, { replicas }) => sum + replicas, 0);
-  const addresses = splitAddresses(config.CLICKHOUSE_URL).length;
+  const addresses = config.CLICKHOUSE_URL.length;
   if (isUnreplicated(config) && addresses !== nodes)
     throw new UserError(
       `CLICKHOUSE_URL has ${addresses} addresses, but the cluster "${cluster}" has ${nodes} nodes. ` +

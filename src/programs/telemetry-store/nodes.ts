@@ -1,6 +1,5 @@
 import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from "@clickhouse/client-web";
 import type { StoresConfig } from "../../env.ts";
-import { splitAddresses } from "../../lib/addresses.ts";
 import { withDeadline } from "../../lib/deadline.ts";
 import { isUnreplicated } from "./ddl.ts";
 
@@ -28,12 +27,12 @@ export const openClient = (config: StoresConfig, url: string, database?: string)
  */
 export const nodesOf = async (config: StoresConfig): Promise<StoresConfig[]> =>
   isUnreplicated(config)
-    ? splitAddresses(config.CLICKHOUSE_URL).map((url) => ({ ...config, CLICKHOUSE_URL: url }))
-    : [{ ...config, CLICKHOUSE_URL: await respondingUrl(config) }];
+    ? config.CLICKHOUSE_URL.map((url) => ({ ...config, CLICKHOUSE_URL: [url] }))
+    : [{ ...config, CLICKHOUSE_URL: [await respondingUrl(config)] }];
 
 /** Returns the first address that responds. A single one is not tried. */
 export async function respondingUrl(config: StoresConfig): Promise<string> {
-  const [first = "", ...others] = splitAddresses(config.CLICKHOUSE_URL);
+  const [first = "", ...others] = config.CLICKHOUSE_URL;
   if (others.length === 0) return first;
   for (const url of [first, ...others]) if ((await pingError(config, url)) === undefined) return url;
   return first;
@@ -57,7 +56,7 @@ export async function openNodes(config: StoresConfig): Promise<Nodes> {
   const available: Node[] = [];
   const missing: string[] = [];
   let reason: unknown;
-  for (const { CLICKHOUSE_URL: url } of await nodesOf(config)) {
+  for (const url of (await nodesOf(config)).flatMap((node) => node.CLICKHOUSE_URL)) {
     const error = await pingError(config, url);
     if (error === undefined) available.push({ url, client: openClient(config, url, config.CLICKHOUSE_DATABASE) });
     else missing.push(new URL(url).host);

@@ -131,7 +131,7 @@ describe("parseEnv", () => {
     [{ LIBSQL_URL: undefined }, "The setting LIBSQL_URL is missing."],
     [
       { MQTT_URL: "http://x" },
-      "The setting MQTT_URL must be a URL that begins with ws:// or wss:// or mqtt:// or mqtts://.",
+      "The setting MQTT_URL must be a URL that begins with ws:// or wss:// or mqtt:// or mqtts://, or several, separated by commas.",
     ],
     [
       { CLICKHOUSE_URL: "http://a:8123, ftp://b" },
@@ -141,7 +141,7 @@ describe("parseEnv", () => {
     [{ CLICKHOUSE_INSERT_QUORUM: "0" }, "The setting CLICKHOUSE_INSERT_QUORUM must be auto, or a number from 1 to 9."],
     [
       { MQTT_URL: "ws://x,http://x" },
-      "The setting MQTT_URL must be a URL that begins with ws:// or wss:// or mqtt:// or mqtts://.",
+      "The setting MQTT_URL must be a URL that begins with ws:// or wss:// or mqtt:// or mqtts://, or several, separated by commas.",
     ],
     [{ MQTT_URL: " , " }, "The setting MQTT_URL is missing."],
     [{ JWT_KEYS: "no json" }, "The setting JWT_KEYS is not JSON."],

@@ -28,10 +28,13 @@ export const OWNER = "owner";
 export const WORKER = "worker";
 
 /** Returns the settings of a login as the Worker and the scripts read them. */
-export const clickhouseSettings = (url: string, { user, password }: ClickHouseLogin) => ({
-  CLICKHOUSE_URL: url,
+export const loginSettings = ({ user, password }: ClickHouseLogin) => ({
   CLICKHOUSE_USER: user,
   CLICKHOUSE_PASSWORD: password,
+});
+export const clickhouseSettings = (url: string, login: ClickHouseLogin) => ({
+  CLICKHOUSE_URL: url,
+  ...loginSettings(login),
 });
 
 /** Adds a login to a URL, for the record of the running components (`stack.json`). */
