@@ -106,6 +106,12 @@ describe("a line", () => {
 });
 
 describe("a body in line protocol", () => {
+  it("is rejected in linear time if its value is a long row of digits that is no number", () => {
+    const digits = "1".repeat(1024 * 1024);
+    const { points, rejected } = decode(`m f=${digits}x\nm f=${digits}.5x\nm f=-${digits}ee\nm f=1`);
+    expect([points.length, rejected.length]).toEqual([1, 3]);
+  });
+
   it("is malformed with another precision or bytes that are not UTF-8", () => {
     const malformed = expect.objectContaining({ code: "malformed" });
     for (const precision of ["", "d", "constructor"]) expect(() => decode("m f=1", precision)).toThrow(malformed);
