@@ -3,6 +3,7 @@ import { lstatSync, readdirSync, readFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { connectAsync } from "mqtt";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -53,6 +54,23 @@ describe("npm start", () => {
       service.logIn({ username: `stranger-${i}@example.com`, password: ADMIN.password }),
     );
     expect(new Set((await Promise.all(strangers)).map(({ status }) => status))).toEqual(new Set([401]));
+  });
+
+  it("needs little memory for a body that becomes a thousand times as long when it is decompressed", async () => {
+    const { parts } = JSON.parse(readFileSync(join(dataDir, "stack.json"), "utf8"));
+    const mostMegabytes = () =>
+      Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${parts.worker.pid}/status`, "utf8"))?.[1]) / 1024;
+    const beforeMegabytes = mostMegabytes();
+    const [agent] = await makeAgents(dataDir, "bomb", 1);
+    const headers = {
+      Authorization: `Bearer ${agent?.token}`,
+      "Content-Type": "application/json",
+      "Content-Encoding": "gzip",
+    };
+    const body = gzipSync(Buffer.alloc(600 * 1024 * 1024));
+    const { status } = await service.call("/api/v1/otlp/v1/metrics", { method: "POST", headers, body });
+    expect(status).toBe(413);
+    expect(mostMegabytes() - beforeMegabytes).toBeLessThan(300);
   });
 
   it("stores concurrent reports of several agents although one client disconnects before its response", async () => {

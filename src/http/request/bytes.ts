@@ -1,3 +1,4 @@
+import { sleep } from "../../lib/deadline.ts";
 import { Malformed, TooLarge } from "../../lib/errors.ts";
 import { ProtocolError } from "../../protocols/protocol-error.ts";
 import type { AppContext } from "../context.ts";
@@ -22,21 +23,49 @@ export async function readDecompressed(c: AppContext): Promise<Uint8Array<ArrayB
   return await gunzip(await readBytes(c));
 }
 
+/** One byte becomes at most 1,032. So the output of a slice is not much longer than the limit of all. */
+const SLICE_BYTES = 8 * 1024;
+
+/**
+ * Decompresses one slice after the other, and reads the output of a slice before the next one: the platform's stream decompresses everything
+ * that it is given, whether it is read or not. A megabyte can become a gigabyte.
+ */
 async function gunzip(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  const stream = new DecompressionStream("gzip");
+  const reader = (stream.readable as ReadableStream<Uint8Array>).getReader();
+  const writer = stream.writable.getWriter();
   const chunks: Uint8Array[] = [];
   let length = 0;
+  // If the body is invalid, all promises of the streams fail. It is enough to notice one.
+  const ignore = (): void => {};
+  const read = () => {
+    const result = reader.read();
+    result.catch(ignore);
+    return result;
+  };
+  let next = read();
+  for (const ended of [reader.closed, writer.closed, writer.ready]) ended.catch(ignore);
+  const keep = (chunk: Uint8Array): void => {
+    length += chunk.byteLength;
+    if (length > MAX_DECOMPRESSED_BYTES) throw new TooLarge("Decompressed request body");
+    chunks.push(chunk);
+    next = read();
+  };
   try {
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    for await (const chunk of stream as AsyncIterable<Uint8Array>) {
-      length += chunk.byteLength;
-      // Stops reading, so that no more is decompressed.
-      if (length > MAX_DECOMPRESSED_BYTES) break;
-      chunks.push(chunk);
+    for (let from = 0; from < bytes.length; from += SLICE_BYTES) {
+      await writer.write(bytes.subarray(from, from + SLICE_BYTES));
+      for (;;) {
+        const result = await Promise.race([next, sleep(0)]);
+        if (result?.value === undefined) break;
+        keep(result.value);
+      }
     }
-  } catch {
-    throw new Malformed("There was an error parsing the body");
+    await writer.close();
+    for (let result = await next; result.value !== undefined; result = await next) keep(result.value);
+  } catch (error) {
+    writer.abort().catch(ignore);
+    throw error instanceof TooLarge ? error : new Malformed("There was an error parsing the body");
   }
-  if (length > MAX_DECOMPRESSED_BYTES) throw new TooLarge("Decompressed request body");
   const whole = new Uint8Array(length);
   let at = 0;
   for (const chunk of chunks) {

@@ -65,7 +65,18 @@ describe("lines of InfluxDB", () => {
     const { apId, token } = await newAgent();
     const headers = { "Content-Encoding": "gzip", ...bearer(token) };
     expect((await post(INFLUX, await gzip("a f=1"), headers)).status).toBe(204);
-    expect(await storedOf(apId, token)).toEqual({ "a.f": [1] });
+    const many = Array.from({ length: 3_000 }, (_, i) => `b f${i}=${Math.random()}`);
+    const several = await gzip(many.join("\n"));
+    // More than one slice.
+    expect(several.length).toBeGreaterThan(16 * 1024);
+    expect((await post(INFLUX, several, headers)).status).toBe(204);
+    const { "a.f": first, ...others } = await storedOf(apId, token);
+    expect(first).toEqual([1]);
+    expect(
+      Object.entries(others)
+        .map(([name, [value]]) => `b f${name.slice(3)}=${value}`)
+        .toSorted(),
+    ).toEqual(many.toSorted());
   });
 
   it("are rejected as a whole with an unknown precision, too many points or a bomb, and store nothing", async () => {
