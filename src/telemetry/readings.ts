@@ -5,7 +5,7 @@ import type { LastSeen } from "./presence.ts";
 import { countValues } from "./samples.ts";
 import type { Pending, ShardClient } from "./shard/shard-client.ts";
 import { MAX_POINTS, type Series, type SeriesQuery } from "./store/series-queries.ts";
-import type { HistoryQuery, TelemetryStore } from "./store/telemetry-store.ts";
+import type { AgentSample, HistoryQuery, TelemetryStore } from "./store/telemetry-store.ts";
 
 /**
  * Reads telemetry: what the store has, and what the journals of the shards have not written to it yet. A sample can be read as soon as its
@@ -43,14 +43,22 @@ export function createReadings(
   const pendingOf = async ({ apId, fromMs, toMs }: Omit<SeriesQuery, "metrics">): Promise<Pending> =>
     await shards.pending(apId, Math.floor(fromMs / MINUTE_MS) * MINUTE_MS, Math.ceil(toMs / MINUTE_MS) * MINUTE_MS);
 
+  /** Throws `Unavailable` if there are too many: the history would have a gap. */
+  const allPending = async ({ apId, fromMs, toMs }: Omit<SeriesQuery, "metrics">): Promise<AgentSample[]> => {
+    const { samples, isTruncated } = await shards.pending(apId, fromMs, toMs);
+    if (isTruncated)
+      throw new Unavailable("telemetry store", new Error("The journal has too many samples for one read"));
+    return samples;
+  };
+
   /** Reads the store. If it does not respond, returns the pending points alone. */
   const readOrPending = async <V>(
     { fromMs, toMs }: Omit<SeriesQuery, "metrics">,
-    { samples, isStoreDown }: Pending,
+    { samples, isStoreDown, isTruncated }: Pending,
     pending: PendingSeries<V>,
     read: () => Promise<Series<V>[]>,
   ): Promise<Reading<Series<V>>> => {
-    const stored = isStoreDown ? undefined : await unlessUnavailable(read());
+    const stored = isStoreDown || isTruncated ? undefined : await unlessUnavailable(read());
     if (stored !== undefined && !(stored instanceof Unavailable)) return { series: stored };
     const completeFromMs = samples.reduce((oldest, { tsMs }) => Math.min(oldest, tsMs), now());
     const inRange = selectPoints(pending, ({ tsMs }) => tsMs >= fromMs && tsMs <= toMs);
@@ -78,14 +86,14 @@ export function createReadings(
     },
 
     async history(query) {
-      const { samples } = await shards.pending(query.apId, query.fromMs, query.toMs);
+      const samples = await allPending(query);
       const rows = await store.history(query);
       const pending = query.of === "numbers" ? pendingNumbers(samples) : pendingTexts(samples);
       return pending.size === 0 ? rows : mergeRows(rows, toRows(pending), query);
     },
 
     async countHistory(query) {
-      const { samples } = await shards.pending(query.apId, query.fromMs, query.toMs);
+      const samples = await allPending(query);
       return samples.reduce((sum, sample) => sum + countValues(sample), await store.countHistory(query));
     },
 

@@ -254,12 +254,14 @@ export class AgentShard extends DurableObject<Env> {
 
   /** Returns the agent's samples in a range of time that may not be in the store yet. */
   async pending(apId: string, fromMs: number, toMs: number): Promise<PendingSamples> {
-    return { text: await this.#pendingReads.ofAgent(apId, { fromMs, toMs }), isStoreDown: this.#flusher.isStalled };
+    const found = await this.#pendingReads.ofAgent(apId, { fromMs, toMs });
+    return { ...found, isStoreDown: this.#flusher.isStalled };
   }
 
   /** Like `pending`, for several agents. */
   async pendingOfMany(apIds: string[], fromMs: number, toMs: number): Promise<PendingSamples> {
-    return { text: await this.#pendingReads.ofMany(apIds, { fromMs, toMs }), isStoreDown: this.#flusher.isStalled };
+    const found = await this.#pendingReads.ofMany(apIds, { fromMs, toMs });
+    return { ...found, isStoreDown: this.#flusher.isStalled };
   }
 
   /** Returns when the shard last received something from agents, as far as it knows. Default: from all agents. */

@@ -12,11 +12,16 @@ const MAX_LENGTH = 8 * 1024 * 1024;
 const FEW_AGENTS = 20;
 
 /** Samples that may not be in the store yet. */
-export interface PendingSamples {
-  /** JSON texts, separated by commas, in the order of their arrival. */
-  text: string;
+export interface PendingSamples extends PendingTexts {
   /** Whether the store does not respond. */
   isStoreDown: boolean;
+}
+
+export interface PendingTexts {
+  /** JSON texts, separated by commas, in the order of their arrival. */
+  text: string;
+  /** Whether the first ones are missing, because there are too many. The store may not have them. */
+  isTruncated: boolean;
 }
 
 export interface PendingRange {
@@ -38,43 +43,66 @@ export class PendingReads {
   }
 
   /** Returns the agent's samples as JSON, the last ones if there are many. First writes a backlog to the store. */
-  async ofAgent(apId: string, range: PendingRange): Promise<string> {
-    return await this.#read(() => toTexts(this.#options.journal.samplesOf(apId), range), MAX_OF_AGENT);
+  async ofAgent(apId: string, range: PendingRange): Promise<PendingTexts> {
+    return await this.#read([apId], range, MAX_OF_AGENT);
   }
 
   /** Like `ofAgent`, for several agents. */
-  async ofMany(apIds: readonly string[], range: PendingRange): Promise<string> {
-    const { journal } = this.#options;
-    const names = new Set(apIds);
-    const find = (): string[] => {
-      if (apIds.length <= FEW_AGENTS) return apIds.flatMap((apId) => toTexts(journal.samplesOf(apId), range));
-      const texts: string[] = [];
-      for (const { samples } of journal.rows()) texts.push(...toTexts(samples, range, names));
-      return texts;
-    };
-    return await this.#read(find, MAX_OF_MANY);
+  async ofMany(apIds: readonly string[], range: PendingRange): Promise<PendingTexts> {
+    return await this.#read(apIds, range, MAX_OF_MANY);
   }
 
-  /** Returns samples, separated by commas. During an outage, the beginning of a backlog is missing. */
-  async #read(find: () => string[], maxCount: number): Promise<string> {
-    let texts = find();
-    const isTooLong = () => texts.length > maxCount || lengthOf(texts) > MAX_LENGTH;
-    if (isTooLong()) {
-      await this.#options.drain();
-      texts = find().slice(-maxCount);
-      while (isTooLong()) texts = texts.slice(Math.ceil(texts.length / 2));
-    }
-    return texts.join();
+  async #read(apIds: readonly string[], range: PendingRange, maxCount: number): Promise<PendingTexts> {
+    const found = this.#find(apIds, range, maxCount);
+    if (!found.isTruncated) return found;
+    await this.#options.drain();
+    return this.#find(apIds, range, maxCount);
+  }
+
+  #find(apIds: readonly string[], { fromMs, toMs }: PendingRange, maxCount: number): PendingTexts {
+    const { journal } = this.#options;
+    const names = new Set(apIds);
+    const last = new LastTexts(maxCount);
+    const add = (samples: readonly AgentSample[]): void => {
+      for (const sample of samples) {
+        const { apId, tsMs } = sample;
+        if (tsMs >= fromMs && tsMs <= toMs && names.has(apId)) last.add(JSON.stringify(sample));
+      }
+    };
+    if (apIds.length <= FEW_AGENTS) for (const apId of apIds) add(journal.samplesOf(apId));
+    else for (const { samples } of journal.rows()) add(samples);
+    return last.result();
   }
 }
 
-const lengthOf = (texts: readonly string[]): number => texts.reduce((sum, { length }) => sum + length + 1, 0);
+/** Keeps the last texts. A journal can have more than fits into memory. */
+class LastTexts {
+  readonly #maxCount: number;
+  #texts: string[] = [];
+  /** How many of the texts were dropped. */
+  #dropped = 0;
+  #length = 0;
+  #isTruncated = false;
 
-const toTexts = (
-  samples: readonly AgentSample[],
-  { fromMs, toMs }: PendingRange,
-  apIds?: ReadonlySet<string>,
-): string[] =>
-  samples
-    .filter(({ apId, tsMs }) => tsMs >= fromMs && tsMs <= toMs && (apIds?.has(apId) ?? true))
-    .map((sample) => JSON.stringify(sample));
+  constructor(maxCount: number) {
+    this.#maxCount = maxCount;
+  }
+
+  add(text: string): void {
+    this.#texts.push(text);
+    this.#length += text.length + 1;
+    while (this.#texts.length - this.#dropped > this.#maxCount || this.#length > MAX_LENGTH) {
+      this.#length -= (this.#texts[this.#dropped]?.length ?? 0) + 1;
+      this.#texts[this.#dropped++] = "";
+      this.#isTruncated = true;
+    }
+    if (this.#dropped > this.#maxCount) {
+      this.#texts = this.#texts.slice(this.#dropped);
+      this.#dropped = 0;
+    }
+  }
+
+  result(): PendingTexts {
+    return { text: this.#texts.slice(this.#dropped).join(), isTruncated: this.#isTruncated };
+  }
+}

@@ -30,7 +30,7 @@ export interface ShardClient {
   append(samples: readonly AgentSample[]): Promise<void>;
   /** Returns the agent's samples in a range of time that may not be in the telemetry store yet. */
   pending(apId: string, fromMs: number, toMs: number): Promise<Pending>;
-  /** Returns the samples of several agents in a range of time that may not be in the telemetry store yet. */
+  /** Returns the samples of several agents in a range of time that may not be in the telemetry store yet. Throws `Unavailable` if there are too many. */
   pendingOfMany(apIds: readonly string[], fromMs: number, toMs: number): Promise<AgentSample[]>;
   /** Writes the journals of these agents to the telemetry store. Throws `Unavailable` if the store does not respond. */
   flush(apIds: readonly string[]): Promise<void>;
@@ -62,6 +62,8 @@ export interface Pending {
   samples: AgentSample[];
   /** Whether the store does not respond. */
   isStoreDown: boolean;
+  /** Whether the first ones are missing, because there are too many. */
+  isTruncated: boolean;
 }
 
 export interface Received {
@@ -148,14 +150,16 @@ export function createShardClient(
 
     async pending(apId, fromMs, toMs) {
       const call = stubOf(shardOf(apId)).pending(apId, fromMs, toMs);
-      const { text, isStoreDown } = await callObject<PendingSamples>(COMPONENT, call);
-      return { samples: parseSamples(text), isStoreDown };
+      const { text, ...state } = await callObject<PendingSamples>(COMPONENT, call);
+      return { samples: parseSamples(text), ...state };
     },
 
     async pendingOfMany(apIds, fromMs, toMs) {
       const read = async ([shard, names]: [number, string[]]): Promise<AgentSample[]> => {
         const call = stubOf(shard).pendingOfMany(names, fromMs, toMs);
-        return parseSamples((await callObject<PendingSamples>(COMPONENT, call)).text);
+        const { text, isTruncated } = await callObject<PendingSamples>(COMPONENT, call);
+        if (isTruncated) throw new Unavailable(COMPONENT, new Error("The journal has too many samples for one read"));
+        return parseSamples(text);
       };
       return (await Promise.all([...Map.groupBy(apIds, shardOf)].map(read))).flat();
     },

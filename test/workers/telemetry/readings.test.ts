@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { Unavailable } from "../../../src/lib/errors.ts";
 import { createReadings } from "../../../src/telemetry/readings.ts";
 import { Deduplicator } from "../../../src/telemetry/shard/deduplicator.ts";
 import { Flusher } from "../../../src/telemetry/shard/flusher.ts";
@@ -15,6 +16,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 function openReadings(journal: Journal) {
   const store = testStore();
   let isDown = false;
+  let isTruncated = false;
   const guarded: typeof store = {
     ...store,
     series: async (...args) => (isDown ? Promise.reject(outage()) : await store.series(...args)),
@@ -34,6 +36,7 @@ function openReadings(journal: Journal) {
     pending: async (apId, fromMs, toMs) => ({
       samples: journal.samplesOf(apId).filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs),
       isStoreDown: isDown,
+      isTruncated,
     }),
     received: async () => ({ times: new Map(), isComplete: true }),
   });
@@ -42,6 +45,9 @@ function openReadings(journal: Journal) {
     drain: () => flusher.drain(),
     fail: () => {
       isDown = true;
+    },
+    truncate: () => {
+      isTruncated = true;
     },
   };
 }
@@ -198,6 +204,25 @@ describe("readings", () => {
         { metric: "t", points: [{ tsMs: nowMs - 1_000, value: "x" }] },
       ]);
       expect(await readings.metrics(apId, nowMs - MINUTE_MS)).toEqual(["m"]);
+    });
+  });
+
+  it("have no gap if the journal has too many samples: charts say which are missing, and a history fails", async () => {
+    await withJournal(async ({ open }) => {
+      const journal = open();
+      const { readings, drain, truncate } = openReadings(journal);
+      const [apId, nowMs] = [uniqueName(), Date.now()];
+      append(journal, { apId, tsMs: nowMs - 3_000, metrics: { m: 1 }, texts: {} });
+      await drain();
+      append(journal, { apId, tsMs: nowMs - 1_000, metrics: { m: 3 }, texts: {} });
+      truncate();
+      const range = { apId, fromMs: nowMs - MINUTE_MS, toMs: nowMs };
+      expect(await readings.series(range)).toEqual({
+        series: [{ metric: "m", points: [{ tsMs: nowMs - 1_000, value: 3 }] }],
+        completeFromMs: nowMs - 1_000,
+      });
+      await expect(readings.history({ ...range, of: "numbers", limit: 10 })).rejects.toThrow(Unavailable);
+      await expect(readings.countHistory(range)).rejects.toThrow(Unavailable);
     });
   });
 });
