@@ -3,7 +3,7 @@ import { createAgentCache } from "./accounts/agents/agent-cache.ts";
 import { createAgentLists } from "./accounts/agents/agent-lists.ts";
 import { createAgentStore } from "./accounts/agents/agent-store.ts";
 import { type Agents, createAgents } from "./accounts/agents/agents.ts";
-import { createRegisterAgent } from "./accounts/agents/registration.ts";
+import { createRegistration } from "./accounts/agents/registration.ts";
 import { createAppStore } from "./accounts/app-store.ts";
 import { type Apps, createApps } from "./accounts/apps.ts";
 import { type AuditTrail, createAuditTrail, pruneAuditTrail } from "./accounts/audit.ts";
@@ -287,7 +287,11 @@ export function createServices(config: Config, bindings: Bindings): Services {
     groups: createGroups(groups, visibleGroups, rechecks),
     enrolmentTokens: createEnrolmentTokens(enrolment),
     health,
-    intake: createIntake({ ingest: reports, agents: agentCache, register: createRegisterAgent(agents, secretHasher) }),
+    intake: createIntake({
+      ingest: reports,
+      agents: agentCache,
+      registration: createRegistration(agents, secretHasher),
+    }),
     jobs: createJobs({ jobStore, jobCache, streams, agents, outbox }),
     labelling: createLabelling({
       store: createLabelStore(database),

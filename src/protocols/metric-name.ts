@@ -10,6 +10,12 @@ export interface MetricName {
   labels: Labels;
 }
 
+/** Characters of a name that is stored, with its labels. */
+export const MAX_NAME_LENGTH = 256;
+
+/** Shortens a name that is too long to be stored, for a message about it. */
+export const shortened = (name: string): string => (name.length > MAX_NAME_LENGTH ? `${name.slice(0, 100)}…` : name);
+
 const ESCAPED_IN_NAME = /[\\{]/g;
 const ESCAPED_IN_KEY = /[\\=\n]/g;
 const ESCAPED_IN_VALUE = /[\\"\n]/g;

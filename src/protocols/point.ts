@@ -1,4 +1,4 @@
-import type { Labels } from "./metric-name.ts";
+import { type Labels, MAX_NAME_LENGTH, shortened } from "./metric-name.ts";
 import { ProtocolError } from "./protocol-error.ts";
 
 /** One value in another system's protocol, in the form that all decoders return. */
@@ -6,6 +6,8 @@ export interface Point {
   name: string;
   /** Without the name. Points of one series share the object. */
   labels: Labels;
+  /** The labels that name its agent, if they are not among the others. */
+  agentLabels?: Labels | undefined;
   /** Undefined: the time of receipt. */
   tsMs: number | undefined;
   value: number | string;
@@ -30,11 +32,18 @@ export const MAX_POINTS = 50_000;
 /** Labels of one point. Each point of a request may have its own. */
 export const MAX_LABELS = 64;
 
-/** Characters of the name and the labels of one point. Names that are stored are shorter. Without this limit, points could share long texts. */
-export const MAX_SERIES_LENGTH = 2_000;
-export const NAME_TOO_LONG = "has a name or labels that are too long";
-/** Shortens a name for a rejection. */
-export const shortened = (name: string): string => (name.length > 100 ? `${name.slice(0, 100)}…` : name);
+/**
+ * Characters of the name and the labels of one point, with those labels that name its agent and are not stored. Without this limit, many
+ * points could share long texts.
+ */
+const MAX_SERIES_LENGTH = 1_000;
+export const NAME_TOO_LONG = `has a name of more than ${MAX_NAME_LENGTH} characters with its labels`;
+
+/** Whether a name is too long to be stored, even without labels. */
+export const isTooLong = (name: string): boolean => name.length > MAX_NAME_LENGTH;
+
+export const lengthOfLabels = (labels: Labels): number =>
+  Object.entries(labels).reduce((sum, [key, value]) => sum + key.length + value.length, 0);
 
 /** Collects the points of a request. Throws `ProtocolError` if there are too many. */
 export class PointCollector implements Decoded {
@@ -43,7 +52,7 @@ export class PointCollector implements Decoded {
   #measured: { labels: Labels; length: number } | undefined;
 
   add(point: Point): void {
-    if (point.name.length + this.#lengthOf(point.labels) > MAX_SERIES_LENGTH) {
+    if (isTooLong(point.name) || point.name.length + this.#lengthOfLabels(point) > MAX_SERIES_LENGTH) {
       this.reject({ name: shortened(point.name), reason: NAME_TOO_LONG, origin: point.origin });
       return;
     }
@@ -57,10 +66,9 @@ export class PointCollector implements Decoded {
   }
 
   /** Remembers the length of the last labels: the next point often has the same. */
-  #lengthOf(labels: Labels): number {
+  #lengthOfLabels({ labels, agentLabels = {} }: Point): number {
     if (this.#measured?.labels !== labels) {
-      const length = Object.entries(labels).reduce((sum, [key, value]) => sum + key.length + value.length, 0);
-      this.#measured = { labels, length };
+      this.#measured = { labels, length: lengthOfLabels(labels) + lengthOfLabels(agentLabels) };
     }
     return this.#measured.length;
   }

@@ -116,30 +116,34 @@ export class ProtobufReader {
     return this.#pbf.dataView.getUint32(this.#advance(4), true);
   }
 
-  /** Reads a value of a repeated `double` field, which may be packed. */
-  doubles(into: number[]): void {
-    this.#repeated(FIXED64, () => into.push(this.#pbf.dataView.getFloat64(this.#advance(8), true)));
+  /** Reads a value of a repeated `double` field, which may be packed. Skips values beyond `max`, as the next two methods do. */
+  doubles(into: number[], max: number): void {
+    this.#repeated(FIXED64, into, max, () => this.#pbf.dataView.getFloat64(this.#advance(8), true));
   }
 
   /** Reads a value of a repeated `fixed64` field, which may be packed. Integers beyond 2^53 are rounded. */
-  fixed64s(into: number[]): void {
-    this.#repeated(FIXED64, () => into.push(Number(this.#pbf.dataView.getBigUint64(this.#advance(8), true))));
+  fixed64s(into: number[], max: number): void {
+    this.#repeated(FIXED64, into, max, () => Number(this.#pbf.dataView.getBigUint64(this.#advance(8), true)));
   }
 
   /** Reads a value of a repeated `uint64` field or enumeration, which may be packed. Integers beyond 2^53 are rounded. */
-  uints(into: number[]): void {
-    this.#repeated(VARINT, () => into.push(this.#readVarint(false)));
+  uints(into: number[], max: number): void {
+    this.#repeated(VARINT, into, max, () => this.#readVarint(false));
   }
 
-  #repeated(type: number, read: () => void): void {
+  #repeated(type: number, into: number[], max: number, read: () => number): void {
+    const keep = (): void => {
+      const value = read();
+      if (into.length < max) into.push(value);
+    };
     if (this.#type === type) {
-      read();
+      keep();
       return;
     }
     const end = this.#readLength();
     const outer = this.#end;
     this.#end = end;
-    while (this.#pbf.pos < end) read();
+    while (this.#pbf.pos < end) keep();
     this.#end = outer;
   }
 

@@ -13,12 +13,12 @@ import { AgentReport, type Delivered, type Delivery, type ReportResponse } from 
 import {
   addValue,
   countValues,
+  Flattener,
   MAX_AHEAD_MS,
   type Payload,
   type Rejection,
   type Sample,
   type Source,
-  toSample,
 } from "./samples.ts";
 import type { ShardClient } from "./shard/shard-client.ts";
 import type { AgentSample } from "./store/telemetry-store.ts";
@@ -92,6 +92,7 @@ export function createIngest(
       const patch = { ...configuration, ...(geolocation !== undefined && { geolocation }) };
       await agents.mergeConfiguration(apId, patch, actor);
     }
+    const flattener = new Flattener();
     const samples: AgentSample[] = [];
     const rejected: Rejection[] = [];
     const oldestMs = now() - telemetryDays * DAY_MS;
@@ -101,7 +102,7 @@ export function createIngest(
         rejected.push({ field: loc.slice(1).join("."), reason: `is more than ${telemetryDays} days old` });
         continue;
       }
-      const parsed = toSample(tsMs, payload);
+      const parsed = flattener.toSample(tsMs, payload);
       for (const rejection of parsed.rejected) rejected.push(rejection);
       if (countValues(parsed.sample) > 0) samples.push({ apId, receivedMs, ...parsed.sample });
     }

@@ -1,11 +1,11 @@
 import type { AgentCache } from "../accounts/agents/agent-cache.ts";
-import type { RegisterAgent } from "../accounts/agents/registration.ts";
+import type { Registration } from "../accounts/agents/registration.ts";
 import { scopeFilter } from "../auth/agent-scope.ts";
 import type { Actor } from "../auth/identity.ts";
 import { type Action, agentScopeOf, authorize, authorizeAgent, canAccessAny } from "../auth/permissions.ts";
-import { NotFound } from "../lib/errors.ts";
-import { formatMetricName, type Labels } from "../protocols/metric-name.ts";
-import type { Decoded, Point, Rejected } from "../protocols/point.ts";
+import { NotFound, Unavailable } from "../lib/errors.ts";
+import { formatMetricName, type Labels, MAX_NAME_LENGTH, shortened } from "../protocols/metric-name.ts";
+import { type Decoded, lengthOfLabels, NAME_TOO_LONG, type Point, type Rejected } from "../protocols/point.ts";
 import type { Protocol } from "../schemas/metrics.ts";
 import { Identifier } from "../schemas/primitives.ts";
 import type { AgentValues, Ingest } from "./ingest.ts";
@@ -31,29 +31,39 @@ export interface IntakeResult {
 export interface IntakeOptions {
   ingest: Pick<Ingest, "ingestValues">;
   agents: Pick<AgentCache, "findMany">;
-  register: RegisterAgent;
+  registration: Registration;
 }
 
-/** Agents that one request may register. Each is a transaction. Later requests register the others. */
+/** Agents that one request may register. Each is a transaction. The sender repeats the request, which then registers the next ones. */
 const MAX_REGISTERED = 100;
 
-export function createIntake({ ingest, agents, register }: IntakeOptions): Intake {
+export function createIntake({ ingest, agents, registration }: IntakeOptions): Intake {
   const isName = (name: string): boolean => Identifier.safeParse(name).success;
-  const accessOf = (actor: Actor, action: WriteAction): AgentAccess => ({
-    async find(names) {
+  const accessOf = (actor: Actor, action: WriteAction): AgentAccess => {
+    const find = async (names: readonly string[]): Promise<Set<string>> => {
       const existing = await agents.findMany(names.filter(isName));
       const writable = [...existing.values()].filter(scopeFilter(agentScopeOf(actor, action)));
       return new Set(writable.map(({ apId }) => apId));
-    },
-    async register(names) {
-      const registered = new Set<string>();
-      if (!canAccessAny(actor, "agents.register")) return registered;
-      for (const apId of names.filter(isName).slice(0, MAX_REGISTERED)) {
-        if (await register(actor, apId)) registered.add(apId);
+    };
+    const register = async (names: readonly string[]): Promise<Set<string>> => {
+      if (!canAccessAny(actor, "agents.register")) return new Set();
+      const allowed = names.filter((name) => isName(name) && registration.isAllowed(actor, name));
+      const existing: string[] = [];
+      for (const apId of allowed.slice(0, MAX_REGISTERED)) {
+        if (!(await registration.register(actor, apId))) existing.push(apId);
       }
-      return registered;
-    },
-  });
+      if (allowed.length > MAX_REGISTERED && existing.length < MAX_REGISTERED) {
+        throw new Unavailable(
+          "registration of more agents",
+          new Error(`One request registers ${MAX_REGISTERED} agents`),
+        );
+      }
+      // Another request has registered these in the meantime, or they are not in the scope.
+      const found = existing.length === 0 ? new Set<string>() : await find(existing);
+      return new Set(allowed.slice(0, MAX_REGISTERED).filter((apId) => found.has(apId) || !existing.includes(apId)));
+    };
+    return { find, register };
+  };
 
   const assign = async (
     actor: Actor,
@@ -83,9 +93,10 @@ export function createIntake({ ingest, agents, register }: IntakeOptions): Intak
     async write(actor, protocol, { points, rejected: malformed }, assignment) {
       const { agentOf, rejected: unassigned } = await assign(actor, `telemetry.write_${protocol}`, points, assignment);
       const app = actor.kind === "app" ? actor.name : undefined;
-      const { accepted, rejected } = await ingest.ingestValues(groupPoints(points, agentOf), { protocol, app });
+      const { groups, rejected: tooLong } = groupPoints(points, agentOf);
+      const { accepted, rejected } = await ingest.ingestValues(groups, { protocol, app });
       const unstored = rejected.map(({ field, reason, origin }): Rejected => ({ name: field, reason, origin }));
-      return { accepted, rejected: [...malformed, ...unassigned, ...unstored] };
+      return { accepted, rejected: [...malformed, ...unassigned, ...tooLong, ...unstored] };
     },
   };
 }
@@ -114,33 +125,41 @@ interface Assigned {
   rejected: Rejected[];
 }
 
-/** Assigns each point to the agent that one of the labels names. These labels are not part of the metric's name then. */
+/**
+ * Assigns each point to the agent that one of the labels names. These labels are not part of the metric's name, except if the point has
+ * other labels that name its agent.
+ */
 async function assignByLabels(
   points: readonly Point[],
   naming: readonly string[],
   { find, register }: AgentAccess,
 ): Promise<Assigned> {
-  const namesIn = (labels: Labels): string[] =>
-    naming.flatMap((label) => (Object.hasOwn(labels, label) ? (labels[label] ?? []) : []));
+  const namesIn = ({ labels, agentLabels = labels }: Point): string[] =>
+    naming.flatMap((label) => (Object.hasOwn(agentLabels, label) ? (agentLabels[label] ?? []) : []));
   // Points of one series share their labels.
-  const distinct = [...new Set(points.map(({ labels }) => labels))].map((labels) => ({
-    labels,
-    names: namesIn(labels),
+  const distinct = [...new Map(points.map((point) => [point.labels, point])).values()].map((point) => ({
+    ...{ labels: point.labels, isNamedApart: point.agentLabels !== undefined },
+    names: namesIn(point),
   }));
   const found = await find([...new Set(distinct.flatMap(({ names }) => names))]);
   const absent = distinct.filter(({ names }) => !names.some((name) => found.has(name)));
   const registered = await register([...new Set(absent.flatMap(({ names }) => nameToRegister(names) ?? []))]);
   const assignees = new Map<Labels, Assignee>();
-  for (const { labels, names } of distinct) {
+  for (const { labels, isNamedApart, names } of distinct) {
     const apId = names.find((name) => found.has(name)) ?? names.find((name) => registered.has(name));
     if (apId === undefined) continue;
+    if (isNamedApart) {
+      assignees.set(labels, { apId, labels: undefined });
+      continue;
+    }
     const rest = Object.fromEntries(Object.entries(labels).filter(([key]) => !naming.includes(key)));
     assignees.set(labels, { apId, labels: rest });
   }
   const rejected = points
     .filter(({ labels }) => !assignees.has(labels))
-    .map(({ name, labels, origin }): Rejected => {
-      const names = namesIn(labels);
+    .map((point): Rejected => {
+      const { name, origin } = point;
+      const names = namesIn(point);
       if (names.length > 0) return { name: names.join(" or "), reason: "is not an agent", origin };
       return { name, reason: `has no label ${naming.join(" or ")} that names its agent`, origin };
     });
@@ -153,17 +172,25 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const nameToRegister = (names: readonly string[]): string | undefined =>
   names.find((name) => !UUID.test(name)) ?? names[0];
 
-/** Groups points by agent and time, as samples have them. */
-function groupPoints(points: readonly Point[], agentOf: Assigned["agentOf"]): AgentValues[] {
+/** Groups points by agent and time, as samples have them. Rejects those whose name with its labels is too long. */
+function groupPoints(
+  points: readonly Point[],
+  agentOf: Assigned["agentOf"],
+): { groups: AgentValues[]; rejected: Rejected[] } {
   const groups = new Map<string, Map<number | undefined, AgentValues>>();
-  let last: { name: string; labels: Labels; field: string } | undefined;
+  const rejected: Rejected[] = [];
+  let last: { name: string; labels: Labels; field: string | undefined } | undefined;
   for (const point of points) {
     const assignee = agentOf(point);
     if (assignee === undefined) continue;
     const { name, labels, tsMs, value, origin } = point;
     // Points of one series follow each other. Each has the same field.
     if (last?.labels !== labels || last.name !== name) {
-      last = { name, labels, field: formatMetricName(name, assignee.labels ?? labels) };
+      last = { name, labels, field: toField(name, assignee.labels ?? labels) };
+    }
+    if (last.field === undefined) {
+      rejected.push({ name: shortened(name), reason: NAME_TOO_LONG, origin });
+      continue;
     }
     const byTime = groups.get(assignee.apId) ?? new Map<number | undefined, AgentValues>();
     groups.set(assignee.apId, byTime);
@@ -171,7 +198,15 @@ function groupPoints(points: readonly Point[], agentOf: Assigned["agentOf"]): Ag
     byTime.set(tsMs, group);
     group.values.push({ field: last.field, value, origin });
   }
-  return [...groups.values()].flatMap((byTime) => [...byTime.values()]);
+  return { groups: [...groups.values()].flatMap((byTime) => [...byTime.values()]), rejected };
+}
+
+/** Returns the name of a metric with its labels, or `undefined` if it is too long. */
+function toField(name: string, labels: Labels): string | undefined {
+  // Writing a name that is much too long takes time, too.
+  if (name.length + lengthOfLabels(labels) > MAX_NAME_LENGTH) return undefined;
+  const field = formatMetricName(name, labels);
+  return field.length > MAX_NAME_LENGTH ? undefined : field;
 }
 
 const MAX_DESCRIBED = 10;

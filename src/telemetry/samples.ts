@@ -1,3 +1,5 @@
+import { TooLarge } from "../lib/errors.ts";
+import { MAX_NAME_LENGTH, shortened } from "../protocols/metric-name.ts";
 import type { Protocol } from "../schemas/metrics.ts";
 
 /** Turns the payload of a report into a sample: numbers are metrics, strings are texts, each under a flat name. */
@@ -26,19 +28,28 @@ export interface Rejection {
 
 /** Clocks differ. A sample further ahead than this would stay the newest of its agent for too long. */
 export const MAX_AHEAD_MS = 5 * 60_000;
-export const MAX_NAME_LENGTH = 256;
 /** Agents send a sample every few seconds, and a day of samples must stay readable. Longer strings do not belong in telemetry. */
 export const MAX_STRING_LENGTH = 16_384;
 
-/** Flattens a payload. Every value is either in the sample or, by name, in the rejections. */
-export function toSample(tsMs: number, payload: Payload): { sample: Sample; rejected: Rejection[] } {
-  const sample: Sample = { tsMs, metrics: {}, texts: {} };
-  const rejected: Rejection[] = [];
-  for (const [field, value] of flatten(payload, "")) {
-    const reason = addValue(sample, field, value);
-    if (reason !== undefined) rejected.push({ field, reason });
+/** Characters of the names of all values of a report. Each value in an object repeats the name of the object. */
+const MAX_NAMES_LENGTH = 4 * 1024 * 1024;
+
+/** Flattens the payloads of one report. */
+export class Flattener {
+  #namesLength = 0;
+
+  /** Every value is either in the sample or, by name, in the rejections. Throws `TooLarge` if the names of the report are too long. */
+  toSample(tsMs: number, payload: Payload): { sample: Sample; rejected: Rejection[] } {
+    const sample: Sample = { tsMs, metrics: {}, texts: {} };
+    const rejected: Rejection[] = [];
+    for (const [field, value] of flatten(payload, "")) {
+      this.#namesLength += field.length;
+      if (this.#namesLength > MAX_NAMES_LENGTH) throw new TooLarge("The names of all values together are");
+      const reason = addValue(sample, field, value);
+      if (reason !== undefined) rejected.push({ field: shortened(field), reason });
+    }
+    return { sample, rejected };
   }
-  return { sample, rejected };
 }
 
 /** Adds a value to a sample. Returns why the sample cannot hold it, or `undefined` if it can. */
@@ -56,7 +67,9 @@ export const countValues = ({ metrics, texts }: Sample): number =>
 function* flatten(payload: object, prefix: string): Generator<[string, unknown]> {
   for (const [key, value] of Object.entries(payload)) {
     const name = `${prefix}${key}`;
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) yield* flatten(value, `${name}.`);
+    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+    // If the name of an object is too long, so are those of its values. It is rejected as a whole.
+    if (isObject && name.length <= MAX_NAME_LENGTH) yield* flatten(value, `${name}.`);
     else yield [name, value];
   }
 }
@@ -66,9 +79,9 @@ function rejectionReason({ metrics, texts }: Sample, field: string, value: unkno
   if (field === "") return "has no name";
   // An assignment would not add it to the object.
   if (field === "__proto__") return "has a name that is reserved";
+  if (field.length > MAX_NAME_LENGTH) return `has a name of more than ${MAX_NAME_LENGTH} characters`;
   // UTF-8 cannot encode a lone surrogate. ClickHouse would reject the whole insert, with the samples of other agents.
   if (!field.isWellFormed()) return "has a name with a lone surrogate";
-  if (field.length > MAX_NAME_LENGTH) return `has a name of more than ${MAX_NAME_LENGTH} characters`;
   if (Object.hasOwn(metrics, field) || Object.hasOwn(texts, field)) return "is given twice";
   if (typeof value === "string" && value.length > MAX_STRING_LENGTH)
     return `is a text of more than ${MAX_STRING_LENGTH} characters`;

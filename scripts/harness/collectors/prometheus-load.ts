@@ -81,7 +81,9 @@ ${apIds.map((apId) => `      - { targets: ["127.0.0.1:${exporter.port}"], labels
       const time = Math.ceil(Date.now() / 1_000);
       const rangeS = time - Math.floor(startedMs / 1_000) + 1;
       for (const apId of apIds) {
-        for (const { metric, values = [] } of await queryPrometheus(url, `{instance="${apId}"}[${rangeS}s]`, { time })) {
+        for (const { metric, values = [] } of await queryPrometheus(url, `{instance="${apId}"}[${rangeS}s]`, {
+          time,
+        })) {
           const { __name__: name = "", instance: _, ...labels } = metric;
           const stored = formatMetricName(name, labels);
           for (const [timeS, text] of values) {

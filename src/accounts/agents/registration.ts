@@ -6,26 +6,38 @@ import { isEmulated } from "../../schemas/agent.ts";
 import type { AgentStore } from "./agent-store.ts";
 import { rejectOutside } from "./agents.ts";
 
-/**
- * Registers an agent with a valid name, which an app writes metrics for. Returns whether it exists now and belongs to the app's scope. The agent cannot log in
- * until a manager gives it a password.
- */
-export type RegisterAgent = (actor: Actor, apId: string) => Promise<boolean>;
+/** Registers agents for which an app writes metrics. Such an agent cannot log in until a manager gives it a password. */
+export interface Registration {
+  /** Returns whether the app may register an agent of that name. */
+  isAllowed(actor: Actor, apId: string): boolean;
+  /** Registers an agent with a valid name that is allowed. Returns false if it exists. */
+  register(actor: Actor, apId: string): Promise<boolean>;
+}
 
-export function createRegisterAgent(store: Pick<AgentStore, "insert">, secretHasher: SecretHasher): RegisterAgent {
-  return async (actor, apId) => {
-    authorize(actor, "agents.register");
-    // The emulator deletes agents with such names.
-    if (isEmulated(apId)) return false;
-    try {
-      rejectOutside(actor, "agents.register", { apId, customLabels: {}, configuration: {}, owner: null });
+export function createRegistration(store: Pick<AgentStore, "insert">, secretHasher: SecretHasher): Registration {
+  return {
+    isAllowed(actor, apId) {
+      // The emulator deletes agents with such names.
+      if (isEmulated(apId)) return false;
+      try {
+        rejectOutside(actor, "agents.register", { apId, customLabels: {}, configuration: {}, owner: null });
+        return true;
+      } catch (error) {
+        if (error instanceof NotAllowed) return false;
+        throw error;
+      }
+    },
+
+    async register(actor, apId) {
+      authorize(actor, "agents.register");
       const credential = await secretHasher.hash(randomSecret());
-      await store.insert({ apId, credentialKind: "hmac", credential, configuration: {} }, actor);
-      return true;
-    } catch (error) {
-      // Another request has registered it. If it is in the scope, the next request finds it.
-      if (error instanceof Duplicate || error instanceof NotAllowed) return false;
-      throw error;
-    }
+      try {
+        await store.insert({ apId, credentialKind: "hmac", credential, configuration: {} }, actor);
+        return true;
+      } catch (error) {
+        if (error instanceof Duplicate) return false;
+        throw error;
+      }
+    },
   };
 }

@@ -1,9 +1,9 @@
 import { formatInfluxName, type Labels } from "../metric-name.ts";
 import {
   type Decoded,
+  isTooLong,
   MAX_LABELS,
   MAX_POINTS,
-  MAX_SERIES_LENGTH,
   NAME_TOO_LONG,
   PointCollector,
   tooManyPoints,
@@ -38,8 +38,10 @@ export function decodeLines(body: Uint8Array, precision: string | undefined): De
     try {
       const { measurement, tags, fields, timestamp } = readLine(reader);
       const tsMs = timestamp === undefined ? undefined : Number((timestamp * nsPerUnit) / NS_PER_MS);
+      // Written once for all fields.
+      const prefix = formatInfluxName(measurement, "");
       for (const [field, value] of fields) {
-        collector.add({ name: formatInfluxName(measurement, field), labels: tags, tsMs, value, origin });
+        collector.add({ name: `${prefix}${field}`, labels: tags, tsMs, value, origin });
       }
     } catch (error) {
       if (!(error instanceof LineSyntaxError)) throw error;
@@ -68,7 +70,7 @@ interface Line {
 function readLine(reader: LineReader): Line {
   const measurement = reader.text(", ");
   if (measurement === "") throw new LineSyntaxError("has no measurement");
-  if (measurement.length > MAX_SERIES_LENGTH) throw new LineSyntaxError(NAME_TOO_LONG);
+  if (isTooLong(measurement)) throw new LineSyntaxError(NAME_TOO_LONG);
   const tags: [string, string][] = [];
   while (reader.take(",")) {
     const key = reader.text("=, ");
@@ -95,7 +97,7 @@ function readLine(reader: LineReader): Line {
 function readField(reader: LineReader): [key: string, value: number | string] {
   const key = reader.text("=, ");
   if (key === "" || !reader.take("=")) throw new LineSyntaxError("has a field without a name or a value");
-  if (key.length > MAX_SERIES_LENGTH) throw new LineSyntaxError(NAME_TOO_LONG);
+  if (isTooLong(key)) throw new LineSyntaxError(NAME_TOO_LONG);
   return [key, reader.take('"') ? reader.quoted() : toValue(reader.text(", "))];
 }
 

@@ -1,5 +1,6 @@
-import type { Labels } from "../metric-name.ts";
-import { type Decoded, MAX_SERIES_LENGTH, NAME_TOO_LONG, PointCollector, shortened } from "../point.ts";
+import { parseJson } from "../json.ts";
+import { type Labels, shortened } from "../metric-name.ts";
+import { type Decoded, isTooLong, NAME_TOO_LONG, PointCollector } from "../point.ts";
 import { malformed } from "../protocol-error.ts";
 
 /**
@@ -14,8 +15,6 @@ const MAX_DEPTH = 8;
 /** `resources.load` is a list of the averages over these minutes. */
 const LOAD_MINUTES = [1, 5, 15];
 
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
-
 export function decodeDeviceMonitoring(body: Uint8Array, time: string | undefined): Decoded {
   const report = parse(body);
   if (report.type !== "DeviceMonitoring") throw malformed("The body is no NetJSON DeviceMonitoring");
@@ -24,11 +23,12 @@ export function decodeDeviceMonitoring(body: Uint8Array, time: string | undefine
   const add = (value: unknown, name: string, labels: Labels, depth = 0): void => {
     if (typeof value === "number" || typeof value === "boolean") {
       collector.add({ name, labels, tsMs, value: Number(value) });
+    } else if (isObject(value) && isTooLong(name)) {
+      // The names of all its values would be too long as well.
+      collector.reject({ name: shortened(name), reason: NAME_TOO_LONG });
     } else if (isObject(value) && depth < MAX_DEPTH) {
-      for (const [key, member] of Object.entries(value)) {
-        if (key.length > MAX_SERIES_LENGTH) collector.reject({ name: shortened(key), reason: NAME_TOO_LONG });
-        else add(member, `${name}.${key.toWellFormed()}`, labels, depth + 1);
-      }
+      for (const [key, member] of Object.entries(value))
+        add(member, `${name}.${key.toWellFormed()}`, labels, depth + 1);
     }
   };
   const { general, resources, interfaces } = report;
@@ -49,12 +49,7 @@ export function decodeDeviceMonitoring(body: Uint8Array, time: string | undefine
 }
 
 function parse(body: Uint8Array): Fields {
-  let report: unknown;
-  try {
-    report = JSON.parse(utf8.decode(body));
-  } catch {
-    throw malformed("The body is not JSON");
-  }
+  const report = parseJson(body, "The body is not JSON");
   if (!isObject(report)) throw malformed("The body is no NetJSON DeviceMonitoring");
   return report;
 }

@@ -1,5 +1,6 @@
-import { MAX_POINTS, tooManyPoints } from "../point.ts";
+import { parseJson } from "../json.ts";
 import { malformed } from "../protocol-error.ts";
+import { MAX_READ, RequestLimits } from "./limits.ts";
 import {
   type AnyValue,
   type Attributes,
@@ -14,18 +15,117 @@ import {
 
 /** Reads `ExportMetricsServiceRequest` as JSON, with the names of fields in camel case and 64-bit integers as strings or numbers. */
 export function readJsonRequest(bytes: Uint8Array): ResourceMetrics[] {
-  return listOf(objectOf(parse(bytes), "request"), "resourceMetrics").map(toResource);
+  return new JsonReader().resources(parseJson(bytes, "Invalid OTLP: the body is not JSON"));
 }
 
 type Fields = Record<string, unknown>;
 
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+class JsonReader {
+  readonly #limits = new RequestLimits();
 
-function parse(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(utf8.decode(bytes));
-  } catch {
-    throw malformed("Invalid OTLP: the body is not JSON");
+  resources(request: unknown): ResourceMetrics[] {
+    return listOf(objectOf(request, "request"), "resourceMetrics").map((fields) => this.#resource(fields));
+  }
+
+  #resource(fields: Fields): ResourceMetrics {
+    this.#limits.addGroup();
+    const resource = objectOf(fields.resource ?? {}, "resource");
+    const metrics = listOf(fields, "scopeMetrics").flatMap((scope) =>
+      listOf(scope, "metrics").map((metric) => this.#metric(metric)),
+    );
+    return { attributes: this.#attributes(resource), metrics };
+  }
+
+  #metric(fields: Fields): Metric {
+    this.#limits.addGroup();
+    const pointsOf = (kind: string, toDataPoint: (point: Fields) => Partial<DataPoint>): DataPoint[] => {
+      const data = fields[kind];
+      if (data === undefined || data === null) return [];
+      return listOf(objectOf(data, kind), "dataPoints").map((point) => {
+        this.#limits.addDataPoint();
+        return { ...this.#common(point), ...toDataPoint(point) };
+      });
+    };
+    const dataPoints = [
+      ...pointsOf("gauge", toNumberPoint),
+      ...pointsOf("sum", toNumberPoint),
+      ...pointsOf("histogram", (point) => this.#histogram(point)),
+      ...pointsOf("exponentialHistogram", (point) => this.#exponential(point)),
+      ...pointsOf("summary", (point) => this.#summary(point)),
+    ];
+    return { name: stringOf(fields, "name"), dataPoints };
+  }
+
+  #common(fields: Fields): DataPoint {
+    const time = fields.timeUnixNano ?? 0;
+    if (typeof time !== "number" && !(typeof time === "string" && /^\d{1,20}$/.test(time))) throw wrong("timeUnixNano");
+    if (typeof time === "number" && !(Number.isInteger(time) && time >= 0)) throw wrong("timeUnixNano");
+    return {
+      ...emptyDataPoint(),
+      attributes: this.#attributes(fields),
+      timeNs: BigInt(time),
+      flags: numberOf(fields, "flags"),
+    };
+  }
+
+  #histogram(fields: Fields): Partial<DataPoint> {
+    const buckets = { counts: this.#numbers(fields, "bucketCounts"), bounds: this.#numbers(fields, "explicitBounds") };
+    return { ...totalsOf(fields), buckets };
+  }
+
+  #exponential(fields: Fields): Partial<DataPoint> {
+    const bucketsOf = (name: string): ExponentialBuckets["positive"] => {
+      const buckets = objectOf(fields[name] ?? {}, name);
+      return { offset: numberOf(buckets, "offset"), counts: this.#numbers(buckets, "bucketCounts") };
+    };
+    return {
+      ...totalsOf(fields),
+      exponential: {
+        scale: numberOf(fields, "scale"),
+        zeroCount: numberOf(fields, "zeroCount"),
+        zeroThreshold: numberOf(fields, "zeroThreshold"),
+        positive: bucketsOf("positive"),
+        negative: bucketsOf("negative"),
+      },
+    };
+  }
+
+  #summary(fields: Fields): Partial<DataPoint> {
+    const listed = listOf(fields, "quantileValues").slice(0, MAX_READ);
+    this.#limits.addAttributes(listed.length);
+    const quantiles = listed.map((at) => ({ quantile: numberOf(at, "quantile"), value: numberOf(at, "value") }));
+    return { ...totalsOf(fields), quantiles };
+  }
+
+  #numbers(fields: Fields, name: string): number[] {
+    const items = itemsOf(fields, name).slice(0, MAX_READ);
+    this.#limits.addNumbers(items.length);
+    return items.map((item) => toNumber(item, name));
+  }
+
+  #attributes(fields: Fields): Attributes {
+    const pairs = listOf(fields, "attributes");
+    this.#limits.addAttributes(pairs.length);
+    return new Map(pairs.map((pair) => [stringOf(pair, "key"), textOf(this.#anyValue(pair.value, 0))]));
+  }
+
+  #anyValue(value: unknown, depth: number): AnyValue {
+    checkDepth(depth);
+    const fields = objectOf(value ?? {}, "value");
+    if (fields.stringValue !== undefined) return stringOf(fields, "stringValue");
+    if (typeof fields.boolValue === "boolean") return fields.boolValue;
+    if (fields.intValue !== undefined) return numberOf(fields, "intValue");
+    if (fields.doubleValue !== undefined) return numberOf(fields, "doubleValue");
+    if (fields.bytesValue !== undefined) return stringOf(fields, "bytesValue");
+    if (fields.arrayValue !== undefined) {
+      const items = itemsOf(objectOf(fields.arrayValue, "arrayValue"), "values");
+      this.#limits.addAttributes(items.length);
+      return items.map((item) => this.#anyValue(item, depth + 1));
+    }
+    if (fields.kvlistValue === undefined) return null;
+    const pairs = listOf(objectOf(fields.kvlistValue, "kvlistValue"), "values");
+    this.#limits.addAttributes(pairs.length);
+    return Object.fromEntries(pairs.map((pair) => [stringOf(pair, "key"), this.#anyValue(pair.value, depth + 1)]));
   }
 }
 
@@ -44,7 +144,6 @@ function listOf(fields: Fields, name: string): Fields[] {
 function itemsOf(fields: Fields, name: string): unknown[] {
   const list = fields[name] ?? [];
   if (!Array.isArray(list)) throw wrong(name);
-  if (list.length > MAX_POINTS) throw tooManyPoints();
   return list;
 }
 
@@ -63,39 +162,11 @@ function toNumber(value: unknown, field: string): number {
 }
 
 const numberOf = (fields: Fields, name: string): number => toNumber(fields[name] ?? 0, name);
-const numbersOf = (fields: Fields, name: string): number[] => itemsOf(fields, name).map((item) => toNumber(item, name));
 
 /** Sets a field of a data point if it is given. */
 function optional<N extends string>(fields: Fields, name: N): Partial<Record<N, number>> {
   const value = fields[name];
   return value === undefined || value === null ? {} : ({ [name]: toNumber(value, name) } as Record<N, number>);
-}
-
-function toResource(fields: Fields): ResourceMetrics {
-  const resource = objectOf(fields.resource ?? {}, "resource");
-  const metrics = listOf(fields, "scopeMetrics").flatMap((scope) => listOf(scope, "metrics").map(toMetric));
-  return { attributes: attributesOf(resource), metrics };
-}
-
-function toMetric(fields: Fields): Metric {
-  const dataPoints = KINDS.flatMap(([kind, toDataPoint]) => {
-    const data = fields[kind];
-    if (data === undefined || data === null) return [];
-    return listOf(objectOf(data, kind), "dataPoints").map((point) => ({ ...commonOf(point), ...toDataPoint(point) }));
-  });
-  return { name: stringOf(fields, "name"), dataPoints };
-}
-
-function commonOf(fields: Fields): DataPoint {
-  const time = fields.timeUnixNano ?? 0;
-  if (typeof time !== "number" && !(typeof time === "string" && /^\d{1,20}$/.test(time))) throw wrong("timeUnixNano");
-  if (typeof time === "number" && !(Number.isInteger(time) && time >= 0)) throw wrong("timeUnixNano");
-  return {
-    ...emptyDataPoint(),
-    attributes: attributesOf(fields),
-    timeNs: BigInt(time),
-    flags: numberOf(fields, "flags"),
-  };
 }
 
 const toNumberPoint = ({ asDouble, asInt }: Fields): Partial<DataPoint> => {
@@ -109,63 +180,3 @@ const totalsOf = (fields: Fields): Partial<DataPoint> => ({
   ...optional(fields, "min"),
   ...optional(fields, "max"),
 });
-
-const toHistogram = (fields: Fields): Partial<DataPoint> => ({
-  ...totalsOf(fields),
-  buckets: { counts: numbersOf(fields, "bucketCounts"), bounds: numbersOf(fields, "explicitBounds") },
-});
-
-function toExponential(fields: Fields): Partial<DataPoint> {
-  const bucketsOf = (name: string): ExponentialBuckets["positive"] => {
-    const buckets = objectOf(fields[name] ?? {}, name);
-    return { offset: numberOf(buckets, "offset"), counts: numbersOf(buckets, "bucketCounts") };
-  };
-  return {
-    ...totalsOf(fields),
-    exponential: {
-      scale: numberOf(fields, "scale"),
-      zeroCount: numberOf(fields, "zeroCount"),
-      zeroThreshold: numberOf(fields, "zeroThreshold"),
-      positive: bucketsOf("positive"),
-      negative: bucketsOf("negative"),
-    },
-  };
-}
-
-const toSummary = (fields: Fields): Partial<DataPoint> => ({
-  ...totalsOf(fields),
-  quantiles: listOf(fields, "quantileValues").map((at) => ({
-    quantile: numberOf(at, "quantile"),
-    value: numberOf(at, "value"),
-  })),
-});
-
-const KINDS = [
-  ["gauge", toNumberPoint],
-  ["sum", toNumberPoint],
-  ["histogram", toHistogram],
-  ["exponentialHistogram", toExponential],
-  ["summary", toSummary],
-] as const;
-
-function attributesOf(fields: Fields): Attributes {
-  return new Map(
-    listOf(fields, "attributes").map((pair) => [stringOf(pair, "key"), textOf(toAnyValue(pair.value, 0))]),
-  );
-}
-
-function toAnyValue(value: unknown, depth: number): AnyValue {
-  checkDepth(depth);
-  const fields = objectOf(value ?? {}, "value");
-  if (fields.stringValue !== undefined) return stringOf(fields, "stringValue");
-  if (typeof fields.boolValue === "boolean") return fields.boolValue;
-  if (fields.intValue !== undefined) return numberOf(fields, "intValue");
-  if (fields.doubleValue !== undefined) return numberOf(fields, "doubleValue");
-  if (fields.bytesValue !== undefined) return stringOf(fields, "bytesValue");
-  if (fields.arrayValue !== undefined) {
-    return itemsOf(objectOf(fields.arrayValue, "arrayValue"), "values").map((item) => toAnyValue(item, depth + 1));
-  }
-  if (fields.kvlistValue === undefined) return null;
-  const pairs = listOf(objectOf(fields.kvlistValue, "kvlistValue"), "values");
-  return Object.fromEntries(pairs.map((pair) => [stringOf(pair, "key"), toAnyValue(pair.value, depth + 1)]));
-}

@@ -22,9 +22,17 @@ export function otlpEncoding(contentType: string | undefined): OtlpEncoding {
   throw new ProtocolError("unsupported", "The content type must be application/x-protobuf or application/json");
 }
 
-/** @param resourceLabels the attributes of resources that become labels */
-export function decodeOtlp(body: Uint8Array, encoding: OtlpEncoding, resourceLabels: readonly string[]): Decoded {
-  return toPoints(encoding === "json" ? readJsonRequest(body) : readRequest(body), resourceLabels);
+/**
+ * @param resourceLabels the attributes of resources that become labels
+ * @param naming the attributes of resources that name the agent
+ */
+export function decodeOtlp(
+  body: Uint8Array,
+  encoding: OtlpEncoding,
+  resourceLabels: readonly string[],
+  naming: readonly string[] = [],
+): Decoded {
+  return toPoints(encoding === "json" ? readJsonRequest(body) : readRequest(body), resourceLabels, naming);
 }
 
 /** Returns `ExportMetricsServiceResponse`. It is empty if no data point was rejected. */

@@ -1,4 +1,6 @@
-import { type Decoded, MAX_LABELS, MAX_SERIES_LENGTH, NAME_TOO_LONG, PointCollector, shortened } from "../point.ts";
+import { shortened } from "../metric-name.ts";
+import { type Decoded, isTooLong, MAX_LABELS, NAME_TOO_LONG, PointCollector } from "../point.ts";
+import { MAX_BUCKETS } from "./limits.ts";
 import type { Attributes, DataPoint, ResourceMetrics } from "./model.ts";
 import { estimateQuantile, explicitBuckets, exponentialBuckets } from "./quantiles.ts";
 
@@ -14,16 +16,23 @@ const QUANTILES = [
 ] as const;
 
 /**
- * Turns data points into points. The attributes of a data point become labels, and so do those of its resource that are named.
+ * Turns data points into points. The attributes of a data point become labels, and so do those of its resource that are kept. Attributes
+ * of the resource that name the agent stay apart: an access point may report values about another one, with the same attribute.
  *
  * A histogram or a summary has several values: `name.count`, `name.sum`, `name.min`, `name.max`, and quantiles as `name.p50`. Sums keep
  * their temporality: the value of a cumulative sum is the total since the start of the sender, and that of a delta is the change.
  */
-export function toPoints(resources: readonly ResourceMetrics[], resourceLabels: readonly string[]): Decoded {
+export function toPoints(
+  resources: readonly ResourceMetrics[],
+  resourceLabels: readonly string[],
+  naming: readonly string[],
+): Decoded {
   const collector = new PointCollector();
   let origin = 0;
   for (const { attributes: ofResource, metrics } of resources) {
     const kept = [...ofResource].filter(([key]) => resourceLabels.includes(key));
+    const names = [...ofResource].filter(([key]) => naming.includes(key));
+    const agentLabels = names.length === 0 ? undefined : Object.fromEntries(names);
     for (const { name, dataPoints } of metrics) {
       for (const dataPoint of dataPoints) {
         origin += 1;
@@ -38,7 +47,7 @@ export function toPoints(resources: readonly ResourceMetrics[], resourceLabels: 
         const labels = Object.fromEntries([...kept, ...attributes]);
         const tsMs = timeNs === 0n ? undefined : Number(timeNs / NS_PER_MS);
         for (const [suffix, value] of values) {
-          collector.add({ name: suffix === "" ? name : `${name}.${suffix}`, labels, tsMs, value, origin });
+          collector.add({ name: suffix === "" ? name : `${name}.${suffix}`, labels, agentLabels, tsMs, value, origin });
         }
       }
     }
@@ -47,7 +56,7 @@ export function toPoints(resources: readonly ResourceMetrics[], resourceLabels: 
 }
 
 function rejectionReason(name: string, attributes: Attributes): string | undefined {
-  if (name.length > MAX_SERIES_LENGTH) return NAME_TOO_LONG;
+  if (isTooLong(name)) return NAME_TOO_LONG;
   return attributes.size > MAX_LABELS ? `has more than ${MAX_LABELS} attributes` : undefined;
 }
 
@@ -57,6 +66,14 @@ type Values = [suffix: string, value: number][];
 function valuesOf({ value, count, sum, min, max, buckets, exponential, quantiles }: DataPoint): Values | string {
   if (value !== undefined) return [["", value]];
   if (count === undefined) return "has no value";
+  const lists = [
+    buckets?.counts,
+    buckets?.bounds,
+    exponential?.positive.counts,
+    exponential?.negative.counts,
+    quantiles,
+  ];
+  if (lists.some((list = []) => list.length > MAX_BUCKETS)) return `has more than ${MAX_BUCKETS} buckets or quantiles`;
   const found = buckets === undefined ? [] : explicitBuckets(buckets, { min, max });
   if (found === undefined) return "has bounds that do not fit its buckets";
   const all = exponential === undefined ? found : exponentialBuckets(exponential);

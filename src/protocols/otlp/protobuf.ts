@@ -1,6 +1,7 @@
 import { toBase64 } from "../../lib/encoding.ts";
-import { MAX_LABELS, MAX_POINTS, tooManyPoints } from "../point.ts";
+import { MAX_LABELS } from "../point.ts";
 import { ProtobufReader } from "../protobuf.ts";
+import { MAX_READ, RequestLimits } from "./limits.ts";
 import {
   type AnyValue,
   type Attributes,
@@ -26,7 +27,7 @@ const MAX_RESOURCE_ATTRIBUTES = 1_000;
 
 class RequestReader {
   readonly #reader: ProtobufReader;
-  #dataPoints = 0;
+  readonly #limits = new RequestLimits();
 
   constructor(bytes: Uint8Array) {
     this.#reader = new ProtobufReader(bytes);
@@ -36,13 +37,12 @@ class RequestReader {
     const resources: ResourceMetrics[] = [];
     this.#reader.fields((field) => {
       if (field === 1) resources.push(this.#resource());
-      // A message without data points costs 2 bytes, and memory here.
-      if (resources.length > MAX_POINTS) throw tooManyPoints();
     });
     return resources;
   }
 
   #resource(): ResourceMetrics {
+    this.#limits.addGroup();
     const resource: ResourceMetrics = { attributes: new Map(), metrics: [] };
     const reader = this.#reader;
     reader.message((field) => {
@@ -53,7 +53,6 @@ class RequestReader {
       } else if (field === 2) {
         reader.message((inner) => {
           if (inner === 2) resource.metrics.push(this.#metric());
-          if (resource.metrics.length > MAX_POINTS) throw tooManyPoints();
         });
       }
     });
@@ -61,13 +60,13 @@ class RequestReader {
   }
 
   #metric(): Metric {
+    this.#limits.addGroup();
     const metric: Metric = { name: "", dataPoints: [] };
     const reader = this.#reader;
     const readPoints = (begin: (point: DataPoint) => (field: number) => void): void =>
       reader.message((field) => {
         if (field !== 1) return;
-        this.#dataPoints += 1;
-        if (this.#dataPoints > MAX_POINTS) throw tooManyPoints();
+        this.#limits.addDataPoint();
         const point = emptyDataPoint();
         metric.dataPoints.push(point);
         const readField = begin(point);
@@ -103,8 +102,8 @@ class RequestReader {
     return (field) => {
       if (field === 4) point.count = Number(reader.fixed64());
       else if (field === 5) point.sum = reader.double();
-      else if (field === 6) reader.fixed64s(buckets.counts);
-      else if (field === 7) reader.doubles(buckets.bounds);
+      else if (field === 6) this.#numbers(buckets.counts, () => reader.fixed64s(buckets.counts, MAX_READ));
+      else if (field === 7) this.#numbers(buckets.bounds, () => reader.doubles(buckets.bounds, MAX_READ));
       else if (field === 9) this.#attribute(point.attributes, MAX_ATTRIBUTES);
       else if (field === 10) point.flags = reader.uint();
       else if (field === 11) point.min = reader.double();
@@ -134,8 +133,15 @@ class RequestReader {
   #buckets(buckets: ExponentialBuckets["positive"]): void {
     this.#reader.message((field) => {
       if (field === 1) buckets.offset = this.#reader.sint();
-      else if (field === 2) this.#reader.uints(buckets.counts);
+      else if (field === 2) this.#numbers(buckets.counts, () => this.#reader.uints(buckets.counts, MAX_READ));
     });
+  }
+
+  /** Reads numbers into a list, and counts those that were added. */
+  #numbers(list: readonly number[], read: () => void): void {
+    const before = list.length;
+    read();
+    this.#limits.addNumbers(list.length - before);
   }
 
   #summaryFields(point: DataPoint): (field: number) => void {
@@ -151,14 +157,15 @@ class RequestReader {
           if (inner === 1) at.quantile = reader.double();
           else if (inner === 2) at.value = reader.double();
         });
-        quantiles.push(at);
-        if (quantiles.length > MAX_POINTS) throw tooManyPoints();
+        this.#limits.addAttributes();
+        if (quantiles.length < MAX_READ) quantiles.push(at);
       } else if (field === 7) this.#attribute(point.attributes, MAX_ATTRIBUTES);
       else if (field === 8) point.flags = reader.uint();
     };
   }
 
   #attribute(attributes: Attributes, max: number): void {
+    this.#limits.addAttributes();
     const [key, value] = this.#pair();
     if (attributes.size < max) attributes.set(key, textOf(value));
   }
@@ -191,7 +198,9 @@ class RequestReader {
   #list<T>(readItem: () => T): T[] {
     const items: T[] = [];
     this.#reader.message((field) => {
-      if (field === 1) items.push(readItem());
+      if (field !== 1) return;
+      this.#limits.addAttributes();
+      items.push(readItem());
     });
     return items;
   }

@@ -52,6 +52,9 @@ const XOR = 1;
 /** As in Prometheus. Its readers reject frames of more than 50 MB. */
 const MAX_FRAME_BYTES = 1024 * 1024;
 
+/** Response types that a client accepts. There are two. */
+const MAX_TYPES = 16;
+
 /** Decodes the body of a request. Throws `ProtocolError`. */
 export function decodeReadRequest(body: Uint8Array): ReadRequest {
   const reader = new ProtobufReader(decompressSnappy(body, MAX_REQUEST_BYTES));
@@ -61,7 +64,7 @@ export function decodeReadRequest(body: Uint8Array): ReadRequest {
     if (field === 1) {
       if (queries.length === MAX_QUERIES) throw malformed(`A request has at most ${MAX_QUERIES} queries`);
       queries.push(readQuery(reader));
-    } else if (field === 2) reader.uints(accepted);
+    } else if (field === 2) reader.uints(accepted, MAX_TYPES);
   });
   // The first type that the server knows. Without a list, the client is older than the second type.
   const type = accepted.find((one) => one === 0 || one === STREAMED_XOR_CHUNKS);

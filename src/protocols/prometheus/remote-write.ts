@@ -1,4 +1,5 @@
-import { type Decoded, MAX_LABELS, MAX_POINTS, PointCollector, shortened, tooManyPoints } from "../point.ts";
+import { shortened } from "../metric-name.ts";
+import { type Decoded, MAX_LABELS, MAX_POINTS, PointCollector, tooManyPoints } from "../point.ts";
 import { ProtobufReader } from "../protobuf.ts";
 import { ProtocolError } from "../protocol-error.ts";
 import { decompressSnappy } from "../snappy.ts";

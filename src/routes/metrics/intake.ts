@@ -138,7 +138,7 @@ export function intakeRoutes(operation: Operation, { intake }: Pick<Services, "i
           try {
             // The labels of an agent's own metrics need not name it.
             const naming = actor.kind === "agent" ? [] : namingLabels(actor, OTLP_LABELS);
-            const decoded = decodeOtlp(await readDecompressed(c), encoding, [...SERVICE_LABELS, ...naming]);
+            const decoded = decodeOtlp(await readDecompressed(c), encoding, SERVICE_LABELS, naming);
             const { rejected } = await intake.write(actor, "otlp", decoded, { labels: OTLP_LABELS });
             const dataPoints = new Set(rejected.map(({ origin }) => origin)).size;
             return c.body(encodeOtlpResponse(encoding, dataPoints, describeRejections(rejected)), 200, headers);

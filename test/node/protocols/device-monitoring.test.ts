@@ -86,8 +86,15 @@ describe("a report of OpenWISP's agent", () => {
     const general = { ["x".repeat(3_000)]: { a: 1 } };
     expect(decode({ type: "DeviceMonitoring", general })).toMatchObject({
       points: [],
-      rejected: [{ reason: "has a name or labels that are too long" }],
+      rejected: [{ reason: "has a name of more than 256 characters with its labels" }],
     });
+  });
+
+  it("rejects an object with a long name as a whole", () => {
+    const values = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`v${i}`, 1]));
+    const { points, rejected } = decode({ ...REPORT, general: { ["k".repeat(150)]: { ["k".repeat(150)]: values } } });
+    expect(points.some(({ name }) => name.startsWith("general."))).toBe(false);
+    expect(rejected).toMatchObject([{ name: `general.${"k".repeat(92)}…` }]);
   });
 
   it("ignores what is nested very deeply", () => {

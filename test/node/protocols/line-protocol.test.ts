@@ -87,7 +87,7 @@ describe("a line", () => {
     expect(reasonsOf("m,a f=1")).toEqual(["has a tag without a name or a value"]);
     expect(reasonsOf("m,a= f=1")).toEqual(["has a tag without a name or a value"]);
     expect(reasonsOf("m,a=1,a=2 f=1")).toEqual(["has a tag twice"]);
-    const tooLong = ["has a name or labels that are too long"];
+    const tooLong = ["has a name of more than 256 characters with its labels"];
     expect(reasonsOf(`${"m".repeat(3_000)} f=1`)).toEqual(tooLong);
     expect(reasonsOf(`m ${"f".repeat(3_000)}=1`)).toEqual(tooLong);
     expect(reasonsOf(`m,t=${"v".repeat(3_000)} f=1`)).toEqual(tooLong);

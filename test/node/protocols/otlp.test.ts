@@ -189,7 +189,7 @@ describe("an OTLP request", () => {
 
   it("rejects data points with a long name, or with long labels of their resource", () => {
     const gauge = { dataPoints: [{ ...AT, asInt: "1" }] };
-    const reason = "has a name or labels that are too long";
+    const reason = "has a name of more than 256 characters with its labels";
     expect(decode(request({ name: "n".repeat(3_000), gauge })).rejected).toMatchObject([{ reason, origin: 1 }]);
     const resource = [text("service.name", "x".repeat(3_000))];
     expect(decode(request({ name: "a", gauge }, resource)).rejected).toMatchObject([{ name: "a", reason, origin: 1 }]);
@@ -201,6 +201,53 @@ describe("an OTLP request", () => {
     const tooLarge = expect.objectContaining({ code: "too_large" });
     expect(() => decodeOtlp(encodeRequest(tooMany), "protobuf", [])).toThrow(tooLarge);
     expect(() => decodeOtlp(new TextEncoder().encode(JSON.stringify(tooMany)), "json", [])).toThrow(tooLarge);
+  });
+
+  it("is too large with more empty messages, attributes or buckets than the limits, in both encodings", () => {
+    const tooLarge = expect.objectContaining({ code: "too_large" });
+    const manyOf = <T>(count: number, item: T): T[] => Array.from({ length: count }, () => item);
+    const resourceOf = (metrics: Json[]): Json => ({ resource: {}, scopeMetrics: [{ metrics }] });
+    const points = (attributes: Json[], count: number): Json => ({
+      resourceMetrics: [resourceOf([{ name: "m", gauge: { dataPoints: manyOf(count, { asInt: "1", attributes }) } }])],
+    });
+    const empty = resourceOf(manyOf(40_000, { name: "" }));
+    const attributes = Array.from({ length: 60 }, (_, i) => text(`k${i}`, "v"));
+    const list = attribute("list", { arrayValue: { values: manyOf(60_000, { boolValue: true }) } });
+    const requests: Json[] = [
+      { resourceMetrics: manyOf(3, empty) },
+      { resourceMetrics: manyOf(2, resourceOf([{ name: "m", gauge: { dataPoints: manyOf(30_000, {}) } }])) },
+      points(attributes, 10_000),
+      points([list], 10),
+    ];
+    for (const request of requests) {
+      expect(() => decodeOtlp(encodeRequest(request), "protobuf", [])).toThrow(tooLarge);
+      expect(() => decodeOtlp(new TextEncoder().encode(JSON.stringify(request)), "json", [])).toThrow(tooLarge);
+    }
+    // Parsing them would need more memory than the service has.
+    const objects = `{"resourceMetrics":[${"{},".repeat(600_000)}{}]}`;
+    expect(() => decodeOtlp(new TextEncoder().encode(objects), "json", [])).toThrow(tooLarge);
+  });
+
+  it("rejects data points with more buckets or quantiles than the limit", () => {
+    const zeros = Array.from({ length: 1_001 }, () => "0");
+    const quantileValues = zeros.map((_, i) => ({ quantile: i / 2_000, value: 1 }));
+    const metrics: Json[] = [
+      { name: "a", histogram: { dataPoints: [{ ...AT, count: "1", bucketCounts: zeros, explicitBounds: [] }] } },
+      { name: "b", exponentialHistogram: { dataPoints: [{ ...AT, count: "1", positive: { bucketCounts: zeros } }] } },
+      { name: "c", summary: { dataPoints: [{ ...AT, count: "1", quantileValues }] } },
+    ];
+    for (const metric of metrics) {
+      const { points, rejected } = decode(request(metric));
+      expect(points).toEqual([]);
+      expect(rejected).toMatchObject([{ reason: "has more than 1000 buckets or quantiles" }]);
+    }
+  });
+
+  it("keeps the attributes of the resource that name the agent apart from those of its data points", () => {
+    const dataPoints = [{ ...AT, asInt: "1", attributes: [text("host.name", "ap-2")] }];
+    const body = request({ name: "rtt", gauge: { dataPoints } }, [text("host.name", "ap-1")]);
+    const { points } = decodeOtlp(encodeRequest(body), "protobuf", KEPT, ["host.name"]);
+    expect(points).toMatchObject([{ labels: { "host.name": "ap-2" }, agentLabels: { "host.name": "ap-1" } }]);
   });
 
   it("may be empty", () => {

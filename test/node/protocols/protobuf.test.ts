@@ -70,8 +70,8 @@ function readField(reader: ProtobufReader, field: number, value: Everything): vo
   else if (field === 4) value.unsigned = reader.uint();
   else if (field === 5) value.zigzag = reader.sint();
   else if (field === 6) value.flag = reader.bool();
-  else if (field === 7) reader.doubles(value.doubles);
-  else if (field === 8) reader.uints(value.uints);
+  else if (field === 7) reader.doubles(value.doubles, 1_000);
+  else if (field === 8) reader.uints(value.uints, 1_000);
   else if (field === 9) {
     const child = emptyMessage();
     reader.message((inner) => readField(reader, inner, child));

@@ -84,7 +84,7 @@ describe("a remote write request", () => {
       { name: "twice", reason: "has a label twice" },
       { name: "many", reason: "has more than 64 labels" },
       { name: "native", reason: "is a native histogram, which is not supported" },
-      { name: "long", reason: "has a name or labels that are too long" },
+      { name: "long", reason: "has a name of more than 256 characters with its labels" },
     ]);
   });
 

@@ -85,6 +85,45 @@ describe("an app", () => {
     expect(await exists(apId)).toBe(false);
   });
 
+  it("loses nothing if several requests register the same agent at once", async () => {
+    const { token } = await newApp({ write: true, register: true });
+    const apId = uniqueName();
+    const tsMs = Date.now() - 5_000;
+    const responses = Array.from({ length: 8 }, (_, i) =>
+      postSeries([{ labels: { __name__: `m${i}`, instance: apId }, samples: [[i, tsMs]] }], token),
+    );
+    expect((await Promise.all(responses)).map(({ status }) => status)).toEqual(Array(8).fill(204));
+    expect(Object.keys(await storedOf(apId, token)).length).toBe(8);
+  });
+
+  it("registers a hundred agents with a request, and the others when it is repeated", async () => {
+    const { token } = await newApp({ write: true, register: true });
+    const names = Array.from({ length: 150 }, () => uniqueName());
+    // None of these may be registered, so they take no place of those that may.
+    const reserved = Array.from({ length: 150 }, (_, i) => `emu-5g-00000000-${1000 + i}`);
+    const seriesOf = (name: string) => ({
+      labels: { __name__: "up", instance: name },
+      samples: [[1, Date.now() - 5_000]] as [number, number][],
+    });
+    const series = [...reserved, ...names].map(seriesOf);
+    const first = await postSeries(series, token);
+    expect([first.status, first.headers.get("Retry-After")]).toEqual([503, "2"]);
+    expect((await postSeries(series, token)).status).toBe(400);
+    for (const name of [names[0] ?? "", names[149] ?? ""]) expect(await storedOf(name, token)).toEqual({ up: [1] });
+  });
+
+  it("assigns values by the resource, also if they are about another agent", async () => {
+    const [agent, other, app] = [await newAgent(), await newAgent(), await newApp({ write: true })];
+    const hostOf = (stringValue: string) => [{ key: "host.name", value: { stringValue } }];
+    const metrics = [{ name: "rtt", gauge: { dataPoints: [{ asInt: "7", attributes: hostOf(other.apId) }] } }];
+    const resource = { attributes: hostOf(agent.apId) };
+    expect((await postOtlp({ resourceMetrics: [{ resource, scopeMetrics: [{ metrics }] }] }, app.token)).status).toBe(
+      200,
+    );
+    expect(await storedOf(agent.apId, app.token)).toEqual({ [`rtt{host.name="${other.apId}"}`]: [7] });
+    expect(await storedOf(other.apId, app.token)).toEqual({});
+  });
+
   it("registers an agent that cannot log in", async () => {
     const { token } = await newApp({ write: true, register: true });
     const apId = uniqueName();

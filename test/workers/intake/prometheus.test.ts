@@ -72,7 +72,7 @@ describe("a remote write request", () => {
     expect(detail).toMatch(/old is more than \d+ days old/);
     expect(detail).toContain("early lies more than 5 minutes in the future");
     expect(detail).toContain("infinite is not a finite number");
-    expect(detail).toContain("has a name of more than 256 characters");
+    expect(detail).toContain("has a name of more than 256 characters with its labels");
     expect(await storedOf(agent.apId, app.token)).toEqual({ up: [1] });
   });
 

@@ -216,6 +216,23 @@ describe("a report of an agent", () => {
     expect(values((await data(apId, token)).series)).toEqual({ ok: [1], pair: ["\u{1F4A1}"] });
   });
 
+  it("is rejected with short names if names are long, however many values have them", async () => {
+    const { apId, token } = await newAgent();
+    const valuesOf = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`v${i}`, 1]));
+    const many = valuesOf(10_000);
+    for (const key of ["k".repeat(300_000), "漢".repeat(100_000)]) {
+      const text = await (await post({ payload: { ok: 1, [key]: many, deep: { [key]: { many } } } }, token)).text();
+      expect(text.length).toBeLessThan(1_000);
+      const reason = "has a name of more than 256 characters";
+      expect(JSON.parse(text)).toMatchObject({ accepted: 1, rejected: [{ reason }, { reason }] });
+    }
+    // Each name could be stored, but they repeat the name of the object.
+    const response = await post({ payload: { ["k".repeat(249)]: valuesOf(20_000) } }, token);
+    expect(response.status).toBe(413);
+    expect(await response.json()).toEqual({ detail: "The names of all values together are too large" });
+    expect(Object.keys(values((await data(apId, token)).series))).toEqual(["ok"]);
+  });
+
   it("is accepted despite a concurrent report with a lone surrogate", async () => {
     const agents = await Promise.all(Array.from({ length: 6 }, () => newAgent()));
     const responses = await Promise.all(
