@@ -7,8 +7,16 @@ export class RegexError extends Error {
   }
 }
 
+interface CharNode {
+  kind: "char";
+  accepts: (char: string) => boolean;
+  /** Steps that `accepts` takes. */
+  steps: number;
+  literal?: string;
+}
+
 export type Node =
-  | { kind: "char"; accepts: (char: string) => boolean; literal?: string }
+  | CharNode
   | { kind: "assert"; holds: (before: string | undefined, after: string | undefined) => boolean }
   | { kind: "sequence"; nodes: Node[] }
   | { kind: "choice"; nodes: Node[] }
@@ -24,35 +32,40 @@ const MAX_DEPTH = 50;
 /** As in RE2. */
 const MAX_REPEAT = 1_000;
 
-export function parseRegex(pattern: string): Node {
+/** JavaScript needs some 50 µs to build a class, and several times as long for each Unicode category in it. */
+const BUILD_STEPS = 1_000;
+const UNICODE_CATEGORY = /^(?:[CLMNPSZ]|\{(?:C[cfnos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?)\})/;
+
+/** Returns the root, and the steps that it takes to build the classes, which happens when they are first used. */
+export function parseRegex(pattern: string): { root: Node; buildSteps: number } {
   const parser = new Parser(Array.from(pattern));
   const root = parser.choice({ ignoresCase: false, dotMatchesAll: true }, 0);
   if (!parser.isAtEnd) throw new RegexError("has a `)` too many");
-  return root;
+  return { root, buildSteps: parser.buildSteps };
 }
 
 /** Returns the texts that an expression lists, or `undefined` if it is not a list of texts. */
 export function literalsOf(root: Node): string[] | undefined {
   const texts: string[] = [];
-  for (const option of root.kind === "choice" ? root.nodes : [root]) {
-    if (option.kind === "choice") {
-      const nested = literalsOf(option);
-      if (nested === undefined) return undefined;
-      texts.push(...nested);
-      continue;
-    }
-    let text = "";
-    for (const node of option.kind === "sequence" ? option.nodes : [option]) {
-      if (node.kind !== "char" || node.literal === undefined) return undefined;
-      text += node.literal;
-    }
-    texts.push(text);
+  return addLiterals(root, texts) ? texts : undefined;
+}
+
+/** Returns false if the node is not a list of texts. */
+function addLiterals(node: Node, texts: string[]): boolean {
+  if (node.kind === "choice") return node.nodes.every((option) => addLiterals(option, texts));
+  let text = "";
+  for (const part of node.kind === "sequence" ? node.nodes : [node]) {
+    if (part.kind !== "char" || part.literal === undefined) return false;
+    text += part.literal;
   }
-  return texts;
+  texts.push(text);
+  return true;
 }
 
 class Parser {
   readonly #chars: readonly string[];
+  /** Equal classes are built once. */
+  readonly #classes = new Map<string, CharNode>();
   #at = 0;
 
   constructor(chars: readonly string[]) {
@@ -61,6 +74,10 @@ class Parser {
 
   get isAtEnd(): boolean {
     return this.#at >= this.#chars.length;
+  }
+
+  get buildSteps(): number {
+    return [...this.#classes.values()].reduce((sum, { steps }) => sum + steps * BUILD_STEPS, 0);
   }
 
   choice(outer: Flags, depth: number): Node {
@@ -88,12 +105,12 @@ class Parser {
       case "(":
         return this.#group(flags, depth);
       case "[":
-        return oneOf(this.#class(), flags);
+        return this.#oneOf(this.#class(), flags);
       case "\\":
         return this.#escape(flags);
       case ".": {
         const { dotMatchesAll } = flags;
-        return { kind: "char", accepts: (one) => dotMatchesAll || one !== "\n" };
+        return { kind: "char", accepts: (one) => dotMatchesAll || one !== "\n", steps: 1 };
       }
       case "^":
         return { kind: "assert", holds: (before) => before === undefined };
@@ -104,7 +121,7 @@ class Parser {
       case "?":
         throw new RegexError(`has a \`${char}\` that repeats nothing`);
       default:
-        return literal(char, flags);
+        return this.#literal(char, flags);
     }
   }
 
@@ -158,7 +175,9 @@ class Parser {
     if (char === "b") return { kind: "assert", holds: (before, after) => isWord(before) !== isWord(after) };
     if (char === "B") return { kind: "assert", holds: (before, after) => isWord(before) === isWord(after) };
     const escaped = this.#escaped(char);
-    return escaped.isClass ? oneOf(escaped.text, flags) : literal(String.fromCodePoint(escaped.code), flags);
+    return escaped.isClass
+      ? this.#oneOf(escaped.text, flags)
+      : this.#literal(String.fromCodePoint(escaped.code), flags);
   }
 
   /** Returns the meaning of an escaped character: a class as JavaScript writes it, or one character. */
@@ -168,8 +187,7 @@ class Parser {
     if (char === "S") return { isClass: true, text: "[^\\t\\n\\f\\r ]" };
     if (/[dDwW]/.test(char)) return { isClass: true, text: `\\${char}` };
     if (char === "p" || char === "P") {
-      const [category = ""] =
-        /^(?:[A-Z]|\{[A-Z][a-z]?\})/.exec(this.#chars.slice(this.#at, this.#at + 4).join("")) ?? [];
+      const [category = ""] = UNICODE_CATEGORY.exec(this.#chars.slice(this.#at, this.#at + 4).join("")) ?? [];
       if (category === "") throw new RegexError("has a class that is not supported");
       this.#at += category.length;
       return { isClass: true, text: `\\${char}{${category.replace(/[{}]/g, "")}}` };
@@ -190,14 +208,15 @@ class Parser {
 
   /** Reads a class in brackets. Returns it as JavaScript writes it. */
   #class(): string {
-    let text = this.#skip("^") ? "[^" : "[";
+    const start = this.#skip("^") ? "[^" : "[";
+    const items = new Set<string>();
     let isFirst = true;
     for (; isFirst || this.#peek() !== "]"; isFirst = false) {
       if (this.#peek() === "[" && this.#peek(1) === ":") throw new RegexError("has a class that is not supported");
       const from = this.#classItem();
       const isRange = this.#peek() === "-" && this.#peek(1) !== "]" && this.#peek(1) !== undefined;
       if (!isRange || from.isClass) {
-        text += from.isClass ? from.text.replace(/^\[\^?|\]$/g, "") : toEscape(from.code);
+        items.add(from.isClass ? from.text.replace(/^\[\^?|\]$/g, "") : toEscape(from.code));
         if (from.isClass && from.text.startsWith("[^"))
           throw new RegexError("has \\S in a class, which is not supported");
         continue;
@@ -205,15 +224,38 @@ class Parser {
       this.#at++;
       const to = this.#classItem();
       if (to.isClass || to.code < from.code) throw new RegexError("has a wrong range of characters");
-      text += `${toEscape(from.code)}-${toEscape(to.code)}`;
+      items.add(`${toEscape(from.code)}-${toEscape(to.code)}`);
     }
     this.#at++;
-    return `${text}]`;
+    return `${start}${[...items].join("")}]`;
   }
 
   #classItem(): { isClass: true; text: string } | { isClass: false; code: number } {
     const char = this.#next();
     return char === "\\" ? this.#escaped(this.#next()) : { isClass: false, code: char.codePointAt(0) ?? 0 };
+  }
+
+  /** Tests one character at a time, which JavaScript does in a time that depends only on the class. */
+  #oneOf(text: string, { ignoresCase }: Flags): Node {
+    const flags = ignoresCase ? "iu" : "u";
+    const key = `${flags} ${text}`;
+    let node = this.#classes.get(key);
+    if (node === undefined) {
+      let pattern: RegExp | undefined;
+      const accepts = (char: string): boolean => {
+        pattern ??= new RegExp(`^${text}$`, flags);
+        return pattern.test(char);
+      };
+      // Of the parts of a class, only a category has hundreds of ranges.
+      node = { kind: "char", accepts, steps: 1 + (text.match(/\\p/gi)?.length ?? 0) };
+      this.#classes.set(key, node);
+    }
+    return node;
+  }
+
+  #literal(char: string, flags: Flags): Node {
+    if (flags.ignoresCase) return this.#oneOf(toEscape(char.codePointAt(0) ?? 0), flags);
+    return { kind: "char", accepts: (one) => one === char, steps: 1, literal: char };
   }
 
   #peek(offset = 0): string | undefined {
@@ -235,17 +277,6 @@ class Parser {
 
 const isWord = (char: string | undefined): boolean => char !== undefined && /^\w$/.test(char);
 const toEscape = (code: number): string => `\\u{${code.toString(16)}}`;
-
-/** Tests one character at a time, which JavaScript does in constant time. */
-function oneOf(text: string, { ignoresCase }: Flags): Node {
-  const pattern = new RegExp(`^${text}$`, ignoresCase ? "iu" : "u");
-  return { kind: "char", accepts: (char) => pattern.test(char) };
-}
-
-function literal(char: string, flags: Flags): Node {
-  if (flags.ignoresCase) return oneOf(toEscape(char.codePointAt(0) ?? 0), flags);
-  return { kind: "char", accepts: (one) => one === char, literal: char };
-}
 
 function withFlags(flags: Flags, letters: string): Flags {
   const changed = { ...flags };

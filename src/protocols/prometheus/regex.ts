@@ -27,13 +27,14 @@ export interface CompiledRegex {
 /** Compiles an expression that must match whole texts. Throws `RegexError`. */
 export function compileRegex(pattern: string, budget: StepBudget): CompiledRegex {
   if (pattern.length > MAX_LITERALS_LENGTH) throw new RegexError("is too long");
-  const root = parseRegex(pattern);
+  const { root, buildSteps } = parseRegex(pattern);
   const literals = literalsOf(root);
   if (literals !== undefined) {
     const texts = new Set(literals);
     return { matches: (text) => texts.has(text), literals };
   }
   if (pattern.length > MAX_LENGTH) throw new RegexError(`has more than ${MAX_LENGTH} characters`);
+  spend(budget, buildSteps);
   const { instructions, start } = toProgram(root);
   const run = new Run(instructions, start, budget);
   const results = new Map<string, boolean>();
@@ -47,6 +48,11 @@ export function compileRegex(pattern: string, budget: StepBudget): CompiledRegex
       return result;
     },
   };
+}
+
+function spend(budget: StepBudget, steps: number): void {
+  budget.left -= steps;
+  if (budget.left < 0) throw new RegexError("takes too many steps");
 }
 
 /** Follows all paths through a program at the same time. */
@@ -86,10 +92,11 @@ class Run {
     const found: number[] = [];
     const open = [...from];
     for (let at = open.pop(); at !== undefined; at = open.pop()) {
+      const instruction = this.#instructions[at];
+      // A path that ends here because it meets another takes time too.
+      spend(this.#budget, instruction?.kind === "char" ? instruction.steps : 1);
       if (this.#reached[at] === this.#round) continue;
       this.#reached[at] = this.#round;
-      if (--this.#budget.left < 0) throw new RegexError("takes too many steps");
-      const instruction = this.#instructions[at];
       if (instruction?.kind === "split") open.push(...instruction.to);
       else if (instruction?.kind === "assert") {
         if (instruction.holds(before, after)) open.push(instruction.next);

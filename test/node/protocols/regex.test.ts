@@ -40,6 +40,14 @@ describe("a regular expression of PromQL", () => {
     ["(?P<name>a+)", "aaa", true],
     ["(^a|b$)*", "a", true],
     ["a+?", "aaa", true],
+    ["(a|||)b", "b", true],
+    ["(a|||)b", "ab", true],
+    ["(){3}a(){0,3}", "a", true],
+    ["(?i)aäAÄ", "AÄaä", true],
+    ["(?i)a(?-i)a", "Aa", true],
+    ["(?i)a(?-i)a", "AA", false],
+    ["[\\pL\\pL\\d\\d]+", "ä1", true],
+    ["[^\\s\\s]", " ", false],
   ])("%j for %j: %s", (pattern, text, expected) => {
     expect(matches(pattern, text)).toBe(expected);
   });
@@ -59,8 +67,44 @@ describe("a regular expression of PromQL", () => {
     "\\",
     "(?<a",
     "[b-a]",
+    "\\p{Zz}",
+    "\\pX",
+    "\\P{Lx}",
+    "[\\pX]",
   ])("%j is rejected", (pattern) => {
     expect(() => matches(pattern, "a")).toThrow(RegexError);
+  });
+
+  it.each([
+    ...[
+      "C",
+      "Cc",
+      "Cf",
+      "Cn",
+      "Co",
+      "Cs",
+      "L",
+      "Ll",
+      "Lm",
+      "Lo",
+      "Lt",
+      "Lu",
+      "M",
+      "Mc",
+      "Me",
+      "Mn",
+      "N",
+      "Nd",
+      "Nl",
+      "No",
+    ],
+    ...["P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp", "Zs"],
+  ])("has the Unicode category %s", (category) => {
+    for (const char of ["a", "A", "1", "-", "$", " ", "\n", "ǅ", "ʰ", "٣", "Ⅷ", "😀", "\u2028", "\u0301"])
+      for (const letter of ["p", "P"])
+        expect(matches(`\\${letter}{${category}}`, char)).toBe(
+          new RegExp(`^\\${letter}{${category}}$`, "u").test(char),
+        );
   });
 
   it("lists the texts of an alternative of texts, however long", () => {
@@ -83,6 +127,76 @@ describe("a regular expression of PromQL", () => {
     expect(() => matches("(".repeat(400) + ")".repeat(400), "a")).toThrow(RegexError);
     expect(() => matches("((a{100}){100}){100}", "a")).toThrow(RegexError);
     expect(() => compileRegex("(.*a){100}", { left: 1_000 }).matches("a".repeat(200))).toThrow(RegexError);
+  });
+
+  it.each([
+    "((((){1000}){1000}){1000}){1000}",
+    "((((a{0}){1000}){1000}){1000}){1000}",
+    "(((((?i)){1000}){1000}){1000}){1000}",
+    "((((|){0}){1000}){1000}){1000}",
+    `(${"|".repeat(900)}){1000}`,
+    `((${"|".repeat(900)}){1000}.)*z`,
+  ])("is rejected if the parts that it repeats are empty: %.40j", (pattern) => {
+    expect(() => matches(pattern, "a".repeat(20))).toThrow(RegexError);
+  });
+
+  it("takes no more steps if it has many empty options", () => {
+    const stepsOf = (pattern: string): number => {
+      const budget = newStepBudget();
+      const before = budget.left;
+      expect(compileRegex(pattern, budget).matches("a".repeat(20))).toBe(false);
+      return before - budget.left;
+    };
+    expect(stepsOf(`((${"|".repeat(900)}).)*z`)).toBe(stepsOf("((|).)*z"));
+  });
+
+  it("takes a step for each path, also where paths meet", () => {
+    const budget = newStepBudget();
+    const before = budget.left;
+    expect(compileRegex(`(${"a|".repeat(400)}b)*z`, budget).matches("a".repeat(20))).toBe(false);
+    expect(before - budget.left).toBeGreaterThan(20 * 2 * 400);
+  });
+
+  it("has classes that take steps, once for equal ones", () => {
+    const stepsOf = (pattern: string): number => {
+      const budget = newStepBudget();
+      const before = budget.left;
+      compileRegex(pattern, budget);
+      return before - budget.left;
+    };
+    expect(stepsOf("(?i)a.*")).toBeGreaterThan(0);
+    expect(stepsOf("[\\pL].*")).toBeGreaterThan(stepsOf("[a].*"));
+    expect(stepsOf(`[${"\\pL".repeat(300)}].*`)).toBe(stepsOf("[\\pL].*"));
+    expect(stepsOf(`(?i)${"a".repeat(900)}.*`)).toBe(stepsOf("(?i)a.*"));
+  });
+
+  it("is rejected if the expressions of a request have too many classes of letters", () => {
+    const classes = Array.from({ length: 100 }, (_, i) => `[\\pL${String.fromCodePoint(0x2190 + i)}]`);
+    const budget = newStepBudget();
+    const compileAll = () => {
+      for (let i = 0; i < 1_024; i++) compileRegex(`(?i)(${classes.join("|")})`, budget).matches("a");
+    };
+    expect(compileAll).toThrow(RegexError);
+  });
+
+  it("is rejected if it is long and not a list of texts, before its classes are built", () => {
+    for (let i = 0; i < 16; i++)
+      expect(() => matches(`[${"\\pL".repeat(21_000)}${i}]`, "a")).toThrow("has more than 1000 characters");
+    expect(() => matches(`(?i)${"a".repeat(65_000)}`, "a")).toThrow("has more than 1000 characters");
+  });
+
+  it("may repeat a sequence up to the limit of instructions", () => {
+    expect(matches("(abc){600}", "abc".repeat(600))).toBe(true);
+    expect(matches("((a|b)c){300}", "bc".repeat(300))).toBe(true);
+  });
+
+  it("lists the texts of nested alternatives", () => {
+    const texts = Array.from({ length: 10_000 }, (_, i) => `${i}`);
+    const pattern = `${"(".repeat(49)}${texts.join("|")}${"|a)".repeat(49)}`;
+    expect(compileRegex(pattern, newStepBudget()).literals).toEqual([
+      ...texts,
+      ...Array.from({ length: 49 }, () => "a"),
+    ]);
   });
 
   it("has the same result as in JavaScript, for any expression and text of a small alphabet", () => {

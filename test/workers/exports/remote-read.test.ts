@@ -117,6 +117,10 @@ describe("remote read", () => {
       "has an expression that is not valid",
       encodeRequest([{ ...period, matchers: [{ type: "=~", name: "a", value: "(" }], hints: undefined }], []),
     ],
+    [
+      "has an expression with an unknown class of characters",
+      encodeRequest([{ ...period, matchers: [{ type: "=~", name: "a", value: "\\pX" }], hints: undefined }], []),
+    ],
     ["accepts no known type", encodeRequest([], [9])],
   ])("rejects a request that %s with 400", async (_, body) => {
     expect((await postRead(await adminToken(), body)).status).toBe(400);
