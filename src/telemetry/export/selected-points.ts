@@ -17,9 +17,15 @@ export interface CountedSeries extends SeriesKey {
   count: number;
 }
 
-/** Series and points in one query. Their names are parameters, and a parameter has at most 128 KiB. */
+/** Series and points in one query. */
 const MAX_BATCH_SERIES = 200;
 const MAX_BATCH_POINTS = 50_000;
+/** Bytes of the metrics in one query: they are one parameter, and the server's limit for one is 128 KiB. */
+const MAX_BATCH_BYTES = 100_000;
+/** UTF-8 needs at most 3 bytes for each unit of a JavaScript text. A character with a backslash needs 2. */
+const MAX_UNIT_BYTES = 3;
+/** Two quotes and a comma. */
+const NAME_BYTES = 3;
 
 const NO_SERIES: PendingSeries = new Map();
 
@@ -71,14 +77,18 @@ const keyOf = ({ apId, metric }: SeriesKey): string => `${apId} ${metric}`;
 /** Divides series into batches of about equal numbers of points. A long series is a batch of its own. */
 function* toBatches<S extends CountedSeries>(series: readonly S[]): Generator<S[]> {
   let batch: S[] = [];
-  let points = 0;
+  let [points, bytes] = [0, 0];
   for (const one of series) {
-    if (batch.length > 0 && (batch.length === MAX_BATCH_SERIES || points + one.count > MAX_BATCH_POINTS)) {
+    const ownBytes = one.metric.length * MAX_UNIT_BYTES + NAME_BYTES;
+    const isFull =
+      batch.length === MAX_BATCH_SERIES || points + one.count > MAX_BATCH_POINTS || bytes + ownBytes > MAX_BATCH_BYTES;
+    if (batch.length > 0 && isFull) {
       yield batch;
-      [batch, points] = [[], 0];
+      [batch, points, bytes] = [[], 0, 0];
     }
     batch.push(one);
     points += one.count;
+    bytes += ownBytes;
   }
   if (batch.length > 0) yield batch;
 }

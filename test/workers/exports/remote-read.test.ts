@@ -75,6 +75,21 @@ describe("remote read", () => {
     expect(await readSeries(admin, [equal("__name__", escaped), equal("cpu", "1")], period)).toEqual([]);
   });
 
+  it("returns many metrics whose names are as long as names can be", async () => {
+    const agent = await newAgent();
+    const metric = uniqueName().replaceAll("-", "_");
+    const names = Array.from({ length: 200 }, (_, i) =>
+      `${metric}{x="${i}${"漢".repeat(300)}`.slice(0, 254).concat('"}'),
+    );
+    const payload = Object.fromEntries(names.map((name, i) => [name, i]));
+    expect((await post({ samples: [{ ts: startMs, payload }] }, agent.token)).status).toBe(200);
+    await waitForAgent(agent.apId);
+    const found = await readSeries(await adminToken(), [equal("__name__", metric)], period);
+    expect(found.map(({ samples }) => samples[0]?.value).toSorted((a = 0, b = 0) => a - b)).toEqual(
+      names.map((_, i) => i),
+    );
+  });
+
   it("has a series with the labels of each agent", async () => {
     const { apId } = await newReporter([1], "load", { site: "uk/bristol" });
     const [info] = await readSeries(
