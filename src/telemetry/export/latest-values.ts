@@ -4,7 +4,13 @@ import { visibleAgents } from "../../auth/permissions.ts";
 import { Invalid } from "../../lib/errors.ts";
 import type { Selector } from "../../lib/selectors.ts";
 import { escapePrometheusName } from "../../protocols/metric-name.ts";
-import { INFO_METRIC, infoSeriesOf, seriesOf, toSeriesLabels } from "../../protocols/prometheus/series.ts";
+import {
+  INFO_METRIC,
+  infoSeriesOf,
+  type SeriesLabels,
+  seriesOf,
+  toSeriesLabels,
+} from "../../protocols/prometheus/series.ts";
 import { encodeFamilies, type MetricFamily, type TextFormat } from "../../protocols/prometheus/text-format.ts";
 import { displayNameOf } from "../metric-names.ts";
 import { onlineTimeoutMs, presenceOf } from "../presence.ts";
@@ -43,14 +49,11 @@ export async function exportLatest(
   const agentLabel = agentLabelOf(actor);
 
   const families = new Map<string, MetricFamily & { series: MetricFamily["series"][number][] }>();
-  for (const { apId, metric, value } of await latestOf(sources, online, nowMs)) {
-    const series = seriesOf(metric, apId, agentLabel);
-    // The name belongs to the series of the agents.
-    if (series.name === INFO_METRIC) continue;
-    const name = escapePrometheusName(series.name);
-    const family = families.get(name) ?? { name, help: displayNameOf(series.name), type: "unknown", series: [] };
-    family.series.push({ labels: toSeriesLabels(series), value });
-    families.set(name, family);
+  for (const { labels, name, value } of withoutRepeats(await latestOf(sources, online, nowMs), agentLabel)) {
+    const escaped = escapePrometheusName(name);
+    const family = families.get(escaped) ?? { name: escaped, help: displayNameOf(name), type: "unknown", series: [] };
+    family.series.push({ labels, value });
+    families.set(escaped, family);
   }
   if (online.length > 0) {
     families.set(INFO_METRIC, {
@@ -65,6 +68,31 @@ export async function exportLatest(
   }
   const sorted = [...families.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   return encodeFamilies(sorted, format);
+}
+
+interface LatestSeries extends LatestPoint {
+  name: string;
+  labels: SeriesLabels;
+}
+
+/**
+ * Returns one point for each set of labels: the newest one, or that of the first metric by name. Agents may report any name, so several
+ * metrics can differ in what Prometheus ignores, such as the order of labels.
+ */
+function withoutRepeats(points: Iterable<LatestPoint>, agentLabel: string): Iterable<LatestSeries> {
+  const byLabels = new Map<string, LatestSeries>();
+  for (const point of points) {
+    const series = seriesOf(point.metric, point.apId, agentLabel);
+    // The name belongs to the series of the agents.
+    if (series.name === INFO_METRIC) continue;
+    const labels = toSeriesLabels(series);
+    const key = JSON.stringify(labels);
+    const known = byLabels.get(key);
+    const isBetter =
+      known === undefined || point.tsMs > known.tsMs || (point.tsMs === known.tsMs && point.metric < known.metric);
+    if (isBetter) byLabels.set(key, { ...point, name: series.name, labels });
+  }
+  return byLabels.values();
 }
 
 /** Returns the latest point of each metric: from the store, and from the journals of the shards. */

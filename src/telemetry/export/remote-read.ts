@@ -26,7 +26,7 @@ import {
 import { MAX_AHEAD_MS } from "../samples.ts";
 import type { PointRange } from "../store/export-queries.ts";
 import { agentLabelOf, type ExportSources } from "./export-sources.ts";
-import { type CountedSeries, selectPoints } from "./selected-points.ts";
+import { type CountedSeries, MAX_JOINED_METRICS, selectPoints } from "./selected-points.ts";
 
 /** Answers the queries of Prometheus' remote read protocol. */
 
@@ -48,6 +48,7 @@ const LONG_PERIOD_MS = 6 * 3_600_000;
 /** A series of a response: of a stored metric, or of the agent itself. */
 interface FoundSeries extends CountedSeries {
   labels: SeriesLabels;
+  aliases?: string[];
 }
 
 interface Result {
@@ -131,7 +132,7 @@ async function select(
   });
   if (points.series.length > MAX_SERIES) throw new Malformed(`A query selects more than ${MAX_SERIES} series`);
 
-  const found: FoundSeries[] = [];
+  const all: FoundSeries[] = [];
   const infoTimes = timesOfInfo(range);
   const info = new Set<FoundSeries>();
   if (selector.selectsName(INFO_METRIC)) {
@@ -145,16 +146,16 @@ async function select(
         count: infoTimes.length,
       };
       info.add(one);
-      found.push(one);
+      all.push(one);
     }
   }
-  for (const one of points.series) {
-    const series = seriesOf(one.metric, one.apId, agentLabel);
+  for (const { apId, metric, count } of points.series) {
+    const series = seriesOf(metric, apId, agentLabel);
     // The name belongs to the series of the agents.
     if (series.name === INFO_METRIC || !selector.selects(series)) continue;
-    found.push({ ...one, labels: toSeriesLabels(series, selector.isEscaped) });
+    all.push({ apId, metric, count, labels: toSeriesLabels(series, selector.isEscaped) });
   }
-  found.sort((a, b) => compareSeries(a.labels, b.labels));
+  const found = joinEqual(all);
 
   return {
     count: found.reduce((sum, { count }) => sum + count, 0),
@@ -170,6 +171,29 @@ async function select(
       }
     },
   };
+}
+
+/**
+ * Sorts series, and joins those with the same labels. Agents may report any name, so several metrics can differ in what Prometheus ignores:
+ * the order of labels, and labels without a value. It rejects a response that repeats a series.
+ */
+function joinEqual(series: readonly FoundSeries[]): FoundSeries[] {
+  // By name, too: the first metric then stays the same when its points are stored.
+  const sorted = series.toSorted((a, b) => compareSeries(a.labels, b.labels) || (a.metric < b.metric ? -1 : 1));
+  const joined: FoundSeries[] = [];
+  for (const one of sorted) {
+    const last = joined.at(-1);
+    if (last === undefined || compareSeries(last.labels, one.labels) !== 0) {
+      joined.push(one);
+      continue;
+    }
+    last.aliases ??= [];
+    // Only somebody who varies a name on purpose has more.
+    if (last.aliases.length + 1 === MAX_JOINED_METRICS) continue;
+    last.aliases.push(one.metric);
+    last.count += one.count;
+  }
+  return joined;
 }
 
 async function* noSeries(): AsyncGenerator<TimeSeries> {}

@@ -1,4 +1,4 @@
-import { mergePending, type PendingSeries, type Point, pendingNumbers } from "../pending-samples.ts";
+import { byTime, mergePending, type PendingSeries, type Point, pendingNumbers } from "../pending-samples.ts";
 import type { ShardClient } from "../shard/shard-client.ts";
 import type { ExportStore, PointRange, SeriesKey, SeriesListQuery } from "../store/export-queries.ts";
 
@@ -10,15 +10,20 @@ export interface SelectedPoints {
   /** The series that have points, and about how many. */
   series: CountedSeries[];
   /** Yields the points of some of the series, in the given order. A long series is in several parts, one after the other. */
-  read<S extends SeriesKey & { count: number }>(series: readonly S[]): AsyncGenerator<{ series: S; points: Point[] }>;
+  read<S extends CountedSeries>(series: readonly S[]): AsyncGenerator<{ series: S; points: Point[] }>;
 }
 
 export interface CountedSeries extends SeriesKey {
   count: number;
+  /** Other metrics of the agent whose points belong to this series, too. Of several values with the same time, that of the first metric counts. */
+  aliases?: readonly string[] | undefined;
 }
 
-/** Series and points in one query. */
-const MAX_BATCH_SERIES = 200;
+/** Metrics of one series. They are in one query. */
+export const MAX_JOINED_METRICS = 100;
+
+/** Metrics and points in one query. */
+const MAX_BATCH_METRICS = 200;
 const MAX_BATCH_POINTS = 50_000;
 /** Bytes of the metrics in one query: they are one parameter, and the server's limit for one is 128 KiB. */
 const MAX_BATCH_BYTES = 100_000;
@@ -58,13 +63,14 @@ export async function selectPoints(
       for (const batch of toBatches(series)) {
         const [first] = batch;
         if (first !== undefined && first.count > MAX_BATCH_POINTS) {
-          for await (const points of readLong(store, first, { fromMs, toMs }, pendingOf(first)))
+          for await (const points of readLong(store, keysOf(first), { fromMs, toMs }, pendingOf))
             yield { series: first, points };
           continue;
         }
-        const stored = new Map((await store.points(batch, { fromMs, toMs })).map((one) => [keyOf(one), one.points]));
+        const found = await store.points(batch.flatMap(keysOf), { fromMs, toMs });
+        const stored = new Map(found.map((one) => [keyOf(one), one.points]));
         for (const one of batch) {
-          const points = merge(stored.get(keyOf(one)) ?? [], pendingOf(one));
+          const points = join(keysOf(one).map((key) => merge(stored.get(keyOf(key)) ?? [], pendingOf(key))));
           if (points.length > 0) yield { series: one, points };
         }
       }
@@ -73,20 +79,27 @@ export async function selectPoints(
 }
 
 const keyOf = ({ apId, metric }: SeriesKey): string => `${apId} ${metric}`;
+const keysOf = ({ apId, metric, aliases = [] }: CountedSeries): SeriesKey[] =>
+  [metric, ...aliases].map((name) => ({ apId, metric: name }));
 
 /** Divides series into batches of about equal numbers of points. A long series is a batch of its own. */
 function* toBatches<S extends CountedSeries>(series: readonly S[]): Generator<S[]> {
   let batch: S[] = [];
-  let [points, bytes] = [0, 0];
+  let [metrics, points, bytes] = [0, 0, 0];
   for (const one of series) {
-    const ownBytes = one.metric.length * MAX_UNIT_BYTES + NAME_BYTES;
+    const names = [one.metric, ...(one.aliases ?? [])];
+    const ownBytes = names.reduce((sum, { length }) => sum + length * MAX_UNIT_BYTES + NAME_BYTES, 0);
     const isFull =
-      batch.length === MAX_BATCH_SERIES || points + one.count > MAX_BATCH_POINTS || bytes + ownBytes > MAX_BATCH_BYTES;
+      metrics + names.length > MAX_BATCH_METRICS ||
+      points + one.count > MAX_BATCH_POINTS ||
+      bytes + ownBytes > MAX_BATCH_BYTES;
     if (batch.length > 0 && isFull) {
       yield batch;
-      [batch, points, bytes] = [[], 0, 0];
+      batch = [];
+      [metrics, points, bytes] = [0, 0, 0];
     }
     batch.push(one);
+    metrics += names.length;
     points += one.count;
     bytes += ownBytes;
   }
@@ -96,19 +109,26 @@ function* toBatches<S extends CountedSeries>(series: readonly S[]): Generator<S[
 /** Yields the points of one series, in parts that fit into memory. */
 async function* readLong(
   store: Pick<ExportStore, "points">,
-  series: SeriesKey,
+  keys: readonly SeriesKey[],
   { fromMs, toMs }: PointRange,
-  pending: readonly Point[],
+  pendingOf: (key: SeriesKey) => readonly Point[],
 ): AsyncGenerator<Point[]> {
+  const limit = Math.ceil(MAX_BATCH_POINTS / keys.length);
   for (let startMs = fromMs; ; ) {
-    const [found] = await store.points([series], { fromMs: startMs, toMs }, MAX_BATCH_POINTS);
-    const stored = found?.points ?? [];
-    const last = stored.length < MAX_BATCH_POINTS ? undefined : stored.at(-1);
-    const endMs = last?.tsMs ?? toMs;
-    const inPart = pending.filter(({ tsMs }) => tsMs >= startMs && tsMs <= endMs);
-    const points = merge(stored, inPart);
+    const parts: { key: SeriesKey; stored: Point[] }[] = [];
+    for (const key of keys) {
+      const [found] = await store.points([key], { fromMs: startMs, toMs }, limit);
+      parts.push({ key, stored: found?.points ?? [] });
+    }
+    // Up to the earliest end of a part, there are no other points.
+    const ends = parts.flatMap(({ stored }) => (stored.length < limit ? [] : stored.slice(-1))).map(({ tsMs }) => tsMs);
+    const endMs = Math.min(toMs, ...ends);
+    const isInPart = ({ tsMs }: Point): boolean => tsMs >= startMs && tsMs <= endMs;
+    const points = join(
+      parts.map(({ key, stored }) => merge(stored.filter(isInPart), pendingOf(key).filter(isInPart))),
+    );
     if (points.length > 0) yield points;
-    if (last === undefined) return;
+    if (ends.length === 0) return;
     startMs = endMs + 1;
   }
 }
@@ -117,4 +137,13 @@ async function* readLong(
 function merge(stored: Point[], pending: readonly Point[]): Point[] {
   if (pending.length === 0) return stored;
   return [...(mergePending(new Map([["", stored]]), new Map([["", pending]])).get("") ?? [])];
+}
+
+/** Of several values with the same time, that of the first list counts. */
+function join(lists: readonly Point[][]): Point[] {
+  const [first = [], ...others] = lists.filter(({ length }) => length > 0);
+  if (others.length === 0) return first;
+  const byMs = new Map(first.map((point) => [point.tsMs, point]));
+  for (const point of others.flat()) if (!byMs.has(point.tsMs)) byMs.set(point.tsMs, point);
+  return [...byMs.values()].sort(byTime);
 }

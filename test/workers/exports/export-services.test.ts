@@ -89,6 +89,8 @@ const series = (apId: string, metric: string, ...values: number[]) => ({
   metric,
   points: values.map((value, i) => ({ tsMs: NOW_MS - (values.length - i) * 1_000, value })),
 });
+/** Returns a point some seconds before the present. */
+const at = (seconds: number, value: number): Point => ({ tsMs: NOW_MS - seconds * 1_000, value });
 const agent = (apId: string, labels = {}, seenMs = NOW_MS, interval: number | null = null) => ({
   apId,
   labels,
@@ -154,6 +156,36 @@ describe("remote read", () => {
     ]);
   });
 
+  it.each([[[1]], [[0]]])("that accepts %j joins metrics whose series have the same labels", async (accepted) => {
+    const stored = [
+      { ...series("ap-1", 'load{a="2",b="1"}'), points: [at(4, 1), at(2, 2)] },
+      { ...series("ap-1", 'load{b="1",a="2"}'), points: [at(3, 3), at(2, 4)] },
+      series("ap-1", "req", 5),
+      series("ap-1", 'req{route=""}', 6),
+      series("ap-1", 'x{exported_instance="a"}', 7),
+      series("ap-1", 'x{instance="a"}', 8),
+      series("ap-2", "req", 9),
+    ];
+    const pending = [{ apId: "ap-1", tsMs: NOW_MS, metrics: { 'load{a="2",b="1",c=""}': 10 }, texts: {} }];
+    expect(await read({ ...world, stored, pending }, [matcher("__name__", "=~", "load|req|x")], accepted)).toEqual([
+      { series: "__name__=load,a=2,b=1,instance=ap-1", values: [1, 3, 2, 10] },
+      { series: "__name__=req,instance=ap-1", values: [5] },
+      { series: "__name__=req,instance=ap-2", values: [9] },
+      { series: "__name__=x,exported_instance=a,instance=ap-1", values: [7] },
+    ]);
+  });
+
+  it("joins at most 100 metrics to a series", async () => {
+    const stored = Array.from({ length: 102 }, (_, i) => ({
+      ...series("ap-1", `load{x${String(i).padStart(3, "0")}=""}`),
+      points: [at(200 - i, i)],
+    }));
+    expect(await read({ ...world, stored }, [matcher("__name__", "=", "load")], [1], 5 * MINUTE_MS)).toEqual([
+      { series: "__name__=load,instance=ap-1", values: Array.from({ length: 100 }, (_, i) => i) },
+      { series: "__name__=load,instance=ap-2", values: [6] },
+    ]);
+  });
+
   it("has few samples of the series of agents over a long period", async () => {
     const [info] = await read(world, [matcher("__name__", "=", "access_point_info")], [1], 24 * 60 * MINUTE_MS);
     expect(info?.values).toHaveLength(361);
@@ -195,6 +227,25 @@ describe("the latest values", () => {
         "",
       ].join("\n"),
     );
+  });
+
+  it("have one series for each set of labels, with the newest value", async () => {
+    const world: World = {
+      agents: [agent("ap-1"), agent("ap-2")],
+      stored: [
+        { ...series("ap-1", "req"), points: [at(3, 1)] },
+        { ...series("ap-1", 'req{route=""}'), points: [at(2, 2)] },
+        { ...series("ap-1", 'tx{a="2",b="1"}'), points: [at(1, 3)] },
+        { ...series("ap-1", 'tx{b="1",a="2"}'), points: [at(1, 4)] },
+        series("ap-2", "req", 5),
+      ],
+      pending: [{ apId: "ap-1", tsMs: NOW_MS - 4_000, metrics: { 'req{route="",x=""}': 6 }, texts: {} }],
+    };
+    expect((await text(world)).split("\n").filter((line) => /^(req|tx)/.test(line))).toEqual([
+      'req{instance="ap-1"} 2',
+      'req{instance="ap-2"} 5',
+      'tx{a="2",b="1",instance="ap-1"} 3',
+    ]);
   });
 
   it("end 5 minutes after the last one, unless the agent reports less often", async () => {

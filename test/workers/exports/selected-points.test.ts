@@ -95,6 +95,37 @@ describe("the points of many series", () => {
     expect(queries.map(({ points }) => points)).toEqual([50_000, 50_000, 8_000]);
   });
 
+  it("of several metrics are joined, also if they are long: of two values with the same time, that of the first metric counts", async () => {
+    const of = (metric: string, value: number, condition: (tsMs: number) => boolean) => ({
+      apId: "a",
+      metric,
+      points: pointsOf(70_000, value).filter(({ tsMs }) => condition(tsMs)),
+    });
+    const stored = [of("x", 1, (tsMs) => tsMs % 3 === 0), of("y", 2, (tsMs) => tsMs % 2 === 0), of("z", 3, () => true)];
+    const { store, queries } = fakeStore(stored);
+    const pending = [sampleOf("a", "y", { tsMs: 70_001, value: 4 }), sampleOf("a", "x", { tsMs: 70_000, value: 5 })];
+    const query = { fromMs: 0, toMs: 1e9, apIds: ["a"], limit: 10, isPendingSelected: () => true };
+    const selected = await selectPoints(store, { pendingOfMany: async () => pending }, query);
+    const read = async (count: number) => {
+      const found: Point[] = [];
+      const joined = { apId: "a", metric: "x", aliases: ["y", "z"], count };
+      for await (const { points } of selected.read([joined])) found.push(...points);
+      return found;
+    };
+    const expected = pointsOf(70_001).map(({ tsMs }) => {
+      if (tsMs > 69_999) return { tsMs, value: tsMs === 70_000 ? 5 : 4 };
+      return { tsMs, value: tsMs % 3 === 0 ? 1 : tsMs % 2 === 0 ? 2 : 3 };
+    });
+    // A difference of long lists takes minutes to write.
+    const firstWrong = (found: Point[]) =>
+      expected.find(({ tsMs, value }, i) => found[i]?.tsMs !== tsMs || found[i]?.value !== value);
+    const long = await read(150_000);
+    expect([long.length, firstWrong(long)]).toEqual([70_001, undefined]);
+    expect(Math.max(...queries.map(({ points }) => points))).toBeLessThanOrEqual(16_667);
+    const short = await read(10);
+    expect([short.length, firstWrong(short)]).toEqual([70_001, undefined]);
+  });
+
   it("equal a merge in memory, for any stored and pending points and any range", async () => {
     const points = fc.uniqueArray(fc.record({ tsMs: fc.integer({ min: 1, max: 30 }), value: fc.integer() }), {
       selector: ({ tsMs }) => tsMs,
