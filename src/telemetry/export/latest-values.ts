@@ -109,21 +109,24 @@ async function latestOf(
   const oldestMs = Math.min(...new Set(sinceMs.values()));
   const pending = await shards.pendingOfMany([...sinceMs.keys()], oldestMs, toMs);
   const latest = new Map<string, LatestPoint>();
-  const add = (point: LatestPoint): void => {
+  const add = (point: LatestPoint, isStored: boolean): void => {
     const key = `${point.apId} ${point.metric}`;
-    if (point.tsMs < (sinceMs.get(point.apId) ?? toMs) || point.tsMs < (latest.get(key)?.tsMs ?? 0)) return;
+    const knownMs = latest.get(key)?.tsMs ?? 0;
+    if (point.tsMs < (sinceMs.get(point.apId) ?? toMs) || point.tsMs < knownMs) return;
+    // Of values with the same time, the stored one counts. Of those in a journal, the first one will be stored.
+    if (point.tsMs === knownMs && !isStored) return;
     latest.set(key, point);
     if (latest.size > MAX_SERIES) throw tooMany();
   };
   for (const { apId, tsMs, metrics } of pending)
-    for (const [metric, value] of Object.entries(metrics)) add({ apId, metric, tsMs, value });
+    for (const [metric, value] of Object.entries(metrics)) add({ apId, metric, tsMs, value }, false);
   // Few agents report so rarely that a longer time must be read.
   const groups = Map.groupBy(sinceMs.keys(), (apId) => (sinceMs.get(apId) ?? 0) < nowMs - MIN_WINDOW_MS);
   for (const [isRare, apIds] of groups) {
     const fromMs = isRare ? oldestMs : nowMs - MIN_WINDOW_MS;
     const stored = await store.latest(apIds, { fromMs, toMs }, MAX_SERIES + 1);
     if (stored.length > MAX_SERIES) throw tooMany();
-    for (const point of stored) add(point);
+    for (const point of stored) add(point, true);
   }
   return latest.values();
 }

@@ -229,6 +229,21 @@ describe("the latest values", () => {
     );
   });
 
+  it("of a time that is in the journal twice are the first ones, unless one is stored", async () => {
+    const pending = [1, 2].map((value) => ({
+      apId: "ap-1",
+      tsMs: NOW_MS - 1_000,
+      metrics: { load: value, users: value },
+      texts: {},
+    }));
+    const stored = [{ ...series("ap-1", "users"), points: [at(1, 3)] }];
+    const lines = (await text({ agents: [agent("ap-1")], stored, pending })).split("\n");
+    expect(lines.filter((line) => /^(load|users)/.test(line))).toEqual([
+      'load{instance="ap-1"} 1',
+      'users{instance="ap-1"} 3',
+    ]);
+  });
+
   it("have one series for each set of labels, with the newest value", async () => {
     const world: World = {
       agents: [agent("ap-1"), agent("ap-2")],
