@@ -3,7 +3,7 @@ import { authorizeAgent, authorizeFoundAgent, visibleAgents } from "../../auth/p
 import { Invalid } from "../../lib/errors.ts";
 import type { Selector } from "../../lib/selectors.ts";
 import type { DownloadFormat } from "../store/download-query.ts";
-import type { ExportSources } from "./export-sources.ts";
+import { type ExportSources, storedSinceMs } from "./export-sources.ts";
 
 /** Downloads points as a file that ClickHouse writes. */
 
@@ -35,10 +35,11 @@ const EXTENSIONS: Record<DownloadFormat, string> = {
 
 /** Throws `NotFound` if the caller does not see the agent, and `Invalid` if there are too many points. */
 export async function downloadPoints(
-  { agentStore, findAgent, store, shards }: ExportSources,
+  sources: ExportSources,
   actor: Actor,
   { agent, selector, metrics, fromMs, toMs, format }: DownloadRequest,
 ): Promise<Download> {
+  const { agentStore, findAgent, store, shards } = sources;
   if (agent !== undefined) {
     authorizeAgent(actor, "telemetry.download", agent);
     authorizeFoundAgent(actor, "telemetry.download", await findAgent(agent));
@@ -46,7 +47,7 @@ export async function downloadPoints(
   const apIds = agent !== undefined ? [agent] : await agentStore.names({ scope: visibleAgents(actor), selector });
   // The file then has every value that was acknowledged before the request.
   await shards.flush(apIds);
-  const query = { apIds, metrics, fromMs, toMs };
+  const query = { apIds, metrics, fromMs: Math.max(fromMs, storedSinceMs(sources)), toMs };
   if ((await store.count(query)) > MAX_POINTS) {
     const msg = `Value error, a download must not have more than ${MAX_POINTS.toLocaleString("en-US")} points`;
     throw new Invalid([{ loc: ["start_time"], msg, type: "too_many_points" }], "query");

@@ -20,7 +20,12 @@ export interface ExportSources {
   now: () => number;
 }
 
+const DAY_MS = 86_400_000;
 const DEFAULT_AGENT_LABEL = "instance";
+
+/** Returns the time from which points are stored. Older points are deleted, but the rollup still counts them. */
+export const storedSinceMs = ({ telemetryDays, now }: Pick<ExportSources, "telemetryDays" | "now">): number =>
+  now() - telemetryDays * DAY_MS;
 
 /** Returns the label of a series that names its agent. */
 export const agentLabelOf = ({ agentLabel }: Identity): string => agentLabel ?? DEFAULT_AGENT_LABEL;

@@ -25,7 +25,7 @@ import {
 } from "../../protocols/prometheus/series.ts";
 import { MAX_AHEAD_MS } from "../samples.ts";
 import type { PointRange } from "../store/export-queries.ts";
-import { agentLabelOf, type ExportSources } from "./export-sources.ts";
+import { agentLabelOf, type ExportSources, storedSinceMs } from "./export-sources.ts";
 import { type CountedSeries, MAX_JOINED_METRICS, selectPoints } from "./selected-points.ts";
 
 /** Answers the queries of Prometheus' remote read protocol. */
@@ -34,7 +34,6 @@ export type RemoteReadResponse =
   | { type: "samples"; body: Uint8Array<ArrayBuffer> }
   | { type: "chunks"; frames: AsyncGenerator<Uint8Array<ArrayBuffer>> };
 
-const DAY_MS = 86_400_000;
 /** Series of one query. */
 const MAX_SERIES = 50_000;
 /** Samples of one request. A response of type `samples` is in memory as a whole. */
@@ -111,19 +110,18 @@ interface Context {
 }
 
 async function select(
-  { store, shards, telemetryDays, now }: ExportSources,
+  sources: ExportSources,
   { startMs, endMs, matchers }: ReadQuery,
   { agents, agentLabel, budget }: Context,
 ): Promise<Result> {
   const selector = new SeriesSelector(matchers, agentLabel, budget);
   const chosen = agents.filter(({ apId }) => selector.selectsAgent(apId));
-  // Older points are deleted, but the rollup still counts them.
   const range = {
-    fromMs: Math.max(startMs, now() - telemetryDays * DAY_MS),
-    toMs: Math.min(endMs, now() + MAX_AHEAD_MS),
+    fromMs: Math.max(startMs, storedSinceMs(sources)),
+    toMs: Math.min(endMs, sources.now() + MAX_AHEAD_MS),
   };
   if (chosen.length === 0 || range.fromMs > range.toMs) return { read: noSeries, count: 0 };
-  const points = await selectPoints(store, shards, {
+  const points = await selectPoints(sources.store, sources.shards, {
     ...range,
     apIds: chosen.map(({ apId }) => apId),
     metrics: selector.names?.filter((name) => name !== INFO_METRIC).map(storedNamesOf),

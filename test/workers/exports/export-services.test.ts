@@ -3,6 +3,7 @@ import type { WatchedAgent } from "../../../src/accounts/agents/agent-lists.ts";
 import type { Actor } from "../../../src/auth/identity.ts";
 import { Invalid, Malformed } from "../../../src/lib/errors.ts";
 import type { Matcher } from "../../../src/protocols/prometheus/remote-read.ts";
+import { downloadPoints } from "../../../src/telemetry/export/download.ts";
 import type { ExportSources } from "../../../src/telemetry/export/export-sources.ts";
 import { exportLatest } from "../../../src/telemetry/export/latest-values.ts";
 import { readRemotely } from "../../../src/telemetry/export/remote-read.ts";
@@ -280,5 +281,39 @@ describe("the latest values", () => {
   it("are rejected if there are too many series", async () => {
     const stored = Array.from({ length: 100_001 }, (_, i) => series("ap-1", `m${i}`, 1));
     await expect(text({ agents: [agent("ap-1")], stored })).rejects.toThrow(Invalid);
+  });
+});
+
+describe("a download", () => {
+  const DAY_MS = 86_400_000;
+
+  /** Downloads from a store whose rollup still has many points that are deleted. Returns the periods that the store is asked for. */
+  async function periodsOf(firstDay: number, lastDay: number) {
+    const periods: { fromMs: number; toMs: number }[] = [];
+    const sources = sourcesOf({ agents: [agent("ap-1")] });
+    const store: ExportSources["store"] = {
+      ...sources.store,
+      count: async ({ fromMs, toMs }) => {
+        periods.push({ fromMs, toMs });
+        return fromMs < Math.min(toMs, NOW_MS - 30 * DAY_MS) ? 60_000_000 : 0;
+      },
+      download: async ({ fromMs, toMs }) => {
+        periods.push({ fromMs, toMs });
+        return new ReadableStream();
+      },
+    };
+    const [fromMs, toMs] = [NOW_MS - firstDay * DAY_MS, NOW_MS - lastDay * DAY_MS];
+    const request = { selector: [], fromMs, toMs, format: "csv" } as const;
+    const { name } = await downloadPoints({ ...sources, store }, ACTOR, request);
+    expect(name).toBe(`metrics-${new Date(fromMs).toISOString().slice(0, 10)}.csv`);
+    return periods;
+  }
+
+  it("is not rejected because of points that are deleted", async () => {
+    const kept = { fromMs: NOW_MS - 30 * DAY_MS, toMs: NOW_MS };
+    expect(await periodsOf(90, 0)).toEqual([kept, kept]);
+    expect(await periodsOf(90, 60)).toHaveLength(2);
+    const whole = { fromMs: NOW_MS - 20 * DAY_MS, toMs: NOW_MS - DAY_MS };
+    expect(await periodsOf(20, 1)).toEqual([whole, whole]);
   });
 });
