@@ -204,7 +204,7 @@ describe("a shard that is down", () => {
     expect(await store.newestSamples(apIds)).toEqual(new Map([[alive, nowMs]]));
     expect(await store.metrics(apId, range.fromMs)).toEqual(["n"]);
     await store.hourMeans({ apIds, metric: "n", hourMs: Math.floor(nowMs / 3_600_000) * 3_600_000, days: 1 });
-    expect(await exports.series({ apIds, ...range, limit: 10 })).toHaveLength(1);
+    expect((await exports.series({ apIds, ...range }).next()).value).toHaveLength(1);
     expect(await exports.points([{ apId, metric: "n" }], range)).toHaveLength(1);
     expect(await exports.latest(apIds, range, 10)).toHaveLength(1);
     expect(await exports.count({ apIds, ...range })).toBe(2);

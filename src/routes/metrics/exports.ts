@@ -38,8 +38,8 @@ export function exportsRoutes(operation: Operation, { exports, selectors }: Pick
         description:
           "The body is a `ReadRequest`, compressed with snappy. Responds with samples, or with a stream of XOR chunks if the client accepts it. " +
           "Each series has the labels of the metric, and the label `instance` with the agent's `ap_id`. The series `access_point_info` has " +
-          "the labels of the agents. Names that are not valid in Prometheus are escaped by its scheme `values`. A query returns at most " +
-          `50,000 series, and a request 10,000,000 samples in chunks or 500,000 otherwise. ${TOO_MUCH} ${ACCESS}`,
+          "the labels of the agents. Names that are not valid in Prometheus are escaped by its scheme `values`. A request returns at most " +
+          `50,000 series, and 10,000,000 samples in chunks or 500,000 otherwise. ${TOO_MUCH} ${ACCESS}`,
         response: z.string(),
         consumes: [SAMPLES_TYPE],
         credentialsIn: basicCredentials,

@@ -3,7 +3,6 @@ import { scopeFilter } from "../../auth/agent-scope.ts";
 import type { Actor } from "../../auth/identity.ts";
 import { visibleAgents } from "../../auth/permissions.ts";
 import { Malformed } from "../../lib/errors.ts";
-import { parseMetricName } from "../../protocols/metric-name.ts";
 import { newStepBudget, type StepBudget } from "../../protocols/prometheus/regex.ts";
 import { RegexError } from "../../protocols/prometheus/regex-syntax.ts";
 import {
@@ -34,8 +33,10 @@ export type RemoteReadResponse =
   | { type: "samples"; body: Uint8Array<ArrayBuffer> }
   | { type: "chunks"; frames: AsyncGenerator<Uint8Array<ArrayBuffer>> };
 
-/** Series of one query. */
+/** Series of one request. Their names are in memory together. */
 const MAX_SERIES = 50_000;
+/** Stored series of one request whose names are compared with the labels of its queries. The journals limit those that are pending. */
+const MAX_NAMES = 1_000_000;
 /** Samples of one request. A response of type `samples` is in memory as a whole. */
 const MAX_SAMPLES = { samples: 500_000, chunks: 10_000_000 };
 
@@ -65,13 +66,16 @@ export async function readRemotely(
   const { queries, responseType } = decodeReadRequest(body);
   const isVisible = scopeFilter(visibleAgents(actor));
   const agents = (await sources.agents()).filter(isVisible);
-  const budget = newStepBudget();
+  const context: Context = {
+    agents,
+    agentLabel: agentLabelOf(actor),
+    budget: newStepBudget(),
+    left: { series: MAX_SERIES, names: MAX_NAMES },
+  };
   const results: Result[] = [];
   let left = MAX_SAMPLES[responseType];
   for (const query of queries) {
-    const result = await withRegexErrors(() =>
-      select(sources, query, { agents, agentLabel: agentLabelOf(actor), budget }),
-    );
+    const result = await withRegexErrors(() => select(sources, query, context));
     left -= result.count;
     if (left < 0) throw new Malformed(`The request selects more than ${MAX_SAMPLES[responseType]} samples`);
     results.push(result);
@@ -107,12 +111,14 @@ interface Context {
   agents: readonly ScopedAgent[];
   agentLabel: string;
   budget: StepBudget;
+  /** What the rest of the request may still select and read. */
+  left: { series: number; names: number };
 }
 
 async function select(
   sources: ExportSources,
   { startMs, endMs, matchers }: ReadQuery,
-  { agents, agentLabel, budget }: Context,
+  { agents, agentLabel, budget, left }: Context,
 ): Promise<Result> {
   const selector = new SeriesSelector(matchers, agentLabel, budget);
   const chosen = agents.filter(({ apId }) => selector.selectsAgent(apId));
@@ -125,10 +131,19 @@ async function select(
     ...range,
     apIds: chosen.map(({ apId }) => apId),
     metrics: selector.names?.filter((name) => name !== INFO_METRIC).map(storedNamesOf),
-    limit: MAX_SERIES + 1,
-    isPendingSelected: (metric) => selector.selectsName(parseMetricName(metric).name),
+    onPage(size) {
+      left.names -= size;
+      if (left.names < 0) throw new Malformed(`The request reads the names of more than ${MAX_NAMES} series`);
+    },
+    isSelected({ apId, metric }) {
+      const series = seriesOf(metric, apId, agentLabel);
+      // The name belongs to the series of the agents.
+      if (series.name === INFO_METRIC || !selector.selects(series)) return false;
+      left.series -= 1;
+      if (left.series < 0) throw new Malformed(`The request selects more than ${MAX_SERIES} series`);
+      return true;
+    },
   });
-  if (points.series.length > MAX_SERIES) throw new Malformed(`A query selects more than ${MAX_SERIES} series`);
 
   const all: FoundSeries[] = [];
   const infoTimes = timesOfInfo(range);
@@ -148,10 +163,8 @@ async function select(
     }
   }
   for (const { apId, metric, count } of points.series) {
-    const series = seriesOf(metric, apId, agentLabel);
-    // The name belongs to the series of the agents.
-    if (series.name === INFO_METRIC || !selector.selects(series)) continue;
-    all.push({ apId, metric, count, labels: toSeriesLabels(series, selector.isEscaped) });
+    const labels = toSeriesLabels(seriesOf(metric, apId, agentLabel), selector.isEscaped);
+    all.push({ apId, metric, count, labels });
   }
   const found = joinEqual(all);
 

@@ -7,10 +7,16 @@ import type { ExportStore, PointRange, SeriesKey, SeriesListQuery } from "../sto
  * first: a sample that moves in between is then in both, not in none.
  */
 export interface SelectedPoints {
-  /** The series that have points, and about how many. */
+  /** The selected series that have points, and about how many. */
   series: CountedSeries[];
   /** Yields the points of some of the series, in the given order. A long series is in several parts, one after the other. */
   read<S extends CountedSeries>(series: readonly S[]): AsyncGenerator<{ series: S; points: Point[] }>;
+}
+
+export interface PointsQuery extends SeriesListQuery {
+  isSelected: (series: SeriesKey) => boolean;
+  /** Receives the size of each page of series that is read from the store. May throw to end the query. */
+  onPage?: (size: number) => void;
 }
 
 export interface CountedSeries extends SeriesKey {
@@ -37,19 +43,23 @@ const NO_SERIES: PendingSeries = new Map();
 export async function selectPoints(
   store: Pick<ExportStore, "series" | "points">,
   shards: Pick<ShardClient, "pendingOfMany">,
-  query: SeriesListQuery & { isPendingSelected: (metric: string) => boolean },
+  query: PointsQuery,
 ): Promise<SelectedPoints> {
-  const { apIds, metrics, fromMs, toMs, isPendingSelected } = query;
+  const { apIds, metrics, fromMs, toMs, isSelected, onPage } = query;
   const isEmpty = apIds.length === 0 || metrics?.length === 0;
   const samples = isEmpty ? [] : await shards.pendingOfMany(apIds, fromMs, toMs);
   const pending = new Map<string, PendingSeries>();
   for (const [apId, own] of Map.groupBy(samples, (sample) => sample.apId)) pending.set(apId, pendingNumbers(own));
   const found = new Map<string, CountedSeries>();
-  for (const one of isEmpty ? [] : await store.series(query)) found.set(keyOf(one), one);
+  // Only the selected series of a page stay in memory.
+  for await (const page of isEmpty ? [] : store.series(query)) {
+    onPage?.(page.length);
+    for (const one of page) if (isSelected(one)) found.set(keyOf(one), one);
+  }
   for (const [apId, own] of pending) {
     for (const [metric, { length }] of own) {
-      if (!isPendingSelected(metric)) continue;
       const known = found.get(keyOf({ apId, metric }));
+      if (known === undefined && !isSelected({ apId, metric })) continue;
       found.set(keyOf({ apId, metric }), { apId, metric, count: (known?.count ?? 0) + length });
     }
   }

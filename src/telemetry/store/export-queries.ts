@@ -27,7 +27,6 @@ export interface SeriesListQuery extends PointRange {
   apIds: readonly string[];
   /** Default: all metrics. */
   metrics?: readonly StoredNames[] | undefined;
-  limit: number;
 }
 
 export interface DownloadQuery extends PointRange {
@@ -37,8 +36,8 @@ export interface DownloadQuery extends PointRange {
 }
 
 export interface ExportStore {
-  /** Returns series with points in a range of time, and about how many, ordered by agent and metric. */
-  series(query: SeriesListQuery): Promise<(SeriesKey & { count: number })[]>;
+  /** Yields series with points in a range of time, and about how many, in pages that fit into memory. */
+  series(query: SeriesListQuery): AsyncGenerator<(SeriesKey & { count: number })[]>;
   /**
    * Returns points in ascending order, the series in the order of agent and metric. Omits series without points.
    * @param limit of all points together
@@ -54,6 +53,8 @@ export interface ExportStore {
 
 /** Names in one query. The server's limit for one parameter is 128 KiB. */
 const MAX_PER_QUERY = 500;
+/** Series in one result. */
+const PAGE_SIZE = 50_000;
 /** A condition for each name uses the primary key. With more names, one condition on all of them is faster. */
 const MAX_NAME_CONDITIONS = 20;
 
@@ -64,32 +65,33 @@ const PointRows = z.array(
 const LatestRows = z.array(z.object({ ap_id: z.string(), metric: z.string(), at: z.number(), latest: z.number() }));
 const Counts = z.tuple([z.object({ count: z.coerce.number() })]);
 
-export function createExportStore(clickhouse: ClickHouse): ExportStore {
+export function createExportStore(clickhouse: ClickHouse, pageSize = PAGE_SIZE): ExportStore {
   const rows = createQuery(clickhouse, "JSONEachRow");
 
   return {
-    async series({ apIds, metrics, fromMs, toMs, limit }) {
+    async *series({ apIds, metrics, fromMs, toMs }) {
       const names = metrics === undefined ? ANY_METRIC : metricCondition(metrics);
-      const found: (SeriesKey & { count: number })[] = [];
-      for (let i = 0; i < apIds.length && found.length < limit; i += MAX_PER_QUERY) {
-        const series = await rows(
-          SeriesRows,
-          `SELECT ap_id, metric, sum(n) AS count FROM minutes_v1
-           WHERE ap_id IN {ap_ids:Array(String)} AND ${names.condition} AND ${IN_MINUTES}
-           GROUP BY ap_id, metric
-           ORDER BY ap_id, metric
-           LIMIT {limit:UInt32}`,
-          {
-            ap_ids: apIds.slice(i, i + MAX_PER_QUERY),
-            from: fromMs,
-            to: toMs,
-            limit: limit - found.length,
-            ...names.values,
-          },
-        );
-        for (const { ap_id, metric, count } of series) found.push({ apId: ap_id, metric, count });
+      for (let i = 0; i < apIds.length; i += MAX_PER_QUERY) {
+        const chunk = apIds.slice(i, i + MAX_PER_QUERY);
+        // No series comes before these names.
+        let after: SeriesKey | undefined = { apId: "", metric: "" };
+        while (after !== undefined) {
+          const values = { ...names.values, ap_ids: chunk, from: fromMs, to: toMs, limit: pageSize };
+          const found: z.output<typeof SeriesRows> = await rows(
+            SeriesRows,
+            `SELECT ap_id, metric, sum(n) AS count FROM minutes_v1
+             WHERE ap_id IN {ap_ids:Array(String)} AND ${names.condition} AND ${IN_MINUTES}
+               AND (ap_id, metric) > ({after_ap_id:String}, {after_metric:String})
+             GROUP BY ap_id, metric
+             ORDER BY ap_id, metric
+             LIMIT {limit:UInt32}`,
+            { ...values, after_ap_id: after.apId, after_metric: after.metric },
+          );
+          const page = found.map(({ ap_id, metric, count }) => ({ apId: ap_id, metric, count }));
+          yield page;
+          after = page.length < pageSize ? undefined : page.at(-1);
+        }
       }
-      return found;
     },
 
     async points(series, { fromMs, toMs }, limit = 0xffff_ffff) {

@@ -1,6 +1,4 @@
 import { describe, expect, it } from "vitest";
-import type { WatchedAgent } from "../../../src/accounts/agents/agent-lists.ts";
-import type { Actor } from "../../../src/auth/identity.ts";
 import { Invalid, Malformed } from "../../../src/lib/errors.ts";
 import type { Matcher } from "../../../src/protocols/prometheus/remote-read.ts";
 import { downloadPoints } from "../../../src/telemetry/export/download.ts";
@@ -8,96 +6,9 @@ import type { ExportSources } from "../../../src/telemetry/export/export-sources
 import { exportLatest } from "../../../src/telemetry/export/latest-values.ts";
 import { readRemotely } from "../../../src/telemetry/export/remote-read.ts";
 import type { Point } from "../../../src/telemetry/pending-samples.ts";
-import type { SeriesKey } from "../../../src/telemetry/store/export-queries.ts";
-import type { AgentSample } from "../../../src/telemetry/store/telemetry-store.ts";
 import { decodeFrames, decodeReadResponse, encodeRequest } from "../../support/protocols/remote-read.ts";
+import { ACTOR, agent, at, MINUTE_MS, NOW_MS, series, sourcesOf, type World } from "./exports-sources.ts";
 
-const NOW_MS = 1_800_000_000_000;
-const ACTOR: Actor = {
-  kind: "admin",
-  id: "1",
-  name: "admin",
-  version: 1,
-  expiresAtMs: NOW_MS + 1,
-  roles: ["admin"],
-  scopes: new Set(["agents:read", "telemetry:read"]),
-  hasFullScope: true,
-  requestId: "1",
-};
-
-interface World {
-  agents: (Omit<WatchedAgent, "ownerId"> & { seenMs?: number })[];
-  stored?: (SeriesKey & { points: Point[] })[];
-  pending?: AgentSample[];
-  /** Says that there are many more points than there are. */
-  count?: number;
-}
-
-/** Returns sources in memory. */
-function sourcesOf({ agents, stored = [], pending = [], count = 0 }: World): ExportSources {
-  const watched = agents.map(({ seenMs: _, ...agent }) => ({ ...agent, ownerId: null }));
-  const within = (points: Point[], fromMs: number, toMs: number) =>
-    points.filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs);
-  return {
-    agents: async () => watched,
-    agentStore: { watched: async () => watched, names: async () => watched.map(({ apId }) => apId) },
-    findAgent: async (apId) => watched.find((agent) => agent.apId === apId),
-    readings: {
-      lastSeen: async () => ({
-        times: new Map(agents.flatMap(({ apId, seenMs }) => (seenMs === undefined ? [] : [[apId, seenMs] as const]))),
-        isComplete: true,
-      }),
-    },
-    store: {
-      series: async ({ apIds, metrics, limit }) =>
-        stored
-          .filter(({ apId }) => apIds.includes(apId))
-          .filter(
-            ({ metric }) =>
-              metrics?.some(({ exact, prefix }) => exact.includes(metric) || metric.startsWith(prefix)) ?? true,
-          )
-          .map(({ apId, metric, points }) => ({ apId, metric, count: points.length + count }))
-          .slice(0, limit),
-      points: async (series, { fromMs, toMs }) =>
-        stored
-          .filter(({ apId, metric }) => series.some((one) => one.apId === apId && one.metric === metric))
-          .map((one) => ({ ...one, points: within(one.points, fromMs, toMs) })),
-      latest: async (apIds, { fromMs, toMs }, limit) =>
-        stored
-          .filter(({ apId }) => apIds.includes(apId))
-          .flatMap(({ apId, metric, points }) =>
-            within(points, fromMs, toMs)
-              .slice(-1)
-              .map((point) => ({ apId, metric, ...point })),
-          )
-          .slice(0, limit),
-      count: async () => 0,
-      download: async () => new ReadableStream(),
-    },
-    shards: {
-      pendingOfMany: async (apIds, fromMs, toMs) =>
-        pending.filter(({ apId, tsMs }) => apIds.includes(apId) && tsMs >= fromMs && tsMs <= toMs),
-      flush: async () => {},
-    },
-    telemetryDays: 30,
-    now: () => NOW_MS,
-  };
-}
-
-const MINUTE_MS = 60_000;
-const series = (apId: string, metric: string, ...values: number[]) => ({
-  apId,
-  metric,
-  points: values.map((value, i) => ({ tsMs: NOW_MS - (values.length - i) * 1_000, value })),
-});
-/** Returns a point some seconds before the present. */
-const at = (seconds: number, value: number): Point => ({ tsMs: NOW_MS - seconds * 1_000, value });
-const agent = (apId: string, labels = {}, seenMs = NOW_MS, interval: number | null = null) => ({
-  apId,
-  labels,
-  interval,
-  seenMs,
-});
 const matcher = (name: string, type: Matcher["type"], value: string): Matcher => ({ name, type, value });
 
 async function read(world: World, matchers: Matcher[], accepted = [1], periodMs = MINUTE_MS) {
@@ -198,8 +109,59 @@ describe("remote read", () => {
       Malformed,
     );
     await expect(read({ ...world, count: 20_000_000 }, [matcher("__name__", "=", "load")])).rejects.toThrow(Malformed);
-    const stored = Array.from({ length: 50_001 }, (_, i) => series("ap-1", `m${i}`, 1));
-    await expect(read({ ...world, stored }, [matcher("instance", "=", "ap-1")])).rejects.toThrow(Malformed);
+  });
+
+  describe("of many series", () => {
+    const loads = (length: number) =>
+      Array.from({ length }, (_, i) => series("ap-1", `load{cpu="${i % 2}",x="${i}"}`, i));
+    const isLoad = matcher("__name__", "=", "load");
+    const tooMany = "The request selects more than 50000 series";
+
+    it("counts those that the labels select", async () => {
+      const stored = loads(50_001);
+      const found = await read({ ...world, stored }, [isLoad, matcher("x", "=", "50000")]);
+      expect(found).toEqual([{ series: "__name__=load,cpu=0,instance=ap-1,x=50000", values: [50_000] }]);
+      await expect(read({ ...world, stored, pending: [] }, [isLoad])).rejects.toThrow(tooMany);
+      const metrics = Object.fromEntries(stored.map(({ metric }) => [metric, 1]));
+      const pending = [{ apId: "ap-1", tsMs: NOW_MS, metrics, texts: {} }];
+      await expect(read({ ...world, stored: [], pending }, [isLoad])).rejects.toThrow(tooMany);
+    });
+
+    it("counts those of all queries of a request", async () => {
+      const sources = sourcesOf({ ...world, stored: loads(40_000) });
+      const query = (cpu: string) => ({
+        startMs: NOW_MS - 1,
+        endMs: NOW_MS,
+        matchers: [isLoad, matcher("cpu", "=~", cpu)],
+        hints: undefined,
+      });
+      const request = encodeRequest([query("0"), query("1")], [1]);
+      expect((await readRemotely(sources, ACTOR, request)).type).toBe("chunks");
+      await expect(readRemotely(sources, ACTOR, encodeRequest([query("0"), query("0|1")], [1]))).rejects.toThrow(
+        tooMany,
+      );
+    });
+
+    it("reads a limited number of stored names", async () => {
+      const metrics = Object.fromEntries(loads(1_000).map(({ metric }) => [metric, 1]));
+      const sources = sourcesOf({ ...world, pending: [{ apId: "ap-1", tsMs: NOW_MS, metrics, texts: {} }] });
+      let [pages, end] = [0, 100];
+      const store: ExportSources["store"] = {
+        ...sources.store,
+        async *series() {
+          const page = loads(10_000).map(({ apId, metric }) => ({ apId, metric, count: 1 }));
+          for (; pages < end; pages++) yield page;
+        },
+      };
+      const query = { startMs: 0, endMs: NOW_MS, matchers: [isLoad, matcher("cpu", "=", "9")], hints: undefined };
+      const request = encodeRequest([query], [1]);
+      expect((await readRemotely({ ...sources, store }, ACTOR, request)).type).toBe("chunks");
+      [pages, end] = [0, 200];
+      await expect(readRemotely({ ...sources, store }, ACTOR, request)).rejects.toThrow(
+        "The request reads the names of more than 1000000 series",
+      );
+      expect(pages).toBe(100);
+    });
   });
 });
 

@@ -11,14 +11,12 @@ type Stored = SeriesKey & { points: Point[] };
 function fakeStore(all: readonly Stored[]) {
   const queries: { series: number; limit: number | undefined; points: number }[] = [];
   const store: Pick<ExportStore, "series" | "points"> = {
-    series: async ({ fromMs, toMs, limit }) =>
-      all
-        .map(({ points, ...key }) => ({
-          ...key,
-          count: points.filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs).length,
-        }))
-        .filter(({ count }) => count > 0)
-        .slice(0, limit),
+    async *series({ fromMs, toMs }) {
+      for (const { points, ...key } of all) {
+        const { length: count } = points.filter(({ tsMs }) => tsMs >= fromMs && tsMs <= toMs);
+        if (count > 0) yield [{ ...key, count }];
+      }
+    },
     points: async (series, { fromMs, toMs }, limit) => {
       let left = limit ?? Number.POSITIVE_INFINITY;
       const found = series.flatMap(({ apId, metric }) => {
@@ -49,7 +47,7 @@ async function readAll(stored: readonly Stored[], pending: readonly AgentSample[
   const selected = await selectPoints(
     store,
     { pendingOfMany: async () => inRange },
-    { ...range, apIds: ["a", "b"], limit: 10_000, isPendingSelected: () => true },
+    { ...range, apIds: ["a", "b"], isSelected: () => true },
   );
   const found = new Map<string, Point[]>();
   for await (const { series, points } of selected.read(selected.series)) {
@@ -73,6 +71,30 @@ describe("the points of many series", () => {
       "b y": [{ tsMs: 1, value: 7 }],
     });
     expect(series.map(({ count }) => count)).toEqual([4, 1]);
+  });
+
+  it("are those of the selected series", async () => {
+    const { store } = fakeStore(["x", "y", "z"].map((metric) => ({ apId: "a", metric, points: pointsOf(2) })));
+    const pending = ["x", "y", "v", "w"].map((metric) => sampleOf("a", metric, { tsMs: 3, value: 1 }));
+    const asked: string[] = [];
+    const { series } = await selectPoints(
+      store,
+      { pendingOfMany: async () => pending },
+      {
+        fromMs: 0,
+        toMs: 10,
+        apIds: ["a"],
+        isSelected({ metric }) {
+          asked.push(metric);
+          return metric > "w" && metric !== "y";
+        },
+      },
+    );
+    expect(series.map(({ metric, count }) => [metric, count])).toEqual([
+      ["x", 3],
+      ["z", 2],
+    ]);
+    expect(asked.toSorted()).toEqual(["v", "w", "x", "y", "y", "z"]);
   });
 
   it("are read in batches of limited size", async () => {
@@ -104,7 +126,7 @@ describe("the points of many series", () => {
     const stored = [of("x", 1, (tsMs) => tsMs % 3 === 0), of("y", 2, (tsMs) => tsMs % 2 === 0), of("z", 3, () => true)];
     const { store, queries } = fakeStore(stored);
     const pending = [sampleOf("a", "y", { tsMs: 70_001, value: 4 }), sampleOf("a", "x", { tsMs: 70_000, value: 5 })];
-    const query = { fromMs: 0, toMs: 1e9, apIds: ["a"], limit: 10, isPendingSelected: () => true };
+    const query = { fromMs: 0, toMs: 1e9, apIds: ["a"], isSelected: () => true };
     const selected = await selectPoints(store, { pendingOfMany: async () => pending }, query);
     const read = async (count: number) => {
       const found: Point[] = [];
