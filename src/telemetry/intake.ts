@@ -138,17 +138,18 @@ async function assignByLabels(
     naming.flatMap((label) => (Object.hasOwn(agentLabels, label) ? (agentLabels[label] ?? []) : []));
   // Points of one series share their labels.
   const distinct = [...new Map(points.map((point) => [point.labels, point])).values()].map((point) => ({
-    ...{ labels: point.labels, isNamedApart: point.agentLabels !== undefined },
+    labels: point.labels,
+    hasAgentLabels: point.agentLabels !== undefined,
     names: namesIn(point),
   }));
   const found = await find([...new Set(distinct.flatMap(({ names }) => names))]);
   const absent = distinct.filter(({ names }) => !names.some((name) => found.has(name)));
   const registered = await register([...new Set(absent.flatMap(({ names }) => nameToRegister(names) ?? []))]);
   const assignees = new Map<Labels, Assignee>();
-  for (const { labels, isNamedApart, names } of distinct) {
+  for (const { labels, hasAgentLabels, names } of distinct) {
     const apId = names.find((name) => found.has(name)) ?? names.find((name) => registered.has(name));
     if (apId === undefined) continue;
-    if (isNamedApart) {
+    if (hasAgentLabels) {
       assignees.set(labels, { apId, labels: undefined });
       continue;
     }

@@ -36,8 +36,8 @@ const REFRESH_INTERVAL_MS = 2_000;
 /** A change of password or roles must invalidate the tokens of an account within this time. */
 const MAX_STALENESS_MS = 5_000;
 /**
- * Limit of a refresh without which the request can continue. Short, because both together must take less than two seconds. Otherwise the
- * request ends if the refresh fails, so the refresh may take as long as any query: 400 ms are not enough on a busy machine.
+ * Limit of a refresh while the cache can still be used. Short, because the refresh and the rest of the request together must take less than
+ * two seconds. Later, the request ends if the refresh fails, so the refresh may take as long as any query: a busy machine needs more time.
  */
 const EARLY_REFRESH_MS = 400;
 const REFRESH_RETRY_MS = 1_000;

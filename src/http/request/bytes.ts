@@ -55,6 +55,7 @@ async function gunzip(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayB
     for (let from = 0; from < bytes.length; from += SLICE_BYTES) {
       await writer.write(bytes.subarray(from, from + SLICE_BYTES));
       for (;;) {
+        // The platform delivers what can be read before it runs a timer. If not, it decompresses one more slice than is read.
         const result = await Promise.race([next, sleep(0)]);
         if (result?.value === undefined) break;
         keep(result.value);

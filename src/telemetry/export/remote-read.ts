@@ -27,7 +27,7 @@ import type { PointRange } from "../store/export-queries.ts";
 import { agentLabelOf, type ExportSources, storedSinceMs } from "./export-sources.ts";
 import { type CountedSeries, MAX_JOINED_METRICS, selectPoints } from "./selected-points.ts";
 
-/** Answers the queries of Prometheus' remote read protocol. */
+/** Runs the queries of Prometheus' remote read protocol. */
 
 export type RemoteReadResponse =
   | { type: "samples"; body: Uint8Array<ArrayBuffer> }
@@ -199,7 +199,7 @@ function joinEqual(series: readonly FoundSeries[]): FoundSeries[] {
       continue;
     }
     last.aliases ??= [];
-    // Only somebody who varies a name on purpose has more.
+    // Only an agent that varies a name on purpose has more.
     if (last.aliases.length + 1 === MAX_JOINED_METRICS) continue;
     last.aliases.push(one.metric);
     last.count += one.count;
